@@ -21,7 +21,15 @@ from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import BOUNDARIES, LIMIT_SHARE, Boundary, Configuration
 from joulemap.domain.hardware import Hardware, Link
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
+from joulemap.domain.reference import (
+    BOARD,
+    LOSS_ACTION,
+    MEMORY_ACTION,
+    STATIC_ACTION,
+    UNATTRIBUTED,
+    ActionKey,
+    cycle_action,
+)
 from joulemap.domain.target import boundary_word, extend_digest
 from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.bulk import evaluate_all
@@ -236,6 +244,35 @@ def test_prices_fitted_to_boards_lose_to_regulators_what_is_taken_out_of_them() 
         assert_close(loss / delivered, 0.12, rel=1e-6)
 
 
+def test_the_residual_of_a_gpu_falls_with_its_voltage_and_is_in_the_chip() -> None:
+    # 690 pJ a clock at 7 nm, less what regulators lose; 900 MHz are below the knee, where the voltage is 0.763
+    residual = (BOARD, "unattributed_product_cycle")
+    hardware = CATALOGUE["a100_pcie_40gb"]
+    position = hardware.reference.position(residual)
+    assert position is not None
+    row = hardware.reference.actions[position]
+    assert (row.category, row.common_category, row.follows_voltage, row.is_on_board) == (
+        UNATTRIBUTED,
+        BOARD,
+        True,
+        False,
+    )
+    assert_close(row.energy_per_action_fj, 690e3 / 1.12, rel=1e-12)
+    runs = {
+        boundary: evaluate(
+            shipped("resnet18"), chip.bound(hardware, "900MHz", boundary), Configuration(hardware=hardware.id)
+        )
+        for boundary in ("chip", "board")
+    }
+    slow = runs["board"]
+    lines = slow.ledger.action_index == position
+    counted = float(slow.ledger.action_count[lines].sum()) * row.energy_per_action_fj
+    assert_close(line_fj(slow, residual) / counted, 0.763**2, rel=1e-6)
+    assert line_fj(runs["chip"], residual) == line_fj(slow, residual)
+    lost = line_fj(slow, LOSS_ACTION)
+    assert int(slow.ledger.energy_fj.sum()) - int(runs["chip"].ledger.energy_fj.sum()) == lost
+
+
 def test_bulk_totals_are_those_of_the_ledger() -> None:
     found = find_operator(PRODUCT)
     assert found is not None
@@ -256,7 +293,7 @@ def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
     ratio = (rows["b200_sxm"].energy_j or 0.0) / (rows["gaudi3"].energy_j or 1.0)
     assert 1.0 < ratio < 3.5
     assert (rows["gaudi3"].unattributed_energy_fraction or 0.0) > 0.1
-    assert rows["b200_sxm"].unattributed_energy_fraction == 0.0
+    assert 0.0 < (rows["b200_sxm"].unattributed_energy_fraction or 0.0) < 0.5
 
 
 @pytest.mark.slow
@@ -293,6 +330,7 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert "unattributed_memory_second" in prices
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str) -> None:
     # static power is stated, so that a limit three times as high changes no price and no action
@@ -342,6 +380,7 @@ def test_an_own_board_that_is_sold_says_so() -> None:
             load_text(wrong, "mine.toml")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["hailo_8", "gaudi2", "h100_sxm5"])
 def test_a_check_of_a_file_says_what_analyze_says(name: str, tmp_path: Path, joulemap: Run) -> None:
     # a compiler that leaves operators to a host, prices of circuits, a calibration that is inherited and TF32

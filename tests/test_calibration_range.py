@@ -110,6 +110,7 @@ def calibrations(draw: st.DrawFn, architecture: str) -> tuple[Hardware, Calibrat
     return hardware, fitted(hardware, positions, factor, draw(st.floats(0.0, 1.0)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("architecture", list_architectures())
 @settings(max_examples=4)
 @given(data=st.data())
@@ -129,6 +130,7 @@ def test_every_calibration_can_be_evaluated_at_length(architecture: str, data: s
     check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIMES)))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("place", [0.0, 1.0])
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_the_ends_of_every_range_can_be_evaluated(architecture: str, place: float) -> None:

@@ -44,7 +44,7 @@ CATEGORIES = {
         "compute_units",
         "register_file",
         "instruction_pipeline",
-        "fitted_residual",
+        "unattributed",
         "shared_memory_l1",
         "l2_cache",
         "dram",

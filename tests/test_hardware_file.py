@@ -228,6 +228,17 @@ REFUSED = {
         'clock = { value = 1, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
         "power_modes.12W.tdp: 12.05 W is above the 12 W of its name",
     ),
+    "a lowest power limit above the usual one": (
+        "[peaks.fp32]",
+        'power_limit_lowest = { value = 60, unit = "W", basis = "published", source = "mine" }\n\n[peaks.fp32]',
+        "power_limit_lowest: 60 W is above the tdp of 50 W",
+    ),
+    "a highest power limit below the usual one": (
+        "[peaks.fp32]",
+        'power_limit_lowest = { value = 20, unit = "W", basis = "published", source = "mine" }\n'
+        'power_limit_highest = { value = 40, unit = "W", basis = "published", source = "mine" }\n\n[peaks.fp32]',
+        "power_limit_highest: 40 W is below the tdp of 50 W",
+    ),
     "a mode above the boost clock": (
         "[peaks.fp32]",
         'clock_boost = { value = 2.2, unit = "GHz", basis = "published", source = "mine" }\n\n[[power_modes]]\n'

@@ -55,6 +55,7 @@ def joules(found: RunColumns) -> float:
     return found.energy_fj * FEMTO
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", sorted(MACS))
 @pytest.mark.parametrize(("hardware", "core"), [("stm32u575", 1.0), ("stm32l4r5", 1.26), ("stm32h7a3", 0.73)])
 def test_each_kind_of_kernel_takes_its_clocks_per_mac(name: str, hardware: str, core: float) -> None:

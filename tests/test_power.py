@@ -23,7 +23,7 @@ from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, WorkloadColumns, columns_of
 from joulemap.system.errors import UnknownNameError
 from joulemap.trace.single import describe
-from models import trace_zoo
+from models import shipped, trace_zoo
 from variants import uncapped, with_power
 
 FJ_PER_PJ = 1e3
@@ -138,7 +138,7 @@ def static_fj(found: RunColumns) -> int:
 
 
 def test_a_lower_cap_is_slower_and_costs_less_dynamic_energy() -> None:
-    hardware = gpu()
+    hardware = attrs.evolve(gpu(), power_limit_lowest=None)  # this small load draws less than the board's lowest limit
     free = run(hardware.in_mode("400W"))
     caps = [round(free.uncapped_power_w * share) for share in (0.95, 0.8, 0.65)]
     runs = [free, *(run(hardware.in_mode(f"{cap}W")) for cap in caps)]
@@ -205,8 +205,8 @@ def test_cores_that_a_cpu_has_not_are_refused(name: str) -> None:
     [
         ("2000MHz", "unknown power mode '2000MHz'; the clock of a100_sxm4_80gb is locked at 141 to 1410 MHz"),
         ("90MHz", "is locked at 141 to 1410 MHz"),
-        ("401W", "a100_sxm4_80gb takes a cap above its 78 W of static power, up to 400 W"),
-        ("78W", "unknown power mode '78W'"),
+        ("401W", "a100_sxm4_80gb takes a power limit of 100 to 400 W"),
+        ("99W", "unknown power mode '99W'"),
     ],
 )
 def test_what_a_board_cannot_be_set_to_is_refused(mode: str, told: str) -> None:
@@ -215,6 +215,18 @@ def test_what_a_board_cannot_be_set_to_is_refused(mode: str, told: str) -> None:
         entry.find_mode(mode)
     with pytest.raises(UnknownNameError, match=told):
         gpu().in_mode(mode)
+
+
+def test_any_limit_within_the_range_of_the_board_is_a_mode() -> None:
+    catalogue = load_catalogue()
+    board = catalogue.find("a40")  # set from 100 to 300 W by Zeus
+    for name in ("100W", "173.5W", "300W"):
+        assert HardwareEntry.of(board).find_mode(name) == name
+        assert_close(board.in_mode(name).tdp.value, float(name[:-1]), rel=1e-12)
+    above = catalogue.find("rtx_5090")  # 575 W as delivered, up to 600 W on request
+    assert above.in_mode("600W").tdp.value == 600.0
+    with pytest.raises(UnknownNameError, match=r"of static power, up to 300 W \(assumed: no source states its range\)"):
+        HardwareEntry.of(catalogue.find("l40")).find_mode("20W")
 
 
 def test_a_named_mode_comes_before_a_cap_of_the_same_name() -> None:
@@ -250,3 +262,17 @@ def test_a_flop_of_a_large_product_costs_what_boards_drew(hardware: str, precisi
     assert found.voltage_factor == 1.0
     # as measured under a cap, divided by the voltage factor there
     assert_close((found.energy_fj - static_fj(found)) / FJ_PER_PJ / (2 * 8192**3), pj_per_flop, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("mode", "images_per_s", "core_w", "measured_w"),
+    [("MAXN", 21.015, 1.27, 14.78), ("50W", 15.27, 0.5, 12.18), ("30W", 16.91, 0.7, 12.72), ("15W", 10.64, 0.4, 10.16)],
+)
+def test_a_module_that_waits_between_images_draws_what_its_sensors_read(
+    mode: str, images_per_s: float, core_w: float, measured_w: float
+) -> None:
+    """ResNet-152 as a pipeline (BroncoSpace-Lab/scales-hardware): static power, work at its rate and one busy core."""
+    module = load_catalogue().find("jetson_agx_orin_64gb_gpu").in_mode(mode).with_tf32()
+    found = evaluate(shipped("resnet152"), module, Configuration(hardware=module.id, precision="fp32", runtime="eager"))
+    dynamic_j = (found.energy_fj - static_fj(found)) / 1e15
+    assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.13)

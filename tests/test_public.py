@@ -44,7 +44,7 @@ def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
     assert set(one.seen) <= {row.hardware.partition("@")[0] for row in rows}
     for row in rows:
         assert spell(row.model) == row.model
-        assert is_operator(row.model) or row.model in models
+        assert is_operator(row.model) or row.model in models or row.model.startswith("train(")
         assert row.hardware.partition("@")[0] in known_hardware()
         assert row.precision in PRECISION_BYTES
         assert row.latency_s is not None and 1e-7 < row.latency_s < 10.0
@@ -65,6 +65,15 @@ def test_rows_are_those_of_their_sources() -> None:
 
 def test_a_locked_clock_is_the_mode_that_a_row_was_measured_at() -> None:
     assert {row.hardware for row in table("energaizer").read()} == {"a100_pcie_40gb@900MHz"}
+
+
+def test_energy_of_a_step_under_a_power_limit_is_that_of_its_epoch() -> None:
+    rows = {(row.hardware, row.batch): row for row in table("zeus_power_limits").read()}
+    one = rows["a40@200W", 128]  # an epoch of 1,281,167 images: 3992.39 s, 715,541 J
+    assert_close(one.latency_s or 0.0, 3992.39 * 128 / 1_281_167, rel=1e-5)
+    assert_close(one.energy_j or 0.0, 715_541 * 128 / 1_281_167, rel=1e-5)
+    assert_close((one.energy_j or 0.0) / (one.latency_s or 1.0), 179.2, rel=1e-3)
+    assert {name.partition("@")[0] for name, _ in rows} == {"a40", "v100_pcie_32gb"}
 
 
 def test_they_are_in_no_database_before_they_are_asked_for(tmp_path: Path) -> None:

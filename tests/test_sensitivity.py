@@ -115,7 +115,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
-    "constant", thin(["static_power", "clock", "simt_core.product_cycle", "board.regulator_loss"], 2)
+    "constant", thin(["static_power", "clock", "board.unattributed_product_cycle", "board.regulator_loss"], 2)
 )
 def test_the_ends_are_what_setting_the_constant_there_gives(
     answer: SensitivityAnswer, workspace: Workspace, constant: str
@@ -223,6 +223,7 @@ def collective(name: str) -> WorkloadColumns:
 ALL_REDUCE: Final = "all_reduce(elements=1048576,devices=8)"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("target", "precision", "runtime", "model", "batch"),

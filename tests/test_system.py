@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import attrs
@@ -101,6 +102,27 @@ def test_waiting_draws_static_power_and_the_host() -> None:
     hardware = chip.cpu().at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04))
     assert_close(hardware.waiting_w, 11.25, rel=1e-12)
     assert chip.cpu().waiting_w == 1.0
+
+
+def test_between_requests_a_board_draws_what_was_measured_with_a_model_loaded() -> None:
+    # 3 W loaded instead of 1 W of active idle, at 1.25 W at the wall, and a share of 10 W
+    own = attrs.evolve(chip.cpu(), loaded_power=chip.number(3.0, "W"))
+    hardware = own.at_boundary("system", "1", surround(growth=1.25, host_w=80.0, count=8.0, loss=0.04))
+    assert_close(hardware.resting_w, 13.75, rel=1e-12)
+    assert dict(own.unmeasured_states) == {}
+    assert chip.cpu().resting_w == chip.cpu().waiting_w
+    (name, assumed), *others = chip.cpu().unmeasured_states
+    assert (name, assumed.value, assumed.basis, others) == ("loaded_power", 1.0, "assumed", [])
+
+
+def test_a_static_power_that_was_not_measured_has_the_range_of_its_memory() -> None:
+    # 42.5 W of 450 W, below 0.13 of it; the range ends at 135 W
+    row = CATALOGUE["rtx_4090"].reference.actions[CATALOGUE["rtx_4090"].reference.position(STATIC_ACTION) or 0]
+    assert (row.low_fj, row.high_fj) == (42.5e15, 135e15)
+    assert_close(row.range_half_width, math.log(135.0 / 42.5), rel=1e-12)
+    for name in ("a40", "h100_sxm5"):
+        reference = CATALOGUE[name].reference
+        assert reference.actions[reference.position(STATIC_ACTION) or 0].range_half_width == 0.0
 
 
 @pytest.mark.sample(8)

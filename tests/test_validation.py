@@ -224,7 +224,7 @@ WRONG = {
     "too few cells": ("H100,resnet18", "line 3: fewer cells than the header has"),
     "mode": (
         "H100@9W,resnet18,fp16,1,graph,0.001,,x",
-        "unknown power mode '9W'; h100_sxm5 takes a cap above its 130 W of static power, up to 700 W",
+        "unknown power mode '9W'; h100_sxm5 takes a power limit of 200 to 700 W",
     ),
 }
 

@@ -96,6 +96,7 @@ def test_a_format_has_a_width_and_scales() -> None:
         ("gguf_q4_k", 4.8944),
         ("gguf_q2_k", 3.1593),
         ("gguf_bf16", 16),
+        ("gguf_f16", 16),
         ("4.64bit", 4.64),
     ],
 )

@@ -23,6 +23,7 @@ price AS (
         e.hardware_digest,
         e.action_id,
         e.energy_per_action_fj,
+        a.category,
         a.common_category,
         a.part = 'static' AS is_static,
         row_number() OVER (
@@ -36,7 +37,7 @@ run_price AS MATERIALIZED (
         r.run_id,
         p.action_id,
         p.energy_per_action_fj,
-        voltage_factor_of(p.common_category, r.voltage_factor) AS voltage_factor,
+        voltage_factor_of(p.category, p.common_category, r.voltage_factor) AS voltage_factor,
         p.is_static,
         p.position
     FROM internal.run AS r

@@ -37,6 +37,7 @@ bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is of t
 unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying where it is of another kind of seller; empty otherwise" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
 idle_quantity = { type = "VARCHAR", meaning = "origin of that power: idle_power, or static_power where the catalogue has no other" }
+resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between requests while a model is loaded: loaded_power, assumed equal to static_power where it was not measured" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
@@ -60,9 +61,10 @@ fact AS (
         hardware_digest,
         max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
         max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
-        max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
+        max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w,
+        max(value) FILTER (WHERE quantity = 'loaded_power') AS loaded_power_w
     FROM internal.hardware_fact
-    WHERE quantity IN ('host_share', 'idle_power', 'static_power')
+    WHERE quantity IN ('host_share', 'idle_power', 'static_power', 'loaded_power')
     GROUP BY hardware_digest
 ),
 -- Numbers at the wall plug that idle power needs: energy per joule of the board, and the share of a host.
@@ -104,6 +106,7 @@ powered AS MATERIALIZED (
         v.boundary,
         coalesce(f.idle_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
+        coalesce(f.loaded_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS resting_w,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
         a.utilization,
         a.lifetime_years,
@@ -183,7 +186,7 @@ SELECT
             THEN tell_purchase(s.purchase_usd, s.bought_told)
         ELSE ''
     END AS unlike_told,
-    s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
+    s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
     coalesce(s.assumed_host, '') AS assumed_host, s.host_power_w, s.host_energy_per_inference_j,
     s.energy_per_inference_j + s.host_energy_per_inference_j AS total_energy_per_inference_j,
@@ -207,7 +210,7 @@ FROM (
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w / p.throughput_per_s
             ELSE p.energy_per_inference_j * p.host_energy_share
         END AS host_energy_per_inference_j,
-        p.idle_w, p.idle_quantity, p.pue, p.utilization, p.lifetime_years,
+        p.idle_w, p.idle_quantity, p.resting_w, p.pue, p.utilization, p.lifetime_years,
         p.hours_per_year, p.usd_per_kwh, p.gco2_per_kwh, p.{metric},
         y.pay,
         p.{costs},

@@ -23,7 +23,7 @@ overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "ener
 overhead_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that is architectural overhead" }
 assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is assumed" }
 recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is a public number that was not checked against its source" }
-unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that no circuit explains: energy that only the power limit implies" }
+unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that no counted action explains: implied by the power limit, or a residual fitted to boards" }
 latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "latency per batch, exact" }
 latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "latency per batch" }
 interval_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "time between batches in steady state: the latency where batches do not overlap" }

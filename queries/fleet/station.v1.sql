@@ -30,7 +30,7 @@ SELECT
     c.latency_s,
     c.throughput_per_s,
     c.energy_j,
-    c.idle_power_w,
+    c.resting_power_w AS idle_power_w,
     CASE
         WHEN $engine = '' THEN t.latency_half_width
         ELSE sqrt(

@@ -37,9 +37,10 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory nor the board's, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
 
--- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it.
-CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
-    CASE WHEN common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
+-- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it,
+-- but the residual of a GPU's units does.
+CREATE MACRO voltage_factor_of(category, common_category, voltage_factor) AS
+    CASE WHEN category <> 'unattributed' AND common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.
@@ -114,6 +115,12 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_h
         AND s.work IN ('', of_work)
         AND s.hardware IN ('', of_hardware)
 );
+
+-- Quantity whose scales hold for a quantity that was measured in a scope: a first token under load has scales of its own.
+CREATE MACRO name_served_scale(quantity, scope) AS CASE
+    WHEN quantity = 'time_to_first_token_s' AND scope = 'steady_serving' THEN 'loaded_time_to_first_token_s'
+    ELSE quantity
+END;
 
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);

@@ -748,7 +748,7 @@ SELECT
     a.per,
     l.action_count,
     e.energy_per_action_fj / 1e15 AS energy_per_action_j,
-    voltage_factor_of(a.common_category, r.voltage_factor) AS line_voltage_factor,
+    voltage_factor_of(a.category, a.common_category, r.voltage_factor) AS line_voltage_factor,
     l.energy_fj AS line_energy_fj,
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,
@@ -1537,7 +1537,9 @@ SELECT
     p.formula_version,
     p.package_version,
     p.created_at,
-    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
+    serving_half_width(
+        name_served_scale(p.quantity, p.scope), p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)
+    ) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
@@ -1557,6 +1559,7 @@ FROM (
         n.engine,
         n.work,
         m.hardware,
+        m.scope,
         n.calibration,
         n.formula_version,
         n.package_version,

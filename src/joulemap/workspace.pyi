@@ -89,7 +89,9 @@ from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
+from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.question import SERVING
+from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
@@ -1308,6 +1310,37 @@ class Workspace:
         By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
         lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
         """
+    @overload
+    def serve_users(
+        self,
+        model: str,
+        settings: Settings = SERVED,
+        *,
+        target: LatencyTarget,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> UsersAnswer:
+        """Return which hardware meets a latency target for a number of users, in which precision, with how many devices.
+
+        Unless a precision is given, the checkpoint is tried as published, in fp8 and with int4 weights. Raise as `llm`
+        does, and UsageError for options of other loads.
+        """
+    @overload
+    def serve_users(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        target: LatencyTarget,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> UsersAnswer: ...
     @overload
     def offload(
         self,

@@ -119,7 +119,9 @@ def test_a_piece_of_another_prompt_is_in_the_same_products() -> None:
         ("mistral-7b-v0.2", "mistral-7b-instruct-v0.2"),
         ("llama-4-scout", "llama-4-scout-17b-16e"),
         ("llama-8b", ""),
-        ("deepseek-v3.2", ""),
+        ("deepseek-v3.2", "deepseek-v3.2"),
+        ("glm-5.2", ""),
+        ("kimi-k3", ""),
     ],
 )
 def test_a_name_is_found_as_people_type_it(typed: str, name: str) -> None:

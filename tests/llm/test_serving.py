@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 import pytest
@@ -32,6 +34,7 @@ class Straight:
     seen_s: float = 1e-7
     watts: float = 500.0
     idle_w: float = 100.0
+    resting_w: float = 100.0
 
     def price(self, passes: Passes) -> Cost:
         """Return these."""
@@ -174,6 +177,31 @@ def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
     assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
 
 
+@attrs.frozen(kw_only=True)
+class Launched(Straight):
+    """A pass with a chunk takes longer, however many tokens it has."""
+
+    chunk_s: float = 0.020
+
+    def price(self, passes: Passes) -> Cost:
+        """Return the cost of passes."""
+        seconds = super().price(passes).seconds + self.chunk_s * (passes.chunk > 0.0)
+        return Cost(seconds=seconds, joules=self.watts * seconds)
+
+
+def test_prompts_that_start_in_one_step_share_its_launch() -> None:
+    """One prompt is due in each step; with Poisson arrivals, 1 - 1/e of all steps have at least one."""
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    cost = run_steady(Launched(seen_s=0.0), load)
+    share = 1.0 - math.exp(-1.0)
+    answers = 0.010 + 8 * 0.0001
+    assert_close(cost.step_s, answers + 100 * 0.0001 + share * 0.020, rel=1e-12)
+    assert_close(cost.median_step_s, answers, rel=1e-12)
+    # a pass takes 141 tokens beside 9 answers: every chunk is launched with 41 % more than one prompt
+    tight = run_steady(Launched(seen_s=0.0), attrs.evolve(load, step_tokens=150))
+    assert_close(tight.step_s, answers + 100 * 0.0001 + 0.020 * 100 / 141, rel=1e-12)
+
+
 def test_a_table_reads_what_a_surface_says() -> None:
     surface = Straight()
     table = tabulate(surface, sequences=64, context_tokens=4096, prompt_tokens=2048)
@@ -189,6 +217,8 @@ def test_engines_are_found_by_date() -> None:
     assert find_stack("vLLM", "2023-06").date == "2023"
     assert find_stack("vllm").date >= find_stack("vllm", "2024-06").date
     assert find_stack("trt").name == "tensorrt_llm"
+    assert find_stack("deepspeed", "", "Gaudi 2").name == "optimum_habana"
+    assert find_stack("deepspeed", "", "Ampere GA100").name == find_stack("deepspeed").name == "deepspeed_mii"
     assert all(find_stack(name).label for name in stack_names())
     with pytest.raises(UnknownNameError, match="vllm"):
         find_stack("vlm")
@@ -245,7 +275,52 @@ def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None
     assert found.seconds == pytest.approx(wanted, rel=1e-9)
     spent = (found.seconds - alone.seconds) * hardware.static_power.value
     spent += stack.value("sample_energy") * 128_256 * chosen
+    spent += stack.value("gap_power") * hardware.tdp.value * (found.seconds - alone.seconds)
     assert found.joules - alone.joules == pytest.approx(spent, rel=1e-6)
+
+
+def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchitecture() -> None:
+    stack, targets = find_stack("sglang"), load_catalogue().hardware
+    assert stack.value("device_time", "experts_CDNA3", "experts") > 1.0 > stack.value("device_time", "experts")
+    passes = Passes.of([8.0], context=[512.0])
+    for name, chip, factor in (
+        ("llama-3-8b", "h200_sxm", 1.0),
+        ("mixtral-8x7b", "h200_sxm", stack.value("device_time", "experts")),
+        ("mixtral-8x7b", "mi325x", stack.value("device_time", "experts_CDNA3")),
+    ):
+        decoder = find_decoder(name)
+        assert decoder is not None
+        one = Deployment(book=Book(decoder), hardware=targets[chip], stack=stack, precision="bf16", devices=2)
+        bare = attrs.evolve(one, stack=attrs.evolve(stack, coefficients={}))
+        launch = 32 * stack.value("host_layer")
+        wanted = ((factor * float(bare.price(passes).seconds[0])) ** 2.5 + launch**2.5) ** 0.4
+        assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
+
+
+def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kernels() -> None:
+    stack, targets = find_stack("llama.cpp"), load_catalogue().hardware
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    a100, ada = (
+        Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
+        for name in ("a100_pcie_80gb", "l40s")
+    )
+    units = stack.value("unit_stream", "SM") * 108 * targets["a100_pcie_80gb"].clock.value
+    bandwidth = targets["a100_pcie_80gb"].memory_bandwidth.value
+    assert_close(a100.chips[0].memory_bandwidth.value, (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
+    assert ada.chips[0].memory_bandwidth.value > 0.99 * targets["l40s"].memory_bandwidth.value
+    kept = {name: value for name, value in stack.coefficients.items() if not name.startswith("layer_time")}
+    bare = attrs.evolve(a100, stack=attrs.evolve(stack, coefficients=kept))
+    passes = Passes.of([1.0], context=[512.0])
+    more = a100.price(passes).seconds[0] - bare.price(passes).seconds[0]
+    assert_close(float(more), 32 * stack.value("layer_time", "HBM"), rel=1e-9)
+
+
+def test_states_and_slow_processors_add_to_each_sequence() -> None:
+    stack = find_stack("vllm")
+    plain, hybrid = stack.each(0), stack.each(10)
+    assert_close(hybrid - plain, 10 * stack.value("state_time"), rel=1e-9)
+    assert stack.each(0, "GA10B", "Ampere") > 10 * plain == 10 * stack.each(0, "GH100", "Hopper")
 
 
 def test_a_mixture_that_is_called_expert_by_expert() -> None:
@@ -346,7 +421,7 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm"), precision="bf16")
+    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm", "2024"), precision="bf16")
     room, half = Room(deployment=one), Room(deployment=attrs.evolve(one, devices=2))
     assert room.weights == pytest.approx(2 * 8.03e9, rel=0.01)
     assert room.cache(1000) == pytest.approx(32 * 2 * 8 * 128 * 2 * 1000, rel=1e-12)
@@ -356,6 +431,9 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     # of 8,192 tokens the gate and the other product, 14,336 each, the largest that live at once with what is added to
     assert room.workspace == pytest.approx(8192 * (2 * 14336 + 4096) * 2, rel=0.01)
     assert room.capacity - half.capacity == 0.5e9
+    newer = Room(deployment=attrs.evolve(one, stack=find_stack("tensorrt_llm", "2025")))
+    assert newer.capacity == pytest.approx(1.068 * 80e9 - 0.5e9, rel=1e-6)
+    assert newer.free == pytest.approx(0.9 * (newer.capacity - newer.weights - newer.workspace), rel=1e-12)
     most = room.tokens(4)
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 

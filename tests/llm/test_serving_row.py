@@ -25,6 +25,11 @@ def test_notes_say_what_columns_do_not() -> None:
     assert (row.cached_tokens, row.statistic, row.uses_cache) == (0.0, "mean", False)
 
 
+def test_a_median_over_requests_of_their_means_is_a_mean_over_steps() -> None:
+    notes = "first token and between tokens: medians over requests; between tokens = mean of each request (TPOT)"
+    assert read_serving_row({**CELLS, "notes": notes}).statistic == "mean"
+
+
 def test_quantities_are_columns() -> None:
     assert set(QUANTITIES) < set(COLUMNS)
 

@@ -229,7 +229,7 @@ def find_workloads(
             found |= _read_stored(
                 connection, {place: one for place, one in models.items() if not is_operator(place[0])}
             )
-    with using(open_in_memory(), "the shipped workloads") as scratch:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         shipped = {place: one for place, one in models.items() if place not in found and one.shipped is not None}
         ensure_shipped(scratch, list(shipped.values()))
         for place, model in shipped.items():

@@ -34,7 +34,7 @@ COPY: Final = "stream_copy"
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as in the measurements."""
 
-STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
+STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
 COLUMNS: Final = (
     "hardware | model | precision | status | power average_power_w | power cap tdp_w | power ratio power_ratio | "

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import BOARD, ActionKey
+from joulemap.domain.reference import ActionKey
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import with_unattributed
@@ -142,7 +142,7 @@ class Stack:
                     continue
                 action = hardware.reference.actions[position]
                 side = 0 if action.follows_voltage else 1
-                taken = 1.0 if action.component == BOARD else 1.0 + hardware.reference.loss_j
+                taken = 1.0 if action.is_on_board else 1.0 + hardware.reference.loss_j
                 columns[side, scales.get(key, -1)] += count * times * (action.energy_per_action_fj * taken / FJ_PER_J)
             found.append(np.array([[kernels.per_kernel(column) for column in side] for side in columns]))
         per_kernel = np.concatenate(found, axis=2)

@@ -133,6 +133,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         raise ValueError("peaks: there is none; give at least one, e.g. [peaks.fp32]")
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
+    _check_limits(given)
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     for level in chip.memory_levels:
         _check_choice(f"memory_levels.{level.name}.kind", level.kind, LEVEL_KINDS)
@@ -191,6 +192,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             unit_count=quantities["unit_count"].value,
             chip_energy=coefficients.get("chip_energy"),
             static_power=quantities["static_power"],
+            static_range=_find_static_range(chip, shared, quantities),
             regulator_loss=coefficients["regulator_loss"],
             links=links,
             priced_at=shared.priced_at,
@@ -199,6 +201,17 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         digest="",
         **quantities,
     ).with_own_digest()
+
+
+def _find_static_range(
+    chip: HardwareFile, shared: ArchitectureFile, quantities: Mapping[str, Quantity]
+) -> tuple[float, float] | None:
+    """Return the lowest and highest plausible static power in watts; None if it is known or its class has no range."""
+    static, tdp = quantities["static_power"], quantities["tdp"].value
+    if static.basis in ("measured", "published"):
+        return None
+    found = (one for one in shared.static_ranges if (chip.memory_type or "").startswith(one.memory))
+    return next(((min(one.low * tdp, static.value), max(one.high * tdp, static.value)) for one in found), None)
 
 
 def _choose_actions(shared: ArchitectureFile, levels: Sequence[MemoryLevel]) -> list[ActionEntry]:
@@ -276,6 +289,17 @@ def _check_bandwidth(quantities: Mapping[str, Quantity], explanation: str) -> No
             f"memory_bandwidth: {width.value:g} bit x {rate.value / 1e9:g} GT/s / 8 = {product / 1e9:.4g} GB/s, but "
             f"it is {bandwidth / 1e9:.4g} GB/s; give it an explanation if that is meant"
         )
+
+
+def _check_limits(quantities: Mapping[str, Quantity]) -> None:
+    tdp = quantities["tdp"].value
+    lowest, highest = quantities.get("power_limit_lowest"), quantities.get("power_limit_highest")
+    if highest is not None and lowest is None:
+        raise ValueError("power_limit_lowest: missing, as power_limit_highest is given")
+    if lowest is not None and lowest.value > tdp:
+        raise ValueError(f"power_limit_lowest: {lowest.value:g} W is above the tdp of {tdp:g} W")
+    if highest is not None and highest.value < tdp:
+        raise ValueError(f"power_limit_highest: {highest.value:g} W is below the tdp of {tdp:g} W")
 
 
 def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[str, Quantity]) -> PowerMode:

@@ -12,10 +12,12 @@ from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import Link
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
+    FJ_PER_J,
     LINK_ACTION,
     LOSS_ACTION,
     OFF_CORE,
     STATIC_ACTION,
+    UNATTRIBUTED,
     EnergyAction,
     EnergyReference,
     price_by,
@@ -92,6 +94,7 @@ def resolve_reference(
     unit_count: float,
     chip_energy: Quantity | None,
     static_power: Quantity,
+    static_range: tuple[float, float] | None,
     regulator_loss: Quantity,
     links: Sequence[Link],
     priced_at: str,
@@ -131,7 +134,8 @@ def resolve_reference(
                 factor = die_factor(node_nm, unit_count)
                 basis = least_sure("scaled", basis)
                 source = f"{source}; x {factor:.3f} for a die of {unit_count:g} units at {node_nm:g} nm"
-            if chip_energy is not None and chip_energy.value != 1.0 and entry.common_category not in OFF_CORE:
+            is_off_core = entry.category != UNATTRIBUTED and entry.common_category in OFF_CORE
+            if chip_energy is not None and chip_energy.value != 1.0 and not is_off_core:
                 factor *= chip_energy.value
                 basis = least_sure(basis, chip_energy.basis)
                 source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
@@ -157,10 +161,11 @@ def resolve_reference(
                 count_formula=entry.count,
             )
         )
+    static = static_action(static_power, static_range)
     surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
     if surplus:
         raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
-    return EnergyReference((*actions, *link_actions(links), loss_action(regulator_loss), static_action(static_power)))
+    return EnergyReference((*actions, *link_actions(links), loss_action(regulator_loss), static))
 
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
@@ -193,8 +198,9 @@ def loss_action(regulator_loss: Quantity) -> EnergyAction:
     )
 
 
-def static_action(static_power: Quantity) -> EnergyAction:
-    """Return the energy per second of static power."""
+def static_action(static_power: Quantity, watts: tuple[float, float] | None = None) -> EnergyAction:
+    """Return the energy per second of static power, and its plausible range in watts if there is one."""
+    low_w, high_w = watts or (None, None)
     return price_by(
         static_power,
         STATIC_ACTION,
@@ -202,5 +208,7 @@ def static_action(static_power: Quantity) -> EnergyAction:
         common_category="static",
         part="static",
         per="s",
+        low_fj=None if low_w is None else low_w * FJ_PER_J,
+        high_fj=None if high_w is None else high_w * FJ_PER_J,
         count_formula="latency",
     )

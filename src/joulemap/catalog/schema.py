@@ -234,10 +234,14 @@ class ChipQuantities:
     memory_capacity: QuantityEntry
     memory_bandwidth: QuantityEntry
     tdp: QuantityEntry
+    power_limit_lowest: QuantityEntry | None = None
+    power_limit_highest: QuantityEntry | None = None
     process_node: QuantityEntry | None = None
     launch_year: QuantityEntry | None = None
     static_power: QuantityEntry | None = None
     idle_power: QuantityEntry | None = None
+    context_power: QuantityEntry | None = None
+    loaded_power: QuantityEntry | None = None
     clock_base: QuantityEntry | None = None
     clock_boost: QuantityEntry | None = None
     clock_sustained: QuantityEntry | None = None
@@ -448,6 +452,17 @@ class DefaultLevelEntry:
 
 
 @frozen(kw_only=True)
+class StaticRangeEntry:
+    """Range of static power among measured boards of a class with one kind of memory, as shares of `tdp`."""
+
+    memory: str
+    """Beginning of the memory type."""
+    low: float
+    high: float
+    source: str
+
+
+@frozen(kw_only=True)
 class ArchitectureFile:
     """Contents of a file of `data/architecture`."""
 
@@ -476,6 +491,8 @@ class ArchitectureFile:
     """Pairs (prefix, name): a chip with a `[geometry]` name of this prefix must also have the second name."""
     defaults: list[DefaultEntry] = attrs.field(factory=list)
     default_levels: list[DefaultLevelEntry] = attrs.field(factory=list)
+    static_ranges: list[StaticRangeEntry] = attrs.field(factory=list)
+    """Ranges of a static power that was neither measured nor published; the first that matches applies."""
 
 
 @frozen(kw_only=True)

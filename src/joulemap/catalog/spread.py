@@ -9,7 +9,7 @@ from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import BOARD, LOSS_ACTION, STATIC_ACTION, EnergyReference
+from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, EnergyReference
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
 
@@ -56,8 +56,8 @@ UNATTRIBUTED_SPREAD: Final = 0.7
 
 
 def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
-    """Return the single factor on a hardware's unattributed energy; none if there is no such energy."""
-    actions = tuple(action.key for action in reference if action.component == BOARD and action.key != LOSS_ACTION)
+    """Return the single factor on energy that a power limit implies; none if a hardware has no such energy."""
+    actions = tuple(action.key for action in reference if action.is_on_board and action.key != LOSS_ACTION)
     meaning = "power of busy units and memories that the power limit implies beyond their circuits"
     scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)
     return (ScaleSpread(scale=scale, spread=UNATTRIBUTED_SPREAD),) if actions else ()

@@ -1,6 +1,7 @@
 """Serving stacks: an inference engine for language models at a date, and the time it adds to that of the chip.
 
-    pass = (device time ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + host per sequence x sequences
+    pass = ((factor x device time) ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + each x sequences
+    each = host per sequence + state x recurrent layers
 
 The host launches layers while devices compute, and each sometimes waits for the other. Their times combine by the norm
 used for a kernel's compute and memory time. Graphs cover decode passes only, so a prefill pass is launched layer
@@ -121,10 +122,14 @@ class Stack:
         kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
-    def add_host(self, device_s: Number, launch_s: Number, sequences: Number) -> Number:
+    def each(self, recurrent_layers: int, *kinds: str) -> float:
+        """Return the seconds that each sequence adds to a pass of a model with so many recurrent layers."""
+        return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
+
+    def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:
         """Return the time of passes with `sequences` sequences: device time combined with host time."""
         together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
-        whole_s: Number = together_s + self.value("host_sequence") * sequences
+        whole_s: Number = together_s + each_s * sequences
         return whole_s
 
     @property
@@ -137,6 +142,11 @@ class Stack:
     def memory_share(self) -> float:
         """Share of device memory available to weights, cache and activations."""
         return self.value("memory_share")
+
+    @property
+    def cache_share(self) -> float:
+        """Share of the memory left by weights and activations that holds the KV cache."""
+        return self.value("cache_share")
 
     @property
     def sequence_limit(self) -> int:
@@ -159,20 +169,37 @@ class Coefficient:
 
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
+    "device_time": Coefficient(
+        value=1.0, unit="1", meaning="factor on the time of devices, of an engine's kernels over modelled ones"
+    ),
     "host_layer": Coefficient(value=0.0, unit="s", meaning="host time per layer of a pass, overlapping with devices"),
     "host_expert": Coefficient(value=0.0, unit="s", meaning="host time per expert of a layer, taken one by one"),
     "host_sequence": Coefficient(value=0.0, unit="s", meaning="host time per sequence between passes"),
+    "state_time": Coefficient(
+        value=0.0, unit="s", meaning="time per recurrent layer and sequence beyond that of modelled kernels"
+    ),
     "sample_energy": Coefficient(value=0.0, unit="J", meaning="device energy per logit that a token is sampled from"),
+    "gap_power": Coefficient(
+        value=0.0, unit="1", meaning="power above static power, as a share of TDP, while a pass waits for its host"
+    ),
     "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
+    "unit_stream": Coefficient(
+        value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
+    ),
+    "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
+    "cache_share": Coefficient(
+        value=1.0, unit="1", meaning="share of the memory that weights and activations leave, for the KV cache"
+    ),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="maximum sequences in progress"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format.
+passes, `host_layer.int8` to weights in that format, `host_layer.experts_fp8` to mixtures of experts in that format,
+`device_time.experts_CDNA3` to mixtures of experts on that microarchitecture.
 """
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
@@ -195,15 +222,18 @@ def stack_names() -> tuple[str, ...]:
     return tuple(sorted(_releases()))
 
 
-def find_stack(name: str = "", date: str = "") -> Stack:
+def find_stack(name: str = "", date: str = "", microarchitecture: str = "") -> Stack:
     """Return the newest release of an engine by a date, or the newest of all; UnknownNameError for an unknown engine.
 
-    A date before the first known release gives that release.
+    A date before the first known release gives that release. An engine's port to a microarchitecture may be another
+    engine's code (`ports` in its file).
     """
     asked = _names().get(fold_name(name or DEFAULT))
     if asked is None:
         near = find_nearest(name, [(one,) for one in stack_names()])
         raise UnknownNameError("engine", name, stack_names(), near=near)
+    ports: Mapping[str, str] = _files()[asked].get("ports", {})
+    asked = next((ports[word] for word in microarchitecture.split() if word in ports), asked)
     releases = _releases()[asked]
     before = [one for one in releases if not date or one.date <= date]
     return before[-1] if before else releases[0]

@@ -38,8 +38,8 @@ STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power
 """Quantities that a power mode may override."""
 
 SAME: Final = (
-    "id", "name", "vendor", "architecture", "deployment", "aliases", "core_count", "generation", "unavailable",
-    "needs_host", "is_launched", "priced_at", "digest",
+    "id", "name", "vendor", "architecture", "deployment", "aliases", "limits_w", "core_count", "generation",
+    "unavailable", "needs_host", "is_launched", "priced_at", "digest",
 )  # fmt: skip
 """Fields that an entry copies from its hardware."""
 
@@ -86,6 +86,8 @@ class HardwareEntry:
     """Named modes that equal the default mode."""
     caps_w: tuple[float, ...] = attrs.field(converter=_numbers)
     """Power cap of the default mode, then of each named mode."""
+    limits_w: tuple[float, ...] = attrs.field(converter=_numbers)
+    """Range of settable power limits, as in `Hardware.limits_w`."""
     core_count: int
     """Cores of a CPU; 0 for other classes."""
     full_clock_hz: float
@@ -183,6 +185,7 @@ class HardwareEntry:
             core_count=self.core_count,
             static_w=self.static_w,
             caps_w=self.caps_w,
+            limits_w=self.limits_w,
             modes=self.power_modes,
         )
         return point.name

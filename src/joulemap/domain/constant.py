@@ -52,8 +52,8 @@ WORDS: Final[Mapping[str, str]] = {
     "chassis.fans_and_regulators": "fans and regulators around the board",
     "host.static_power": "power of the host",
     "psu.conversion_loss": "loss of the power supply",
-    "simt_core.product_cycle": "fitted residual per clock of a unit at products",
-    "simt_core.issue_cycle": "fitted residual per clock of a unit that issues",
+    "board.unattributed_product_cycle": "unexplained energy per clock of a unit at products",
+    "board.unattributed_issue_cycle": "unexplained energy per clock of a unit at other work",
     "board.unattributed_memory_second": "unexplained power of the memory",
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",
@@ -188,6 +188,7 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]
+    static = next((_price(action) for action in hardware.reference if action.key == STATIC_ACTION), None)
     for name, quantity in hardware.quantities():
         address = Address.read(name)
         if address.kind == "quantity" and name not in QUANTITIES:
@@ -199,6 +200,8 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
                 Constant(
                     address=address,
                     value=quantity.value,
+                    low=static.low if static is not None and name == STATIC else None,
+                    high=static.high if static is not None and name == STATIC else None,
                     unit=quantity.unit,
                     basis=quantity.basis,
                     source=quantity.source,

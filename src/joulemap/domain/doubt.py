@@ -58,6 +58,9 @@ TOLD_APART: Final = 0.8
 CORRELATION: Final = 0.7
 """Correlation of the latency and energy errors of one run; 0.73 on 1,038 configurations of three boards with both."""
 
+LOADED_FIRST: Final = "loaded_time_to_first_token_s"
+"""Quantity of the scales of a first token under a steady load, where admission and other prompts decide."""
+
 DoubtQuantity = Literal["latency", "energy", "joint"]
 """`joint`: what the errors of latency and energy of one run have in common."""
 
@@ -74,6 +77,12 @@ MODEL: Final = "model"
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that a class computes by; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
+
+
+def name_served_scale(quantity: str, scope: str) -> str:
+    """Return the quantity whose scales hold for a measured quantity in a scope: the SQL's macro of this name."""
+    is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+    return LOADED_FIRST if is_loaded else quantity
 
 
 @frozen(kw_only=True)
@@ -121,7 +130,7 @@ class ServingScale:
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Models times boards; 0 where it is assumed."""
+    """Sources, counted on each board; 0 where it is assumed."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
 
 

@@ -66,8 +66,12 @@ UNITS: Final[Mapping[str, str]] = {
     "memory_bus_width": "bit",
     "memory_data_rate": "T/s",
     "tdp": "W",
+    "power_limit_lowest": "W",
+    "power_limit_highest": "W",
     "static_power": "W",
     "idle_power": "W",
+    "context_power": "W",
+    "loaded_power": "W",
     "price_purchase": "USD",
     "price_cloud": "USD/h",
     "host_share": "1",
@@ -91,6 +95,9 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 
 ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
+
+IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
+"""Powers without work, beside active idle: without a process, with a context, and with a loaded model."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
@@ -330,9 +337,17 @@ class Hardware:
     memory_data_rate: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["memory_data_rate"]))
     """Transfers per second and pin."""
     tdp: Quantity = attrs.field(validator=_in_unit(UNITS["tdp"]))
+    power_limit_lowest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_lowest"]))
+    """Lowest power limit that the board's driver accepts; None if no source states it."""
+    power_limit_highest: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["power_limit_highest"]))
+    """Highest power limit that the board's driver accepts; None if no source states it."""
     idle_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["idle_power"]))
     static_power: Quantity = attrs.field(validator=_in_unit(UNITS["static_power"]))
-    """Power drawn at any load while running; the static line of the ledger."""
+    """Active idle: power drawn at any load while running; the static line of the ledger."""
+    context_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["context_power"]))
+    """Power while a process holds a context and computes nothing; None if it was not measured."""
+    loaded_power: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["loaded_power"]))
+    """Power while a model is loaded and waits for requests; None if it was not measured."""
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
@@ -379,7 +394,7 @@ class Hardware:
         units = (self.unit_count.value + 0.5) // 1
         yield static >= tdp, "static_power: {:g} W is not below the tdp of {:g} W", (static, tdp)
         full = "clock" if self.full_clock is self.clock else "clock_boost"
-        for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
+        for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), *((name, "tdp") for name in IDLE_STATES)):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None:
                 text = f"{low}: {{:g}} {least.unit} is above {high} of {{:g}} {most.unit}"
@@ -412,6 +427,12 @@ class Hardware:
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
 
     @property
+    def limits_w(self) -> tuple[float, ...]:
+        """Lowest and highest power limit that can be set; empty if no source states the lowest."""
+        lowest, highest = self.power_limit_lowest, self.power_limit_highest or self.tdp
+        return () if lowest is None else (lowest.value, highest.value)
+
+    @property
     def around_factor(self) -> float:
         """Energy at the wall per joule of the board, the host excluded; 1 unless the boundary is `system`."""
         return 1.0 + sum(self.reference.prices_fj[place] for place in self.reference.around) / FJ_PER_J
@@ -426,6 +447,22 @@ class Hardware:
     def waiting_w(self) -> float:
         """Power at the boundary while the hardware is ready but does nothing: static power, and a counted host's."""
         return self.static_power.value * self.around_factor + self.host_w
+
+    @property
+    def resting_w(self) -> float:
+        """Power at the boundary between requests, while a model is loaded: active idle unless it was measured."""
+        return (self.loaded_power or self.static_power).value * self.around_factor + self.host_w
+
+    @property
+    def unmeasured_states(self) -> Iterator[tuple[str, Quantity]]:
+        """Yield (name, power) of a held context and a loaded model where no power is given: assumed as active idle.
+
+        Only hardware whose kernels a host launches has contexts.
+        """
+        for name in IDLE_STATES[1:] if self.is_launched else IDLE_STATES[2:]:
+            if getattr(self, name) is None:
+                told = f"as active idle, {self.static_power.basis}; this state was not measured"
+                yield name, attrs.evolve(self.static_power, basis="assumed", source=told, note="")
 
     @property
     def thread_clock(self) -> Quantity:
@@ -557,7 +594,9 @@ class Hardware:
             self,
             geometry={**self.geometry, **idle},
             tdp=mode.tdp,
-            idle_power=self._idle_within(mode.tdp),
+            idle_power=_within(self.idle_power, mode.tdp),
+            context_power=_within(self.context_power, mode.tdp),
+            loaded_power=_within(self.loaded_power, mode.tdp),
             clock=mode.clock,
             clock_base=clocked(self.clock_base),
             clock_boost=clocked(self.clock_boost),
@@ -583,10 +622,6 @@ class Hardware:
             digest=extend_digest(self.digest, mode_word(name)),
         )
 
-    def _idle_within(self, tdp: Quantity) -> Quantity | None:
-        """Return the idle power, or None if it exceeds the new power cap."""
-        return None if self.idle_power is not None and self.idle_power.value > tdp.value else self.idle_power
-
     def _set(self, name: str, point: OperatingPoint) -> PowerMode:
         """Return the power mode of a requested clock, cap or core count; UnknownNameError if it is out of range."""
         point.check(
@@ -595,6 +630,7 @@ class Hardware:
             core_count=self.core_count,
             static_w=self.static_power.value,
             caps_w=(self.tdp.value, *(mode.tdp.value for mode in self.power_modes)),
+            limits_w=self.limits_w,
             modes=(mode.name for mode in self.power_modes),
         )
         asked = f"asked for: {name}"
@@ -784,6 +820,7 @@ class Hardware:
     def quantities(self) -> Iterator[tuple[str, Quantity]]:
         """Yield (dotted name, quantity) for every number of this record except the reference table."""
         yield from _list_quantities("", self)
+        yield from self.unmeasured_states
         for name, quantity in self.geometry.items():
             yield f"geometry.{name}", quantity
         for level in self.memory_levels:
@@ -795,6 +832,11 @@ class Hardware:
                 yield from _list_quantities(f"{kind}.{one.name}.", one)
         for name, quantity in self.coefficients.items():
             yield f"coefficient.{name}", quantity
+
+
+def _within(power: Quantity | None, tdp: Quantity) -> Quantity | None:
+    """Return the power, or None if it exceeds a power cap."""
+    return None if power is not None and power.value > tdp.value else power
 
 
 def _list_quantities(

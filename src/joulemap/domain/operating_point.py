@@ -49,15 +49,18 @@ class OperatingPoint:
         full_clock_hz: float,
         static_w: float,
         caps_w: Iterable[float],
+        limits_w: tuple[float, ...],
         modes: Iterable[str],
         core_count: int,
     ) -> None:
         """Raise UnknownNameError, with the valid range and the named modes, if the hardware cannot be set to this
         point.
 
-        `core_count` is 0 for hardware that is not a CPU.
+        `limits_w` is the range in which the board's power limit can be set; empty if no source states it. The range is
+        then assumed to reach from static power to the highest cap of its modes. `core_count` is 0 for hardware that is
+        not a CPU.
         """
-        lowest_hz, tdp_w, named = LOWEST_CLOCK * full_clock_hz, max(caps_w), ", ".join(modes)
+        lowest_hz, highest_w, named = LOWEST_CLOCK * full_clock_hz, max(*limits_w, *caps_w, 0.0), ", ".join(modes)
         more = f"; its power modes are {named}" if named else ""
         if self.unit == "Hz" and not lowest_hz <= self.value <= full_clock_hz * _ROUNDING:
             low, high = lowest_hz / HZ_PER_MHZ, full_clock_hz / HZ_PER_MHZ
@@ -66,8 +69,11 @@ class OperatingPoint:
         if self.unit == "core" and not (1 <= self.value <= core_count and self.value == int(self.value)):
             what = f"has 1 to {core_count} cores" if core_count else "is no CPU: its units are not set one by one"
             raise UnknownNameError("power mode", self.name, (), f"{hardware} {what}{more}")
-        if self.unit == "W" and not static_w < self.value <= tdp_w:
-            hint = f"{hardware} takes a cap above its {static_w:g} W of static power, up to {tdp_w:g} W{more}"
+        lowest_w = limits_w[0] if limits_w else 0.0
+        if self.unit == "W" and not (static_w < self.value <= highest_w and self.value >= lowest_w):
+            start = f"of {lowest_w:g}" if static_w < lowest_w else f"above its {static_w:g} W of static power, up"
+            assumed = "" if limits_w else " (assumed: no source states its range)"
+            hint = f"{hardware} takes a power limit {start} to {highest_w:g} W{assumed}{more}"
             raise UnknownNameError("power mode", self.name, (), hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -77,6 +78,12 @@ MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
 """Residual power of a busy memory level, implied by the power limit beyond all other energies; counted in seconds."""
 
 
+UNATTRIBUTED: Final = "unattributed"
+"""Category of a class's residuals: energies per clock of busy units that were fitted to boards. No circuit explains
+them, but they fall with the chip's voltage.
+"""
+
+
 def cycle_action(precision: str) -> ActionKey:
     """Return the action of residual energy per clock of a unit that computes at a precision, implied by the power
     limit.
@@ -112,9 +119,21 @@ class EnergyAction:
         return (self.component, self.action)
 
     @property
+    def range_half_width(self) -> float:
+        """Largest distance of the logarithm of the energy from the ends of its range; 0 without a range."""
+        if self.low_fj is None or self.high_fj is None or not 0.0 < self.low_fj <= self.energy_per_action_fj:
+            return 0.0
+        return math.log(max(self.high_fj / self.energy_per_action_fj, self.energy_per_action_fj / self.low_fj))
+
+    @property
     def follows_voltage(self) -> bool:
         """True if the action costs less energy at a lower chip voltage."""
-        return self.common_category not in OFF_CORE
+        return self.category == UNATTRIBUTED or self.common_category not in OFF_CORE
+
+    @property
+    def is_on_board(self) -> bool:
+        """True if the board spends the energy, outside the chip and its memory."""
+        return self.component == BOARD and not self.follows_voltage
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) -> EnergyAction:
@@ -155,7 +174,7 @@ class EnergyReference:
         object.__setattr__(self, "_position", position)
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))
         object.__setattr__(self, "on_chip", tuple(action.follows_voltage for action in self.actions))
-        object.__setattr__(self, "on_board", tuple(action.component == BOARD for action in self.actions))
+        object.__setattr__(self, "on_board", tuple(action.is_on_board for action in self.actions))
         object.__setattr__(self, "around", tuple(position[key] for key in AROUND if key in position))
         loss = position.get(LOSS_ACTION)
         object.__setattr__(self, "loss_j", 0.0 if loss is None else self.prices_fj[loss] / FJ_PER_J)
@@ -170,9 +189,16 @@ class EnergyReference:
         return key in self._position
 
     def with_static(self, power: Quantity) -> EnergyReference:
-        """Return the same table with another static power."""
+        """Return the same table with another static power; a range stays only with the power that it was given for."""
         return self.with_actions(
-            attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
+            attrs.evolve(
+                action,
+                energy_per_action_fj=power.value * 1e15,
+                low_fj=action.low_fj if power.source == action.source else None,
+                high_fj=action.high_fj if power.source == action.source else None,
+                basis=power.basis,
+                source=power.source,
+            )
             for action in self.actions
             if action.key == STATIC_ACTION
         )
@@ -182,7 +208,7 @@ class EnergyReference:
         return self.with_actions(
             attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
             for action in self.actions
-            if action.component == BOARD
+            if action.is_on_board
         )
 
     def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:

@@ -52,7 +52,7 @@ NOTES: Final[Mapping[str, tuple[re.Pattern[str], object]]] = {
     "uses_cache": (re.compile(r"NO cache"), False),
     "file_bytes": (re.compile(r"weights (\d+) bytes"), None),
     "context_tokens": (re.compile(r"context length (\d+)"), None),
-    "statistic": (re.compile(r"between tokens: median"), "median"),
+    "statistic": (re.compile(r"between tokens: median(?!s over requests)"), "median"),
     "prompt_kind": (re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
 }
 """Column -> pattern in the notes, used if the cell is empty, and the value that it means; None for the number in the

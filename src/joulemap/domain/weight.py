@@ -194,6 +194,8 @@ to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4.
 ALIASES: Final[Mapping[str, str]] = {
     "fp8:128x128": "fp8_block",
     "int4_g128": "int4",
+    "gguf_f16": "fp16",
+    "gguf_f32": "fp32",
     "gguf_mxfp4": "mxfp4+q8_0",
     "gguf_q3_k": "q3_k_m",
     "gguf_q4_k": "q4_k_m",

@@ -280,5 +280,7 @@ def name_spent(action: EnergyAction, varied: frozenset[Address]) -> Spent:
     return Spent(
         common_category=action.common_category,
         basis="assumed" if is_varied else action.basis,
-        is_own=action.low_fj is None and not is_varied and not action.source.endswith(SOURCE),
+        is_own=(action.low_fj is None or action.key == STATIC_ACTION)
+        and not is_varied
+        and not action.source.endswith(SOURCE),
     )

@@ -98,7 +98,7 @@ def _read_load(model: str, batch: int) -> WorkloadColumns:
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
-    with using(open_in_memory(), "the shipped workloads") as scratch:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         (workload_id,) = read_shipped(scratch, ZOO, [Shipped(model, batch, workload_key=f"{model}:{batch}")])
         return read_columns(scratch, workload_id)
 

@@ -27,6 +27,7 @@ from joulemap.domain.catalogue import (
 from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import join_words, split_names, unmark
+from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
@@ -301,15 +302,23 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
     """
     parts = [part for word in words for part in _split_commas(word)]
     is_name = partial(is_hardware, known)
-    split = [(part,) if is_name(part) else join_words(part.split(), is_name) or (part,) for part in parts]
+    split = [(part,) if is_name(part) else join_words(part.split(), is_name) or _split_modes(part) for part in parts]
     if any(len(one) == 1 and not is_name(one[0]) for one in split):
         return join_words(parts, is_name) or tuple(name for one in split for name in one)
     return tuple(name for one in split for name in one)
 
 
+def _split_modes(text: str) -> tuple[str, ...]:
+    """Return the words of a text in which a name follows a power mode; any other text as a whole."""
+    return tuple(text.split()) if " " in HardwareRef.read(text).mode else (text,)
+
+
 def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     """Return True if a text names hardware of the catalogue, a class, a box, or a file or folder."""
-    plain = HardwareRef.read(text).id
+    ref = HardwareRef.read(text)
+    plain = ref.id
+    if " " in ref.mode and read_point(ref.mode) is None:  # the words after it are names of their own
+        return False
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
     if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):

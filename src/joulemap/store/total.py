@@ -15,7 +15,7 @@ import attrs
 import duckdb
 
 from joulemap.domain.address import SOURCE
-from joulemap.domain.reference import HOST_ACTION
+from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns
@@ -52,8 +52,24 @@ WITH priced AS (
         l.run_id,
         e.basis,
         sum(l.energy_fj) AS energy_fj,
-        sum(CASE WHEN e.low_fj IS NULL AND NOT ends_with(e.source, $set) THEN l.energy_fj ELSE 0 END) AS own_fj,
+        sum(
+            CASE
+                WHEN (e.low_fj IS NULL OR a.common_category = 'static') AND NOT ends_with(e.source, $set)
+                    THEN l.energy_fj
+                ELSE 0
+            END
+        ) AS own_fj,
         sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj,
+        sum(
+            CASE WHEN e.low_fj > 0e0 AND a.component = $chip AND a.action = $static THEN l.energy_fj ELSE 0 END
+        ) AS ranged_fj,
+        max(
+            CASE
+                WHEN e.low_fj > 0e0 AND a.component = $chip AND a.action = $static
+                    THEN ln(greatest(e.high_fj / e.energy_per_action_fj, e.energy_per_action_fj / e.low_fj))
+                ELSE 0e0
+            END
+        ) AS range_half_width,
         sum(CASE WHEN a.component = $host AND a.action = $static THEN l.energy_fj ELSE 0 END) AS host_fj
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
@@ -66,7 +82,16 @@ spent AS (
     SELECT
         p.run_id,
         sum(p.energy_fj) AS energy_fj,
-        list_sum(list(pow(b.half_width * CAST(p.energy_fj AS DOUBLE), 2) ORDER BY p.basis))
+        list_sum(
+            list(
+                pow(
+                    b.half_width * CAST(p.energy_fj AS DOUBLE)
+                    + greatest(p.range_half_width - b.half_width, 0e0) * CAST(p.ranged_fj AS DOUBLE),
+                    2
+                )
+                ORDER BY p.basis
+            )
+        )
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
         list_sum(list(pow(b.own_price_half_width * CAST(p.own_fj AS DOUBLE), 2) ORDER BY p.basis))
             / nullif(pow(CAST(sum(p.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
@@ -177,6 +202,7 @@ ORDER BY r.run_id
 GIVEN: Final = {
     "set": SOURCE,
     "host": HOST_ACTION[0],
+    "chip": STATIC_ACTION[0],
     "static": HOST_ACTION[1],
     "growth_width": f"coefficient.{GROWTH_HALF_WIDTH}",
     "host_width": f"coefficient.{HOST_HALF_WIDTH}",

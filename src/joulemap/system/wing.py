@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from joulemap.system.cache import cache_folder
 
-BUILT_IN: Final = ("explore", "fleet", "llm", "place", "train", "verify")
+BUILT_IN: Final = ("explore", "file", "fleet", "llm", "place", "train", "verify")
 """Built-in wings. They are listed because an editable install keeps its original entry points."""
 
 GROUP: Final = "joulemap.wings"

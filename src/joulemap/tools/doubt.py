@@ -21,7 +21,7 @@ from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, correlate_errors, fi
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import write_doubt, write_served_doubt
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
+from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare, name_served_scale
 from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
@@ -52,9 +52,13 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
 
 def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
     """Return the errors of predictions for served models."""
-    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name not in ("error", "quantity")]
     return tuple(
-        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+        ServingResidual(
+            error=row["log_error"],
+            quantity=name_served_scale(row["quantity"], row["scope"]),
+            **{name: row[name] for name in names},
+        )
         for row in workspace.query("validate.served").records()
     )
 

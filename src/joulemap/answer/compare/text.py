@@ -81,8 +81,8 @@ LIMITS: Final[Mapping[str, str]] = {
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
 INTERVALS: Final = "Four in five measurements fall inside the interval of a figure."
 UNATTRIBUTED: Final = Template(
-    "{shares:range} of the energy of {hardware} is unattributed: its power limit implies more than its circuits "
-    "explain, and the difference has not been measured"
+    "{shares:range} of the energy of {hardware} is unattributed: no counted action explains it; it follows from the "
+    "power limit of the board or is a residual that was fitted to measured boards"
 )
 
 DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")

@@ -18,6 +18,7 @@ def register() -> Wing:
         questions={
             "llm": Ask("joulemap.wing.llm.answer.answer", "SettingsKeywords", is_of_model=True),
             "contrast_phases": Ask("joulemap.wing.llm.phases", "SettingsKeywords"),
+            "serve_users": Ask("joulemap.wing.llm.answer.users", "SettingsKeywords", is_of_model=True),
             "offload": Ask("joulemap.wing.llm.answer.offload", "SettingsKeywords", is_of_model=True),
         },
         tools={"llm": "llm"},

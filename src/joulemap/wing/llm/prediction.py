@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CODE: Final = ("wing/llm/serving", "domain/serving.py", "domain/weight.py")
 """Code that predictions depend on, in addition to passes, the formulas of the class and its hardware."""
 
-FILES: Final = ("stack/*.toml", "model/decoder.json")
+FILES: Final = ("stack/*.toml", "model/decoder.json", "model/family/*.toml")
 """Catalogue data that predictions depend on."""
 
 DEPLOYMENT: Final = (
@@ -150,15 +150,15 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[Servin
     from joulemap.wing.llm.serving.predict import predict
 
     if target.entry is None or target.bound is None:
-        return [_record(number, rows[number], target, target.refusal) for number in rows]
+        return [_record(number, target, target.refusal) for number in rows]
     try:
         known = read_known([target.entry.digest])[target.entry.digest]
         hardware = target.bound.bind(known)
     except CatalogueError as error:
-        return [_record(number, rows[number], target, str(error)) for number in rows]
+        return [_record(number, target, str(error)) for number in rows]
     numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
     found = predict([rows[number] for number in numbers], hardware)
-    return [_record(number, rows[number], target, one) for number, one in zip(numbers, found, strict=True)]
+    return [_record(number, target, one) for number, one in zip(numbers, found, strict=True)]
 
 
 def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
@@ -166,18 +166,15 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
     return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
-def _record(number: int, row: ServingRow, target: _Target, found: Prediction | str) -> ServingPrediction:
+def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
     """Return the record of a measurement to store: a prediction, or the reason for none."""
-    from joulemap.catalog.stack import find_stack
-
-    is_refused = isinstance(found, str)
     figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if is_refused else find_stack(row.engine, row.date).release,
+        engine="" if isinstance(found, str) else found.engine,
         work="" if isinstance(found, str) else found.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=found if isinstance(found, str) else None,

@@ -200,7 +200,6 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
 def _read_context(path: Path) -> int:
     """Return the context length in tokens that a configuration states; 0 if none."""
     from joulemap.trace.configuration import read_configuration
-    from joulemap.wing.llm.decoder.family import Settings as Sizes
-    from joulemap.wing.llm.decoder.read import find_text
+    from joulemap.wing.llm.decoder.read import read_context
 
-    return Sizes(str(path), find_text(read_configuration(path, str(path)))).context
+    return read_context(read_configuration(path, str(path)), str(path))

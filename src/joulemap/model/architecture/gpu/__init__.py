@@ -36,6 +36,7 @@ import numpy as np
 
 from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import BOARD
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
@@ -255,9 +256,11 @@ class Gpu:
             ("dispatcher", "memory_dispatch"): moving_groups,
             ("result_bus", "commit"): lane_groups,
             ("result_bus", "memory_commit"): moving_groups,
-            ("tensor_core", "instruction"): tensor_macs * fragment_scale,
-            ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
-            ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
+            ("tensor_core", "instruction"): tensor_macs
+            * fragment_scale
+            / hardware.coefficient("tensor_instruction_macs"),
+            (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
+            (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
             ("shared_memory", "read"): shared_read,
             ("shared_memory", "write"): staged,
             ("l1", "tag_lookup"): (loaded + stored) / sector,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 import numpy as np
 
-from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, Address, find_quantity
+from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
 from joulemap.domain.configuration import SYSTEM, Configuration
-from joulemap.domain.doubt import DOUBTED, SAME_SIZE, Doubt, DoubtQuantity, ErrorScale, find_peak
+from joulemap.domain.doubt import DOUBTED, SAME_SIZE, BasisSpread, Doubt, DoubtQuantity, ErrorScale, find_peak
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
@@ -73,6 +74,8 @@ def _combine(
         owned[key.basis] += spent * key.is_own
         static[key.basis] += spent * (key.common_category == "static")
     nothing = np.zeros(len(points))
+    host_fj: Floats = np.asarray(hardware.host_w * points.interval_fs, dtype=np.float64)  # W = fJ / fs
+    ranged = {} if STATIC_POWER in varied else _widen(hardware, spreads, static, host_fj)
     around = (GROWTH_HALF_WIDTH, HOST_HALF_WIDTH) if hardware.boundary == SYSTEM else ()
     growth_width, host_width = [nothing + hardware.coefficient(name) for name in around] or [nothing, nothing]
     latency, energy = (_repeat(scale, held_out, len(points)) for scale, held_out in zip(scales, left_out, strict=True))
@@ -84,18 +87,37 @@ def _combine(
             bound_fs=points.share_fs.astype(np.float64),
             own_number=np.broadcast_to(np.array(own_number), points.share_fs.shape),
             basis_square=sum(
-                (np.square(spreads[name].half_width.value * part / total) for name, part in parts.items()), nothing
+                (
+                    np.square((spreads[name].half_width.value * part + ranged.get(name, 0.0)) / total)
+                    for name, part in parts.items()
+                ),
+                nothing,
             ),
             own_square=sum((np.square(beyond[name][0] * part / total) for name, part in owned.items()), nothing),
             static_share=sum(static.values(), nothing) / total,
             has_load=np.full(len(points), any(load.covers == "board" for load in hardware.loads)),
-            host_share=hardware.host_w * points.interval_fs / total,  # W = fJ / fs
+            host_share=host_fj / total,
             growth_half_width=growth_width,
             host_half_width=host_width,
         ),
     )
     is_there = points.refusal == ""
     return np.where(is_there, found.latency, 0.0), np.where(is_there, found.energy, 0.0)
+
+
+def _widen(
+    hardware: Hardware, spreads: Mapping[str, BasisSpread], static: Mapping[str, Floats], host_fj: Floats
+) -> dict[str, Floats]:
+    """Return what the range of static power adds to the absolute half-width of its basis, in femtojoules."""
+    reference = hardware.reference
+    own, host = (reference.position(key) for key in (STATIC_ACTION, HOST_ACTION))
+    assert own is not None
+    row = reference.actions[own]
+    more = row.range_half_width - spreads[row.basis].half_width.value
+    if row.range_half_width == 0.0 or more <= 0.0:
+        return {}
+    is_shared = host is not None and reference.actions[host].basis == row.basis
+    return {row.basis: more * (static[row.basis] - host_fj * is_shared)}
 
 
 def _repeat(scale: ErrorScale, held_out: float | None, count: int) -> Errors:

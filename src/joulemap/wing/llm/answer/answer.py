@@ -68,7 +68,7 @@ def llm(
     plans = divide(question, whole, list(dict.fromkeys(stored)))
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
-        found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
+        found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
     pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
@@ -107,7 +107,7 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
     return llm(source, name, attrs.evolve(settings, batch=SERVED.batch), serving=serving)
 
 
-def _read(
+def read_tables(
     connection: Connection,
     question: Question,
     served: Sequence[Case],

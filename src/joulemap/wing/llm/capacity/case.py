@@ -205,6 +205,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
             if count not in questions:
                 serving = attrs.evolve(question.serving, expert_devices=count)
                 questions[count] = attrs.evolve(question, serving=serving)
+                questions[count].book = question.book
             one = _judge(questions[count], case.run, case.target, devices, case.batch, is_alone=True)
             if one.status == OK:
                 found.append((questions[count], one))

@@ -65,8 +65,9 @@ class LoadRow:
 
 
 def is_idle_assumed(case: Case) -> bool:
-    """Return whether a server's idle power is an assumed number."""
-    return case.server.hardware.static_power.basis == "assumed"
+    """Return whether a server's power between requests is an assumed number."""
+    hardware = case.server.hardware
+    return (hardware.loaded_power or hardware.static_power).basis == "assumed"
 
 
 def read_load(question: Question) -> Load | None:

@@ -142,7 +142,7 @@ def _simulate(
     known = zip((prompts, answers), counts, strict=True)
     prices = [count * one.usd_per_s for one, count in known if one.usd_per_s is not None]
     paid = sum(prices) if len(prices) == len(servers) else None
-    idle_w = [count * case.server.idle_w for case, count in servers]
+    idle_w = [count * case.server.resting_w for case, count in servers]
     assumed_w = sum(watts for watts, case in zip(idle_w, cases, strict=True) if is_idle_assumed(case))
     assumed = share_assumed(served, prompts, answers, assumed_w / sum(idle_w))
     row = form_load(second, served, paid, assumed)

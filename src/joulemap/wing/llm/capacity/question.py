@@ -37,6 +37,9 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
+TITLED: Final = ("quantization_config", "model_type")
+"""Beginnings of notes on a model that its title repeats."""
+
 PADDED: Final = 0.01
 """Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
 
@@ -111,12 +114,14 @@ class Question:
     def describe_stored(self) -> str:
         """Return a note, next to the precision, on the checkpoint's published format; empty for 16 bits."""
         published = self.decoder.published
+        notes = "".join(f"; {note}" for note in self.decoder.notes if note.startswith(TITLED))
         if published is None:
-            return "".join(f"; {note}" for note in self.decoder.notes if note.startswith("quantization_config"))
+            return notes
         if not published.weights:
-            return f"; {published.doubt}"
+            return f"; {published.doubt}{notes}"
         doubt = f"; {published.doubt}" if published.doubt else ""
-        return f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
+        stored = f" as published{doubt}" if self.takes_published else f" (published with {published.describe()})"
+        return f"{stored}{notes}"
 
     def check(self) -> None:
         """Raise UsageError for a context longer than the model's maximum."""

@@ -1,9 +1,11 @@
-"""Attention of a pass: with keys and values per head, or multi-head latent attention."""
+"""Attention of a pass: with keys and values per head, or multi-head latent attention, perhaps to selected tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import attrs
 
 from joulemap.domain.workload import FEW_TOKENS
 from joulemap.trace.formula import Cost
@@ -46,7 +48,7 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
     sizes = {"heads": heads, "kv_heads": pairs, "head_dim": width, "window": mixer.window}
     beside = tuple(one.graph.weigh(f"{path}.sinks", (heads,)) for _ in range(mixer.sinks))
     made = [
-        _attend_piece(one, path, piece, (q, *held), sizes, beside)
+        attend_piece(one, path, piece, (q, *held), sizes, beside)
         for piece, held in zip(one.pieces, caches, strict=True)
     ]
     if mixer.is_gated:
@@ -85,7 +87,7 @@ def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads:
     return one.graph.run(path, "rms_norm", (x,), suffix=name, rows=rows * heads, columns=width, weight=False)
 
 
-def _attend_piece(
+def attend_piece(
     one: Pass,
     path: str,
     piece: Piece,
@@ -93,6 +95,7 @@ def _attend_piece(
     sizes: Mapping[str, Any],
     beside: Sequence[int] = (),
 ) -> int:
+    """Return the attention of a piece to its cache; the last inputs are the cache."""
     return one.graph.run(
         path,
         "attention",
@@ -112,7 +115,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     """Return the output of multi-head latent attention.
 
     A few tokens after a cache multiply their queries by the key projection, and attend to the latent rows directly. A
-    prompt expands the keys and values of all tokens that it attends to.
+    prompt expands the keys and values of all tokens that it attends to, unless it attends to selected tokens only.
     """
     rows, hidden, heads = one.count, one.decoder.hidden, one.step.part(mixer.heads)
     width, seen = mixer.plain + mixer.rotary, mixer.rank + mixer.rotary
@@ -127,33 +130,69 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     normal = one.norm(f"{path}.kv_a_layernorm", latent, rows, mixer.rank)
     turned = one.turn(path, ((q, heads), (latent, 1)), mixer.rotary, mixer.rotary)
     weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
+    keys = -1
+    if mixer.indexer is not None:
+        from joulemap.wing.llm.decoder.select import score, select
+
+        keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, hidden)
+        keys = one.graph.run(
+            f"{path}.indexer.k_norm", "layer_norm", (keys,), rows=rows, columns=mixer.indexer.head_dim, bias=True
+        )
+        query = low if mixer.query_rank else x
+        index = score(one, path, mixer.indexer, query, mixer.query_rank or hidden, x, keys, mixer.rotary)
     made = []
     for piece in one.pieces:
         new = [(x, ITEM_BYTES * piece.count * part) for x, part in ((normal, mixer.rank), (turned, mixer.rotary))]
         cache = one.append(path, new, piece, 1, seen, mixer.window, "append_latent")
-        see = _see_latent if piece.tokens <= FEW_TOKENS else _widen_latent
-        made.append(see(one, path, mixer, piece, q, turned, cache, weight))
+        is_sparse = 0 < mixer.selected < piece.cached + piece.tokens
+        beside = () if mixer.indexer is None else (select(one, path, mixer.indexer, mixer.selected, piece, index),)
+        see = _see_latent if piece.tokens <= FEW_TOKENS or is_sparse else _widen_latent
+        made.append(see(one, path, mixer, piece, q, turned, cache, weight, beside))
     return one.linear(f"{path}.o_proj", made, hidden, heads * mixer.value_dim, bias=mixer.bias)
 
 
-def _multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
+def multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
     """Return the products of each head's rows with the head's own weights."""
     cost = Cost(kind="matmul", operation="bmm", mac_count=m * n * k * groups, gemm=(m, n, k, groups))
     reads = ((x, 4 * m * k * groups), (weight, 4 * n * k * groups))
     return one.graph.call(path, cost, reads, (groups, m, n), suffix=suffix, aten="bmm.default")
 
 
-def _see_latent(one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int) -> int:
+def _see_latent(
+    one: Pass,
+    path: str,
+    mixer: Latent,
+    piece: Piece,
+    q: int,
+    turned: int,
+    cache: int,
+    weight: int,
+    beside: Sequence[int],
+) -> int:
     heads, rank, count = one.step.part(mixer.heads), mixer.rank, piece.count
     suffix = f"_{piece.name}" if piece.name else ""
-    inner = _multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
-    sizes = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank, "latent": True}
-    result = _attend_piece(one, path, piece, (inner, turned, cache), {**sizes, "window": mixer.window})
-    return _multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=f"absorb_v{suffix}")
+    inner = multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
+    sizes: dict[str, Any] = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank}
+    sizes |= {"latent": True}
+    seen = piece
+    if 0 < mixer.selected < piece.cached + piece.tokens and piece.tokens <= FEW_TOKENS:
+        seen = attrs.evolve(piece, cached=max(mixer.selected - piece.tokens, 0))
+    # the rows that each token of a prompt selects are counted as a window of as many
+    sizes |= {"window": mixer.selected if seen is piece and mixer.selected else mixer.window}
+    result = attend_piece(one, path, seen, (inner, turned, cache), sizes, beside)
+    return multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=f"absorb_v{suffix}")
 
 
 def _widen_latent(
-    one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int
+    one: Pass,
+    path: str,
+    mixer: Latent,
+    piece: Piece,
+    q: int,
+    turned: int,
+    cache: int,
+    weight: int,
+    beside: Sequence[int],
 ) -> int:
     heads, width = one.step.part(mixer.heads), mixer.plain + mixer.rotary
     keys = piece.sequences * one.graph.shape(cache)[2]
@@ -173,4 +212,4 @@ def _widen_latent(
         (cache, made * mixer.rotary),
         (wide, made * mixer.value_dim),
     )
-    return _attend_piece(one, path, piece, reads, {**sizes, "window": mixer.window})
+    return attend_piece(one, path, piece, reads, {**sizes, "window": mixer.window}, beside)

@@ -11,13 +11,35 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Latent, Network, Recurrence
+from joulemap.wing.llm.decoder.config import (
+    Attention,
+    Compressed,
+    Decoder,
+    Experts,
+    Indexer,
+    Latent,
+    Network,
+    Recurrence,
+)
 
 LARGEST: Final = 10**14
 """Maximum weights of a model: ten times the largest that anybody has announced."""
 
 FREE: Final = frozenset(
-    ("window", "rotary", "score_operations", "sinks", "query_rank", "kernel", "rank", "hidden", "norms", "plain")
+    (
+        "window",
+        "rotary",
+        "score_operations",
+        "sinks",
+        "query_rank",
+        "kernel",
+        "rank",
+        "hidden",
+        "norms",
+        "plain",
+        "selected",
+        "ratio",
+    )
 )
 """Sizes of parts that may be 0."""
 
@@ -41,6 +63,8 @@ def check_decoder(decoder: Decoder) -> Decoder:
                     refuse(f"{field} of {owner}", value, "at least 1")
             total += _count_weights(part, decoder.hidden)
         mixer, network = layer.mixer, layer.network
+        if isinstance(mixer, Attention) and mixer.heads % mixer.kv_heads:
+            raise ModelError(f"{decoder.name}: {mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly")
         if isinstance(mixer, Attention) and mixer.rotary > mixer.head_dim:
             refuse("the rotary part of a head", mixer.rotary, f"at most its {mixer.head_dim:,} elements")
         if isinstance(network, Experts) and network.taken > network.count:
@@ -54,10 +78,11 @@ def _list_sizes(part: Any) -> Iterator[tuple[str, str, int]]:
     """Yield (part, size name, value) for a part of a layer and the parts within it."""
     if part is None:
         return
-    owner = {Attention: "attention", Latent: "attention", Recurrence: "a recurrence", Experts: "experts"}
+    owner = dict.fromkeys((Attention, Latent, Compressed, Indexer), "attention")
+    owner |= {Recurrence: "a recurrence", Experts: "experts"}
     for field in attrs.fields(type(part)):
         value = getattr(part, field.name)
-        if isinstance(value, Network):
+        if isinstance(value, Network | Indexer):
             yield from _list_sizes(value)
         elif isinstance(value, int) and not isinstance(value, bool):
             yield owner.get(type(part), "the network"), field.name, value
@@ -74,6 +99,8 @@ def _count_weights(part: Any, hidden: int) -> float:
         return 2.0 * hidden * part.head_dim * (part.heads + part.kv_heads)
     if isinstance(part, Latent):
         return float(part.heads * (part.plain + part.rotary + part.value_dim) * (hidden + part.rank))
+    if isinstance(part, Compressed):
+        return float(part.query_rank * part.heads * part.head_dim + hidden * part.output_groups * part.output_rank)
     if isinstance(part, Recurrence):
         return 3.0 * hidden * (part.inner + part.groups * part.state)
     return 0.0

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 SETTINGS: Final = ("quantization_config", "compression_config")
 """Configuration keys that describe how weights are stored."""
 
+EXPERT_DTYPE: Final = "expert_dtype"
+"""Key of a configuration whose experts are stored in another format than its `quantization_config` says."""
+
 HEAD: Final = "lm_head"
+
+EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
+"""`expert_dtype` of a configuration, with the format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
 FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
 """Families whose experts are parameters rather than linear layers, in all versions of their library."""
@@ -62,6 +68,8 @@ def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any
     """
     parts = [mapping, *(value for value in mapping.values() if isinstance(value, Mapping))]
     found = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)
+    if isinstance(found, Mapping) and isinstance(mapping.get(EXPERT_DTYPE), str):
+        return {**found, EXPERT_DTYPE: mapping[EXPERT_DTYPE]}
     if found is not None and not isinstance(found, Mapping):
         raise ModelError(f"{name}: quantization_config is {str(found)[:60]!r}, expected an object with a quant_method")
     return found
@@ -87,6 +95,12 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
         checkpoint = attrs.evolve(checkpoint, kinds=checkpoint.kinds | {"experts"})
     found = [_find_formats(checkpoint, f"layers.{index}.", weights) for index, weights in enumerate(layers)]
     outside = _find_formats(checkpoint, "", head)
+    experts = EXPERT_FORMATS.get(str(values.get(EXPERT_DTYPE, "")), "")
+    if experts:
+        found = [
+            {weight: experts if _is_experts(weight) else stored for weight, stored in formats.items()}
+            for formats in found
+        ]
     counts = Counter[str]()
     for formats, weights in zip((*found, outside), (*layers, head), strict=True):
         for weight, stored in formats.items():
@@ -102,7 +116,7 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
         published=Published(
             method=method,
             weights=main,
-            precision=_find_activations(checkpoint, main),
+            precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
             others=tuple(others),
             stored=tuple((weight, stored) for weight, stored in outside.items() if stored),
             doubt=_describe_doubt(checkpoint, main),
@@ -183,7 +197,7 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
     found = {}
     for weight in weights:
         path = weight.rpartition(".")[0]
-        is_experts, is_inside = path.endswith("experts"), bool(before)
+        is_experts, is_inside = _is_experts(weight), bool(before)
         is_matrix = weight.endswith(".weight") and "conv" not in path and not path.endswith(ROUTER)
         stored = None
         if is_experts or is_matrix:
@@ -194,6 +208,11 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
             stored = None  # tied to the head, whose table of tokens is looked up in rows
         found[weight] = name_format(stored, checkpoint.method) if stored else ""
     return found
+
+
+def _is_experts(weight: str) -> bool:
+    """Return whether a weight is of the routed experts."""
+    return weight.rpartition(".")[0].endswith("experts")
 
 
 def _name_module(path: str, *, is_experts: bool) -> Iterator[str]:

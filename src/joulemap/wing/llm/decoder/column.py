@@ -17,7 +17,7 @@ from joulemap.domain.key import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Latent, Layer
+from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer
 from joulemap.wing.llm.decoder.layer import tell
 from joulemap.wing.llm.decoder.step import Step
 
@@ -186,7 +186,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
-    windows = {one.mixer.window for one in decoder.layers if isinstance(one.mixer, Attention | Latent)} - {0}
+    windows = {limit for one in decoder.layers if one.mixer is not None for limit in one.mixer.limits} - {0}
     if any(window - tokens < cached < window for window in windows):
         return cached + len(windows) + 1
     return sum(cached >= window for window in windows)

@@ -56,6 +56,20 @@ class Attention:
         """Elements that each token adds to the KV cache."""
         return 0 if self.shares else 2 * self.kv_heads * self.head_dim
 
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Tokens from which on its window is full."""
+        return (self.window,)
+
+
+@frozen(kw_only=True)
+class Indexer:
+    """Selection of the rows that a token attends to: narrow heads score every cached row (sparse attention)."""
+
+    heads: int
+    head_dim: int
+    """Elements of each of its queries, and of the one key per row that it caches."""
+
 
 @frozen(kw_only=True)
 class Latent:
@@ -72,12 +86,58 @@ class Latent:
     window: int = 0
     bias: bool = False
     """True if the projections to the ranks and the output projection have a bias."""
+    selected: int = 0
+    """Maximum tokens that a token attends to; 0 for all."""
+    indexer: Indexer | None = None
+    """Selection of these tokens; None for all tokens or those that an earlier layer selected."""
     kind: Literal["latent"] = "latent"
 
     @property
     def cache_width(self) -> int:
         """Elements that each token adds to the KV cache."""
-        return self.rank + self.rotary
+        return self.rank + self.rotary + (self.indexer.head_dim if self.indexer else 0)
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of cached rows, which every device holds."""
+        return 1
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Tokens from which on a window or a selection is full."""
+        return (self.window, self.selected)
+
+
+@frozen(kw_only=True)
+class Compressed:
+    """Attention to the last tokens and to compressed rows, one for several tokens, with keys that are the values."""
+
+    heads: int
+    head_dim: int
+    rotary: int
+    query_rank: int
+    output_groups: int
+    """Groups of heads that are each projected to `output_rank` elements before the output projection."""
+    output_rank: int
+    window: int
+    """Last tokens that each token attends to in full."""
+    ratio: int = 0
+    """Tokens of a compressed row; 0 for none."""
+    selected: int = 0
+    """Maximum compressed rows that a token attends to; 0 for all."""
+    indexer: Indexer | None = None
+    """Selection of these rows; None for all."""
+    kind: Literal["compressed"] = "compressed"
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of cached rows, which every device holds."""
+        return 1
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Tokens from which on the window or the selection is full."""
+        return (self.window, self.selected * self.ratio)
 
 
 @frozen(kw_only=True)
@@ -101,6 +161,11 @@ class Recurrence:
     bias: bool = False
     has_norms: bool = False
     """True if the decay input and both keys of a mamba are normalized, without weights."""
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Tokens from which on a window is full: none."""
+        return ()
 
     @property
     def inner(self) -> int:
@@ -157,7 +222,7 @@ class Experts:
     """Network that runs in parallel to the experts, with norms of its own."""
 
 
-Mixer = Attention | Latent | Recurrence
+Mixer = Attention | Latent | Compressed | Recurrence
 
 
 @frozen(kw_only=True)
@@ -226,6 +291,8 @@ class Decoder:
     """Width of the embedding table if narrower than the model; else 0."""
     is_capped: bool = False
     """True if logits pass through a tanh."""
+    streams: int = 0
+    """Residual streams per token that hyper-connections mix before and after each part; 0 for one without."""
     keeps_mixers: bool = False
     """True if attention weights stay at 16 bits where other weights are stored narrower."""
     published: Published | None = None
@@ -251,6 +318,11 @@ class Decoder:
     def layer_count(self) -> int:
         """Number of layers, each of which a host must launch."""
         return len(self.layers)
+
+    @property
+    def recurrent_count(self) -> int:
+        """Number of layers that keep a state of fixed size per sequence."""
+        return sum(isinstance(layer.mixer, Recurrence) for layer in self.layers)
 
     @property
     def expert_count(self) -> int:
@@ -287,4 +359,7 @@ def _held(mixer: Mixer, tokens: int, devices: int) -> float:
     seen = min(tokens, mixer.window) if mixer.window else tokens
     if isinstance(mixer, Latent):
         return seen * mixer.cache_width
+    if isinstance(mixer, Compressed):
+        rows = tokens // mixer.ratio if mixer.ratio else 0
+        return seen * mixer.head_dim + rows * (mixer.head_dim + (mixer.indexer.head_dim if mixer.indexer else 0))
     return seen * mixer.cache_width / mixer.kv_heads * -(-mixer.kv_heads // devices)

@@ -12,7 +12,17 @@ from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Published, Recurrence
+from joulemap.wing.llm.decoder.config import (
+    Attention,
+    Compressed,
+    Decoder,
+    Experts,
+    Latent,
+    Layer,
+    Network,
+    Published,
+    Recurrence,
+)
 from joulemap.wing.llm.decoder.graph import Graph
 from joulemap.wing.llm.decoder.row import Pass
 from joulemap.wing.llm.decoder.scan import recur
@@ -40,12 +50,20 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
     for layer in decoder.layers:
         one.find_angles(getattr(layer.mixer, "rotary", 0))
     x = _embed(one) if step.pipeline_devices == 1 else _receive(one)
+    if decoder.streams and step.pipeline_devices == 1:
+        from joulemap.wing.llm.decoder.compressed import open_streams
+
+        x = open_streams(one, decoder.streams, x)
     for index, layer in enumerate(decoder.layers):
         x = _tell_layer(one, f"layers.{index}", layer, x)
         graph.mark()
     if step.logits == "none":
         graph.keep(x)
     else:
+        if decoder.streams:
+            from joulemap.wing.llm.decoder.compressed import close_streams
+
+            x = close_streams(one, decoder.streams, x)
         if decoder.final_norm:
             x = one.norm("norm", x, one.held, decoder.hidden)
         _tell_logits(one, one.gather("norm", x))
@@ -92,7 +110,7 @@ def _note_published(published: Published) -> str:
 
 def _receive(one: Pass) -> int:
     """Return the tokens received from the stage before: each device sends its part to one device of the next stage."""
-    width, step = one.decoder.hidden, one.step
+    width, step = one.decoder.hidden * max(one.decoder.streams, 1), one.step
     x = one.graph.enter((one.held, width))
     elements = -(-one.count * width // step.devices)
     return one.collect("receive", "send", x, step.world * step.pipeline_devices, elements)
@@ -128,6 +146,8 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Return the tokens after a layer."""
     rows, width = one.held, one.decoder.hidden
     parts = [part for part in (layer.mixer, layer.network) if part is not None]
+    if one.decoder.streams:
+        return _tell_streams(one, path, layer, x)
     made, before = list[int](), x
     for place, part in enumerate(parts):
         name = "input_layernorm" if place == 0 else "post_attention_layernorm"
@@ -150,6 +170,21 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
     return one.each(path, "add", x, one.sum_up(path, total), suffix="add")
 
 
+def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
+    """Return the residual streams of tokens after a layer whose parts hyper-connections join."""
+    from joulemap.wing.llm.decoder.compressed import collapse, expand
+
+    streams = one.decoder.streams
+    for place, part in enumerate(part for part in (layer.mixer, layer.network) if part is not None):
+        joint = f"{path}.{'ffn_hc' if place else 'attn_hc'}"
+        token, mix = collapse(one, joint, streams, x)
+        name = "post_attention_layernorm" if place else "input_layernorm"
+        before = one.gather(f"{path}.{name}", one.norm(f"{path}.{name}", token, one.held, one.decoder.hidden))
+        result = _mix(one, path, part, before) if part is layer.mixer else _think(one, path, part, before, token)
+        x = expand(one, joint, streams, x, _finish(one, path, part, result), mix)
+    return x
+
+
 def _finish(one: Pass, path: str, part: object, result: int) -> int:
     """Return the result of a part summed over all devices, if it is divided and not yet summed."""
     if isinstance(part, Experts) and one.step.data_devices > 1:
@@ -170,6 +205,10 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
         return attend(one, f"{path}.self_attn", mixer, x)
     if isinstance(mixer, Latent):
         return attend_latent(one, f"{path}.self_attn", mixer, x)
+    if isinstance(mixer, Compressed):
+        from joulemap.wing.llm.decoder.compressed import attend_compressed
+
+        return attend_compressed(one, f"{path}.self_attn", mixer, x)
     assert isinstance(mixer, Recurrence)
     return recur(one, f"{path}.mixer", mixer, x)
 

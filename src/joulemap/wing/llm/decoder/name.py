@@ -3,7 +3,8 @@
     llama-3.1-8b(tokens=2048)                 prefill of a prompt
     llama-3.1-8b(cached=2048)                 decode: a token of each sequence after a KV cache of 2048 tokens
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
-    path/config.json(cached=2048)             from the user's own configuration, or its folder
+    path/config.json(cached=2048)             from a configuration or its folder, where a family.toml may be beside it
+    path/model-q4_k_m.gguf(cached=2048)       from a file of weights, whose header is read
 
 Every pass has one canonical name, as every single operator has.
 """
@@ -31,6 +32,9 @@ DECODER: Final = "decoder"
 """Family and task of the built-in decoders."""
 
 CONFIGURATION: Final = "config.json"
+
+WEIGHTS: Final = ".gguf"
+"""Suffix of files of weights that state the sizes of their model."""
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
 """Built-in configurations, with their names, sources and bases."""
@@ -137,9 +141,9 @@ def _read_shipped(name: str) -> Decoder:
 
 
 def find_decoder(name: str) -> Decoder | None:
-    """Return the decoder of a built-in name, or of the path of a configuration or its folder; None for any other.
+    """Return the decoder of a built-in name, or of the path of a configuration, a GGUF file or a folder with either.
 
-    Raise ModelError for a configuration that cannot be read.
+    Return None for any other name. Raise ModelError for a file that cannot be read.
     """
     plain = find_shipped(name)
     if plain:
@@ -149,20 +153,27 @@ def find_decoder(name: str) -> Decoder | None:
 
 
 def _find_path(name: str) -> Path | None:
-    """Return the configuration at a path or in the folder at a path; None if there is none."""
-    if "\0" in name or not ("/" in name or name.endswith(".json") or name.startswith(".")):
+    """Return the configuration or the GGUF file at a path, or in the folder at a path; None if there is none."""
+    if "\0" in name or not ("/" in name or name.endswith((".json", WEIGHTS)) or name.startswith(".")):
         return None
     path = Path(name)
-    if path.suffix == ".json":
+    if path.suffix in (".json", WEIGHTS):
         return path
-    return path / CONFIGURATION if (path / CONFIGURATION).is_file() else None
+    if (path / CONFIGURATION).is_file():
+        return path / CONFIGURATION
+    return next(iter(sorted(path.glob(f"*{WEIGHTS}"))), None) if path.is_dir() else None
 
 
 def _read_file(path: Path, name: str) -> Decoder:
-    from joulemap.trace.configuration import read_checkpoint_files
-    from joulemap.wing.llm.decoder.read import read_config
+    if path.suffix == WEIGHTS:
+        from joulemap.wing.llm.file.model import read_model_file
 
-    return read_config(read_checkpoint_files(path, name), name)
+        return read_model_file(path, name)
+    from joulemap.trace.configuration import read_checkpoint_files
+    from joulemap.wing.llm.decoder.read import OWN, read_config
+
+    own = path.with_name(OWN)
+    return read_config(read_checkpoint_files(path, name), name, own=own if own.is_file() else None)
 
 
 def split_pass(name: str) -> tuple[str, str] | None:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.trace.configuration import check_sizes
 from joulemap.wing.llm.decoder.bound import check_decoder
 from joulemap.wing.llm.decoder.checkpoint import apply_quantization, find_quantization
-from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.family import DENSE, Family, Settings
-from joulemap.wing.llm.decoder.hybrid import HYBRIDS
-from joulemap.wing.llm.decoder.mixture import MIXTURES
+from joulemap.wing.llm.decoder.config import Compressed, Decoder, Experts, Latent, Network
+from joulemap.wing.llm.decoder.expression import Configuration
+from joulemap.wing.llm.decoder.family import ASSUMED, Builder, find_family, list_types, load_family, read_family
 
-FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
-"""Reader of each model_type."""
+OWN: Final = "family.toml"
+"""File beside a configuration that describes its blocks."""
+
+NAMED: Final = 3
+"""Maximum keys named in an error."""
+
+NAMES: Final = {
+    Latent: "latent attention",
+    Compressed: "compressed attention",
+    Network: "networks",
+    Experts: "experts",
+}
+"""Names of blocks in notes; others are named by their kind."""
 
 BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Errors of a family whose configuration has lists or parts that differ in type from published ones."""
@@ -25,25 +36,75 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Keys of the decoder's configuration in a multimodal model."""
 
 
-def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
-    """Return the decoder of a configuration; UnknownFamilyError for its model_type, ModelError for sizes."""
+def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = None) -> Decoder:
+    """Return the decoder of a configuration, by the family file at `own` if there is one.
+
+    Raise UnknownFamilyError for a model_type that is not known and has keys that are not either, ModelError for sizes.
+    """
     outer = find_text(mapping)
     kind = str(outer.get("model_type", "")).lower()
-    family = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text"))
-    if family is None:
-        near = difflib.get_close_matches(kind, FAMILIES, 1)
-        nearest = f"; the nearest that is known is {near[0]}" if near else ""
-        raise UnknownFamilyError(
-            f"{name}: the model_type {kind!r} is not known{nearest}. Tracing it needs torch and transformers: "
-            "pip install torch transformers"
-        )
+    family = read_family(own, f"{name}: {own.name}") if own is not None else find_family(kind)
     check_sizes(outer, name)
+    builder = Builder(family or load_family(ASSUMED), name, outer)
     try:
-        decoder = check_decoder(family(Settings(name, outer)))
+        decoder = check_decoder(builder.build())
     except BROKEN as error:
         raise ModelError(f"{name}: its sizes make no {kind} model: {str(error)[:120]}") from error
+    except ModelError as error:
+        if family is None:
+            raise UnknownFamilyError(f"{_describe_unknown(kind, name)} ({error})") from error
+        raise
+    if family is None:
+        decoder = _assume(decoder, builder, kind)
     quantization = find_quantization(mapping, name)
     return decoder if quantization is None else apply_quantization(decoder, quantization)
+
+
+def _describe_unknown(kind: str, name: str) -> str:
+    """Return the refusal of a model_type, with the ways to have it answered."""
+    near = difflib.get_close_matches(kind, list_types(), 1)
+    nearest = f"; the nearest that is known is {near[0]}" if near else ""
+    return (
+        f"{name}: the model_type {kind!r} is not known{nearest}. A {OWN} beside the configuration can describe its "
+        "blocks (docs/llm.md); tracing it needs torch and transformers: pip install torch transformers"
+    )
+
+
+def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
+    """Return the decoder of an unknown model_type, with what was assumed; UnknownFamilyError for unread keys."""
+    read, family = builder.configuration.read, builder.family
+    unread = [
+        key
+        for key, value in builder.configuration.values.items()
+        if key not in read and not family.is_ignored(key) and _is_size(value)
+    ]
+    if unread:
+        more = f" and {len(unread) - NAMED} more" if len(unread) > NAMED else ""
+        keys = ", ".join(unread[:NAMED])
+        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} ({keys}{more} name no known block)")
+    blocks = ", ".join(dict.fromkeys(_list_blocks(decoder)))
+    decoder.notes = (f"model_type {kind!r} is not known, read by its keys as {blocks}; {family.tables['assumes']}",)
+    return decoder
+
+
+def _is_size(value: Any) -> bool:
+    """Return whether a value may be a size of a block."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number or (isinstance(value, list | Mapping) and bool(value))
+
+
+def _list_blocks(decoder: Decoder) -> Iterator[str]:
+    """Yield the kinds of blocks of a decoder."""
+    for layer in dict.fromkeys(decoder.layers):
+        for part in (layer.mixer, layer.network):
+            if part is not None:
+                yield NAMES.get(type(part), getattr(part, "kind", ""))
+
+
+def read_context(mapping: Mapping[str, Any], name: str) -> int:
+    """Return the maximum context in tokens that a configuration states; 0 if none."""
+    names = "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"
+    return int(Configuration(name, find_text(mapping)).first(*names, default=0))
 
 
 def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from joulemap.catalog.stack import find_engine
 from joulemap.domain.operator.name import Argument, Value
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.config import Attention, Decoder, Experts, Network, Recurrence
+from joulemap.wing.llm.decoder.config import Attention, Compressed, Decoder, Experts, Network, Recurrence
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """Precisions at which the KV cache may be stored, whatever the precision of the run."""
@@ -179,6 +179,8 @@ def check_devices(
             refuse("heads", mixer.heads, devices)
         if isinstance(mixer, Attention) and mixer.kv_heads % devices and devices % mixer.kv_heads:
             refuse("heads of keys", mixer.kv_heads, devices)
+        if isinstance(mixer, Compressed):
+            refuse("output groups", mixer.output_groups, devices)
         if isinstance(mixer, Recurrence) and mixer.groups % devices and devices % mixer.groups:
             refuse("groups of keys", mixer.groups, devices)
         if isinstance(network, Network):

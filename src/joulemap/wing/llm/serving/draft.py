@@ -47,8 +47,13 @@ class Guessing:
 
     @property
     def idle_w(self) -> float:
-        """Idle power of all devices in watts."""
+        """Power of all devices in watts while they wait within a pass."""
         return self.surface.idle_w
+
+    @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests."""
+        return self.surface.resting_w
 
     def price(self, passes: Passes, /) -> Cost:
         """Return the cost of passes; decode passes include the draft passes before them."""

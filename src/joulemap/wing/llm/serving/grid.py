@@ -27,7 +27,7 @@ class Pass(Protocol):
 
     @property
     def idle_w(self) -> float:
-        """Idle power of all devices in watts."""
+        """Power of all devices in watts between requests."""
 
     def step(
         self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike

@@ -1,6 +1,6 @@
 """Device memory of a served model, and the number of sequences that fit.
 
-sequences = (usable share of the memory - process overhead - weights - workspace) / KV cache of a sequence
+sequences = (usable share of the memory - process overhead - weights - workspace) x cache share / KV cache of a sequence
 
 The KV cache is that of a sequence at its full length, or at its mean length.
 """
@@ -99,7 +99,8 @@ class Room:
     @property
     def free(self) -> float:
         """Memory left for the KV cache in bytes; negative if weights and workspace do not fit."""
-        return self.capacity - self.weights - self.workspace
+        left = self.capacity - self.weights - self.workspace
+        return left * self.deployment.stack.cache_share if left > 0.0 else left
 
     def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
         """Return the mean number of sequences that fit at once; below 1 if not even one fits.

@@ -76,6 +76,11 @@ class Offload:
         """Idle power of device and host together, in watts."""
         return self.device.idle_w + self.host.idle_w
 
+    @property
+    def resting_w(self) -> float:
+        """Power of device and host together between requests, in watts."""
+        return self.device.resting_w + self.host.resting_w
+
     def needed(self, sequences: int, tokens: int) -> tuple[float, float]:
         """Return the bytes that the device and the host hold for `sequences` sequences of `tokens` tokens."""
         found = []

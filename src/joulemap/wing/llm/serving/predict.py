@@ -109,7 +109,7 @@ def _open(model: str) -> Book:
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the deployment of a row, with its engine as of the row's date; raise as `predict_row` does."""
     book = _open(row.model)
-    stack = find_stack(row.engine, row.date)
+    stack = find_stack(row.engine, row.date, hardware.microarchitecture)
     precision, weights = choose_precisions(row, hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas

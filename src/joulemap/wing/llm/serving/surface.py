@@ -76,11 +76,16 @@ class Cost:
 
 
 class Surface(Protocol):
-    """Cost model of passes, and the devices' idle power."""
+    """Cost model of passes, and the devices' power without work."""
 
     @property
     def idle_w(self) -> float:
-        """Idle power of all devices in watts."""
+        """Power of all devices in watts while they wait within a pass."""
+        ...
+
+    @property
+    def resting_w(self) -> float:
+        """Power of all devices in watts between requests."""
         ...
 
     def price(self, passes: Passes, /) -> Cost:
@@ -176,7 +181,7 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
     base = np.concatenate([np.zeros((1, 2)), alone])
     attending = attending.reshape(len(pieces), len(contexts), 2)
     return Table(
-        idle_w=surface.idle_w,
+        idle_w=surface.resting_w,
         decode=Grid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
         prompt=Grid(first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]),
         attention=Grid(first=pieces, second=contexts, values=attending - attending[:, :1]),

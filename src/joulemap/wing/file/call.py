@@ -1,0 +1,326 @@
+"""ATen call of each ONNX operator, so that the formulas of the tracer count it.
+
+A rule returns the call, VIEW for an operator that only renames memory, or None for one that leaves its input as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
+from joulemap.wing.file.value import Node, Value
+
+VIEW: Final = "view"
+
+
+@frozen
+class AtenCall:
+    """Call of an operator, with its arguments by position."""
+
+    aten: str
+    args: tuple[Any, ...]
+    is_view: bool = False
+    label: str = ""
+    """Name of the operation in the operator's name; that of the formula if it is empty."""
+
+
+Rule = Callable[[Node], AtenCall | None]
+
+
+def _pairs(node: Node, name: str, rank: int, default: int) -> list[int]:
+    found = node.attributes.get(name)
+    return [int(one) for one in found] if found else [default] * rank
+
+
+def _window(node: Node, rank: int) -> tuple[list[int], list[int], list[int]]:
+    """Return strides, padding and dilations; padding is that of the beginning of each axis."""
+    pads = _pairs(node, "pads", 2 * rank, 0)
+    return _pairs(node, "strides", rank, 1), pads[:rank], _pairs(node, "dilations", rank, 1)
+
+
+def _convolution(node: Node) -> AtenCall:
+    offset = {"QLinearConv": (0, 3, 8), "ConvInteger": (0, 1, 9)}.get(node.op, (0, 1, 2))
+    x, weight, bias = node.given(offset[0]), node.given(offset[1]), node.value(offset[2])
+    rank = len(weight.shape) - 2
+    strides, pads, dilations = _window(node, rank)
+    return AtenCall(f"conv{rank}d", (x, weight, bias, strides, pads, dilations, int(node.attributes.get("group", 1))))
+
+
+def _transposed(node: Node) -> AtenCall:
+    x, weight, bias = node.given(0), node.given(1), node.value(2)
+    rank = len(weight.shape) - 2
+    strides, pads, dilations = _window(node, rank)
+    extra = _pairs(node, "output_padding", rank, 0)
+    group = int(node.attributes.get("group", 1))
+    return AtenCall(f"conv_transpose{rank}d", (x, weight, bias, strides, pads, extra, group, dilations))
+
+
+class Turned:
+    """Operand of a product in the shape in which ATen has it; it is the same memory."""
+
+    def __init__(self, value: Value, *, turns: bool = False, shape: tuple[int, ...] = ()) -> None:
+        self.value = value
+        self.shape = shape or (value.shape[::-1] if turns else value.shape)
+
+
+def _linear(node: Node) -> AtenCall:
+    return AtenCall("linear", (node.given(0), Turned(node.given(1), turns=True), node.value(2)))
+
+
+def _gemm(node: Node) -> AtenCall:
+    a, b, c = node.given(0), node.given(1), node.value(2)
+    if node.attributes.get("transA") or len(b.shape) != 2 or not b.is_weight:
+        right = Turned(b, turns=bool(node.attributes.get("transB")))
+        left = Turned(a, turns=bool(node.attributes.get("transA")))
+        return AtenCall("addmm", (c, left, right)) if c is not None else AtenCall("mm", (left, right))
+    return AtenCall("linear", (a, Turned(b, turns=not node.attributes.get("transB")), c))
+
+
+def _matmul(node: Node) -> AtenCall:
+    place = {"QLinearMatMul": 3, "MatMulInteger": 1}.get(node.op, 1)
+    return AtenCall("matmul", (node.given(0), node.given(place)))
+
+
+def _packed_product(node: Node) -> AtenCall:
+    """Return the product with weights of a few bits, MatMulNBits of ONNX Runtime."""
+    shape = int(node.attributes["N"]), int(node.attributes["K"])
+    return AtenCall("linear", (node.given(0), Turned(node.given(1), shape=shape), node.value(5)))
+
+
+def _einsum(node: Node) -> AtenCall:
+    """Return the product of two tensors: indices in both and in the result are groups, those in both alone are summed.
+
+    A sum over an index of one tensor alone, and more than two tensors, have no rule.
+    """
+    equation = str(node.attributes["equation"]).replace(" ", "")
+    left, _, result = equation.partition("->")
+    terms = left.split(",")
+    sizes = {
+        letter: size
+        for term, value in zip(terms, node.inputs, strict=False)
+        if value is not None
+        for letter, size in zip(term, value.shape, strict=False)
+    }
+    letters = [set(term) for term in terms]
+    is_product = len(terms) == 2 and not set(left) - {","} - {*result} - (letters[0] & letters[-1])
+    if "." in equation or not result or not is_product:
+        raise ModelError(f"{node.op} {node.name!r} has the equation {equation[:60]}, which has no formula")
+
+    def extent(chosen: set[str]) -> int:
+        return math.prod(sizes[letter] for letter in chosen)
+
+    shared = letters[0] & letters[1]
+    groups, summed = extent(shared & {*result}), extent(shared - {*result})
+    rows, columns = extent(letters[0] - shared), extent(letters[1] - shared)
+    operands = (
+        Turned(node.given(0), shape=(groups, rows, summed)),
+        Turned(node.given(1), shape=(groups, summed, columns)),
+    )
+    return AtenCall("bmm", operands)
+
+
+def _plain(aten: str, *positions: int) -> Rule:
+    """Return the rule of an operator whose ATen call takes these inputs, or the first one."""
+    return lambda node: AtenCall(aten, tuple(node.value(one) for one in positions or (0,)))
+
+
+def _binary(aten: str) -> Rule:
+    return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs[:2]))
+
+
+def _number(value: Value | None) -> Any:
+    """Return the number of a known value of one element; any other value itself."""
+    if value is not None and value.known is not None and value.known.size == 1 and value.is_weight:
+        found = value.known.reshape(-1)[0].item()
+        return int(found) if isinstance(found, float) and found == int(found) and abs(found) < 2**31 else found
+    return value
+
+
+def _clip(node: Node) -> AtenCall:
+    low, high = node.numbers(1), node.numbers(2)
+    bounds = (node.attributes.get("min"), node.attributes.get("max"))
+    least = low[0] if low else (bounds[0] if node.value(1) is None else 0.0)
+    most = high[0] if high else (bounds[1] if node.value(2) is None else 0.0)
+    return AtenCall("clamp", (node.given(0), least, most))
+
+
+def _layer_norm(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        x = node.given(0)
+        axis = int(node.attributes.get("axis", -1))
+        return AtenCall(aten, (x, list(x.shape[axis:]), *node.inputs[1:3]))
+
+    return rule
+
+
+def _skip_norm(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        x = node.given(0)
+        return AtenCall(aten, (x, [x.shape[-1]], *node.inputs[1:]))
+
+    return rule
+
+
+def _pool(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        kernel = [int(one) for one in node.attributes["kernel_shape"]]
+        strides, pads, _ = _window(node, len(kernel))
+        return AtenCall(f"{aten}{len(kernel)}d", (node.given(0), kernel, strides, pads))
+
+    return rule
+
+
+def _global_pool(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        rank = len(node.given(0).shape) - 2
+        return AtenCall(f"{aten}{rank}d", (node.given(0), [1] * rank))
+
+    return rule
+
+
+def _softmax(aten: str) -> Rule:
+    return lambda node: AtenCall(aten, (node.given(0), int(node.attributes.get("axis", -1))))
+
+
+def _concatenate(node: Node) -> AtenCall:
+    return AtenCall("cat", ([one for one in node.inputs if one is not None], int(node.attributes["axis"])))
+
+
+def _gather(node: Node) -> AtenCall:
+    x, index = node.given(0), node.given(1)
+    axis = int(node.attributes.get("axis", 0)) % max(len(x.shape), 1)
+    if index.known is not None and index.count == 1:
+        return AtenCall("select", (x,), is_view=True)
+    if axis == 0 and x.is_weight and len(x.shape) == 2:
+        return AtenCall("embedding", (x, index))
+    return AtenCall("index_select", (x, axis, index))
+
+
+def _resize(node: Node) -> AtenCall:
+    rank = len(node.given(0).shape) - 2
+    mode = str(node.attributes.get("mode", "nearest"))
+    names = {
+        "nearest": {1: "upsample_nearest1d", 2: "upsample_nearest2d", 3: "upsample_nearest3d"},
+        "linear": {1: "upsample_linear1d", 2: "upsample_bilinear2d", 3: "upsample_trilinear3d"},
+        "cubic": {2: "upsample_bicubic2d"},
+    }
+    found = names.get(mode, {}).get(rank)
+    if found is None:
+        raise ModelError(f"{node.op} {node.name!r} resizes {rank} axes by {mode}, which has no formula")
+    return AtenCall(found, (node.given(0), list(node.outputs[0].shape[2:])))
+
+
+def _transpose(node: Node) -> AtenCall:
+    rank = len(node.given(0).shape)
+    order = [int(one) for one in node.attributes.get("perm", range(rank)[::-1])]
+    return AtenCall("permute", (node.given(0), order), is_view=True)
+
+
+def _cast(node: Node) -> AtenCall | None:
+    return None if node.given(0).dtype == node.outputs[0].dtype else AtenCall("_to_copy", (node.given(0),))
+
+
+def _unknown_view(aten: str) -> Rule:
+    return lambda node: AtenCall(aten, (node.given(0),), is_view=True)
+
+
+def _slice(node: Node) -> AtenCall:
+    return AtenCall("slice", (node.given(0),), is_view=True)
+
+
+def _reduce(aten: str) -> Rule:
+    return lambda node: AtenCall(aten, (node.given(0),))
+
+
+def _group_norm(node: Node) -> AtenCall:
+    return AtenCall("group_norm", (node.given(0), int(node.attributes["num_groups"]), *node.inputs[1:3]))
+
+
+def _pass(_node: Node) -> None:
+    return None
+
+
+def _top(node: Node) -> AtenCall:
+    return AtenCall("topk", (node.given(0), node.numbers(1, "k"), int(node.attributes.get("axis", -1))))
+
+
+def _scatter(node: Node) -> AtenCall:
+    return AtenCall("index_copy", (node.given(0), 0, node.given(1), node.given(2)))
+
+
+def _suppress(node: Node) -> AtenCall:
+    boxes = node.given(0)
+    return AtenCall("nms", (Turned(boxes, shape=boxes.shape[-2:]), node.given(1)))
+
+
+def _variadic(aten: str) -> Rule:
+    return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs))
+
+
+ELEMENTWISE: Final[Mapping[str, str]] = {
+    "Relu": "relu", "LeakyRelu": "leaky_relu", "Sigmoid": "sigmoid", "HardSigmoid": "hardsigmoid",
+    "HardSwish": "hardswish", "Silu": "silu", "Swish": "silu", "Mish": "mish", "Gelu": "gelu", "FastGelu": "gelu",
+    "QuickGelu": "gelu", "Tanh": "tanh", "Erf": "erf", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
+    "Reciprocal": "reciprocal", "Neg": "neg", "Abs": "abs", "Floor": "floor", "Ceil": "ceil", "Round": "round",
+    "Sign": "sign", "Elu": "elu", "Selu": "selu", "Celu": "celu", "Softplus": "softplus", "Sin": "sin", "Cos": "cos",
+    "Tan": "tan", "Atan": "atan", "Asin": "asin", "Acos": "acos", "Sinh": "sinh", "Cosh": "cosh", "Not": "logical_not",
+    "IsNaN": "isnan", "IsInf": "isinf", "ThresholdedRelu": "threshold", "BitwiseNot": "bitwise_not",
+}  # fmt: skip
+
+BINARY: Final[Mapping[str, str]] = {
+    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Pow": "pow", "Mod": "remainder", "Equal": "eq",
+    "Less": "lt", "LessOrEqual": "le", "Greater": "gt", "GreaterOrEqual": "ge", "And": "logical_and",
+    "Or": "logical_or", "Xor": "logical_xor", "PRelu": "prelu", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
+}  # fmt: skip
+
+REDUCED: Final[Mapping[str, str]] = {
+    "ReduceMean": "mean", "ReduceSum": "sum", "ReduceMax": "amax", "ReduceMin": "amin", "ReduceProd": "prod",
+    "ArgMax": "argmax", "ArgMin": "argmin", "CumSum": "cumsum", "ReduceL2": "norm", "ReduceL1": "norm",
+    "ReduceLogSumExp": "logsumexp", "ReduceSumSquare": "norm",
+}  # fmt: skip
+
+VIEWED: Final[Mapping[str, str]] = {
+    "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
+    "Expand": "expand",
+}  # fmt: skip
+"""Operators that rename memory, where it lies so that they can."""
+
+RULES: Final[Mapping[str, Rule]] = {
+    **{op: _plain(aten) for op, aten in ELEMENTWISE.items()},
+    **{op: _binary(aten) for op, aten in BINARY.items()},
+    **{op: _reduce(aten) for op, aten in REDUCED.items()},
+    **{op: _unknown_view(aten) for op, aten in VIEWED.items()},
+    "Conv": _convolution, "ConvInteger": _convolution, "QLinearConv": _convolution, "ConvTranspose": _transposed,
+    "Linear": _linear, "Gemm": _gemm, "QGemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul,
+    "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul, "MatMulNBits": _packed_product,
+    "Einsum": _einsum, "BatchNormalization": _plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
+    "LayerNormalization": _layer_norm("layer_norm"), "RMSNormalization": _layer_norm("rms_norm"),
+    "SimplifiedLayerNormalization": _layer_norm("rms_norm"), "SkipLayerNormalization": _skip_norm("layer_norm"),
+    "SkipSimplifiedLayerNormalization": _skip_norm("rms_norm"), "GroupNormalization": _group_norm,
+    "InstanceNormalization": _plain("instance_norm", 0, 1, 2), "LRN": _plain("local_response_norm"),
+    "MaxPool": _pool("max_pool"), "AveragePool": _pool("avg_pool"),
+    "GlobalAveragePool": _global_pool("adaptive_avg_pool"), "GlobalMaxPool": _global_pool("adaptive_max_pool"),
+    "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"), "Concat": _concatenate, "Gather": _gather,
+    "GatherElements": _plain("gather", 0, 1), "GatherND": _plain("index", 0, 1), "Where": _plain("where", 0, 1, 2),
+    "Max": _variadic("maximum"), "Min": _variadic("minimum"), "Sum": _variadic("add"), "Mean": _variadic("add"),
+    "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Slice": _slice, "Cast": _cast, "CastLike": _cast,
+    "Identity": _pass, "Dropout": _pass, "Tile": _plain("repeat"), "Pad": _plain("constant_pad_nd"),
+    "DepthToSpace": _plain("pixel_shuffle"), "SpaceToDepth": _plain("pixel_unshuffle"), "TopK": _top,
+    "QuantizeLinear": _plain("_to_copy"), "DequantizeLinear": _plain("_to_copy"),
+    "DynamicQuantizeLinear": _plain("_to_copy"), "ConstantOfShape": _plain("zeros", 0), "Range": _plain("arange", 0),
+    "NonZero": _plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": _plain("nonzero"), "OneHot": _plain("one_hot"), "ScatterND": _scatter,
+    "ScatterElements": _plain("scatter", 0, 1, 2), "GridSample": _plain("grid_sampler_2d", 0, 1),
+    "Trilu": _plain("tril"), "BiasGelu": _plain("gelu", 0, 1),
+}  # fmt: skip
+"""Operator of ONNX -> rule. Source: the operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
+
+
+def find_call(node: Node) -> AtenCall | None:
+    """Return the call of a node, None where it leaves its input as it is; ModelError for an operator without rule."""
+    rule = RULES.get(node.op)
+    if rule is None:
+        raise ModelError(f"{node.op} {node.name!r} has no formula")
+    return rule(node)

@@ -1,0 +1,370 @@
+"""Joins nodes that a framework has as one operator, and that an exporter wrote out.
+
+Each rule takes the node that ends a chain and returns the node that replaces it; a chain is joined only where nothing
+else reads its inner values. The rules make counts equal those of a trace of the same model: a product and its bias, a
+GELU, a SiLU, norms, attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import attrs
+
+from joulemap.wing.file.graph import Program
+from joulemap.wing.file.value import Node, Value
+
+SCALED: Final = ("Mul", "Div")
+
+PASSED: Final = ("Identity", "Dropout", "Cast")
+"""Nodes that a chain may lead through: in an inference they leave numbers as they are."""
+
+ROOT_HALF: Final = 0.7071
+TOLERANCE: Final = 1e-3
+
+
+@attrs.define
+class Links:
+    """Makers and readers of the values of a graph."""
+
+    makers: dict[int, Node]
+    readers: dict[int, list[Node]]
+    kept: set[int]
+    """Values that the graph returns."""
+
+    @classmethod
+    def of(cls, program: Program) -> Links:
+        """Return the links of a graph."""
+        makers = {id(one): node for node in program.nodes for one in node.outputs}
+        readers: dict[int, list[Node]] = {}
+        for node in program.nodes:
+            for one in node.inputs:
+                if one is not None:
+                    readers.setdefault(id(one), []).append(node)
+        return cls(makers, readers, {id(one) for one in program.outputs})
+
+    def maker(self, value: Value | None, *ops: str) -> Node | None:
+        """Return the node that makes a value if it is one of these operators; None for any other."""
+        found = self.makers.get(id(value))
+        return found if found is not None and (not ops or found.op in ops) else None
+
+    def is_inner(self, value: Value) -> bool:
+        """Return True if one node alone reads a value."""
+        return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
+
+    def reader(self, value: Value, *ops: str) -> Node | None:
+        """Return the only reader of a value if it is one of these operators."""
+        found = self.readers.get(id(value), [])
+        return found[0] if self.is_inner(value) and (not ops or found[0].op in ops) else None
+
+
+Found = tuple[Node, Sequence[Node]] | None
+"""The node that replaces a chain, and all nodes of the chain."""
+
+
+def join_chains(program: Program) -> Program:
+    """Return a graph with chains joined, rule by rule."""
+    for rule in RULES:
+        links = Links.of(program)
+        places = {id(one): index for index, one in enumerate(program.nodes)}
+        gone: set[int] = set()
+        put: dict[int, Node] = {}
+        for node in program.nodes:
+            if id(node) in gone:
+                continue
+            found = rule(links, node)
+            if found is None or any(id(one) in gone for one in found[1]):
+                continue
+            joined, chain = found
+            gone |= {id(one) for one in chain}
+            put[max(places[id(one)] for one in chain)] = joined
+        if gone:
+            nodes = []
+            for index, node in enumerate(program.nodes):
+                if index in put:
+                    nodes.append(put[index])
+                elif id(node) not in gone:
+                    nodes.append(node)
+            program = attrs.evolve(program, nodes=nodes)
+    return program
+
+
+def _scalar(value: Value | None) -> float | None:
+    """Return the number of a known value of one element."""
+    if value is None or value.known is None or value.known.size != 1:
+        return None
+    return float(value.known.reshape(-1)[0])
+
+
+def _other(node: Node, value: Value) -> Value | None:
+    """Return the other input of a node of two."""
+    return next((one for one in node.inputs if one is not value), None)
+
+
+def _is_near(value: float | None, expected: float) -> bool:
+    return value is not None and abs(value - expected) <= TOLERANCE * abs(expected)
+
+
+def join_bias(links: Links, node: Node) -> Found:
+    """Join a product with a weight and the bias that is added to it."""
+    if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
+        return None
+    weight = node.given(1)
+    added = links.reader(node.outputs[0], "Add")
+    bias = _other(added, node.outputs[0]) if added is not None else None
+    inputs: list[Value | None] = [node.inputs[0], weight]
+    if added is not None and bias is not None and bias.is_weight and bias.shape == (weight.shape[1],):
+        return Node("Linear", node.name, [*inputs, bias], added.outputs, {}), (node, added)
+    return Node("Linear", node.name, list(inputs), node.outputs, {}), (node,)
+
+
+def join_gelu(links: Links, node: Node) -> Found:
+    """Join x/2 (1 + erf(x/√2)), its factors in any order."""
+    if node.op != "Erf":
+        return None
+    scaled = links.maker(node.given(0), *SCALED)
+    if scaled is None or not links.is_inner(scaled.outputs[0]):
+        return None
+    x = scaled.given(0)
+    factor = _scalar(scaled.value(1))
+    if not _is_near(factor, 1.0 / ROOT_HALF if scaled.op == "Div" else ROOT_HALF):
+        return None
+    added = links.reader(node.outputs[0], "Add")
+    product = links.reader(added.outputs[0], "Mul") if added is not None else None
+    if added is None or product is None:
+        return None
+    chain = [scaled, node, added, product]
+    other = _other(product, added.outputs[0])
+    if other is x:
+        half = links.reader(product.outputs[0], "Mul")
+        if half is None or not _is_near(_scalar(_other(half, product.outputs[0])), 0.5):
+            return None
+        return Node("Gelu", half.name, [x], half.outputs, {}), [*chain, half]
+    halved = links.maker(other, *SCALED)
+    if halved is not None and x in halved.inputs and links.is_inner(halved.outputs[0]):
+        return Node("Gelu", product.name, [x], product.outputs, {}), [*chain, halved]
+    half = links.reader(product.outputs[0], "Mul") if _is_near(_scalar(other), 0.5) else None
+    if half is not None and _other(half, product.outputs[0]) is x:
+        return Node("Gelu", half.name, [x], half.outputs, {}), [*chain, half]
+    return None
+
+
+def join_tanh_gelu(links: Links, node: Node) -> Found:
+    """Join x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
+    if node.op != "Tanh":
+        return None
+    scaled = links.maker(node.given(0), "Mul")
+    inner = (
+        next((one for one in map(links.maker, scaled.inputs) if one is not None and one.op == "Add"), None)
+        if scaled
+        else None
+    )
+    if scaled is None or inner is None:
+        return None
+    cubed = next((one for one in map(links.maker, inner.inputs) if one is not None and one.op == "Mul"), None)
+    x = next((one for one in inner.inputs if one is not None and (cubed is None or one is not cubed.outputs[0])), None)
+    if cubed is None or x is None:
+        return None
+    powers = [one for one in map(links.maker, cubed.inputs) if one is not None and one.op in ("Pow", "Mul")]
+    chain = [scaled, inner, cubed, *powers, node]
+    for one in powers:
+        if one.op == "Mul":
+            chain += [two for two in map(links.maker, one.inputs) if two is not None and two.op == "Mul"]
+    if not any(x in one.inputs for one in chain):
+        return None
+    added = links.reader(node.outputs[0], "Add")
+    product = links.reader(added.outputs[0], "Mul") if added is not None else None
+    if added is None or product is None or not all(links.is_inner(one.outputs[0]) for one in chain):
+        return None
+    chain += [added, product]
+    other = _other(product, added.outputs[0])
+    halved = links.maker(other, *SCALED)
+    if halved is not None and x in halved.inputs:
+        return Node("Gelu", product.name, [x], product.outputs, {}), [*chain, halved]
+    last = links.reader(product.outputs[0], "Mul")
+    if last is None:
+        return None
+    return Node("Gelu", last.name, [x], last.outputs, {}), [*chain, last]
+
+
+def join_gate(links: Links, node: Node) -> Found:
+    """Join x sigmoid(x) to a SiLU, x hardsigmoid(x) to a hardswish, x tanh(softplus(x)) to a Mish."""
+    if node.op not in ("Sigmoid", "HardSigmoid", "Tanh"):
+        return None
+    chain, x = [node], node.given(0)
+    if node.op == "Tanh":
+        softened = links.maker(x, "Softplus")
+        if softened is None or not links.is_inner(x):
+            return None
+        chain, x = [softened, node], softened.given(0)
+    product = links.reader(node.outputs[0], "Mul")
+    if product is None or _other(product, node.outputs[0]) is not x:
+        return None
+    name = {"Sigmoid": "Silu", "HardSigmoid": "HardSwish", "Tanh": "Mish"}[node.op]
+    return Node(name, product.name, [x], product.outputs, {}), [*chain, product]
+
+
+def join_norm(links: Links, node: Node) -> Found:
+    """Join (x - mean) / √(variance + ε) · weight + bias to a layer norm, and the same without a mean to an RMS norm."""
+    if node.op != "Sqrt":
+        return None
+    added = links.maker(node.given(0), "Add")
+    mean = (
+        next((one for one in map(links.maker, added.inputs) if one and one.op == "ReduceMean"), None) if added else None
+    )
+    squared = links.maker(mean.given(0), "Pow", "Mul") if mean else None
+    if added is None or mean is None or squared is None:
+        return None
+    chain = [squared, mean, added, node]
+    source = squared.given(0)
+    centred = links.maker(source, "Sub")
+    centre = links.maker(centred.value(1), "ReduceMean") if centred else None
+    x = (
+        centred.given(0)
+        if centred is not None and centre is not None and centre.given(0) is centred.given(0)
+        else source
+    )
+    is_layer = x is not source
+    if is_layer and centred is not None and centre is not None:
+        chain += [centred, centre]
+    turned = links.reader(node.outputs[0], "Div", "Reciprocal")
+    if turned is None:
+        return None
+    chain.append(turned)
+    if turned.op == "Reciprocal" or turned.value(0) is not source:
+        divided = links.reader(turned.outputs[0], "Mul")
+        if divided is None or source not in divided.inputs:
+            return None
+        chain.append(divided)
+    else:
+        divided = turned
+    rank = len(mean.outputs[0].shape)
+    axis = sum(a != b for a, b in zip(x.shape, mean.outputs[0].shape, strict=False)) if rank == len(x.shape) else 1
+    if axis != 1:
+        return None
+    last = divided
+    weights: list[Value] = []
+    width = x.shape[-1]
+    for op in ("Mul", "Add") if is_layer else ("Mul",):
+        following = _read_through(links, last.outputs[0], op)
+        if not following:
+            break
+        weight = next((one for one in following[-1].inputs if one is not None and one.is_weight), None)
+        if weight is None or weight.count != width:
+            break
+        chain += following
+        last = following[-1]
+        weights.append(weight)
+    name = "LayerNormalization" if is_layer else "RMSNormalization"
+    return Node(name, last.name, [x, *weights], last.outputs, {"axis": -1}), chain
+
+
+def _read_through(links: Links, value: Value, op: str) -> list[Node]:
+    """Return the nodes from a value to its reader of this operator, through casts; empty if there is none."""
+    found: list[Node] = []
+    for _ in range(3):
+        following = links.reader(value, op, *PASSED)
+        if following is None:
+            return []
+        found.append(following)
+        if following.op == op:
+            return found
+        value = following.outputs[0]
+    return []
+
+
+def join_attention(links: Links, node: Node) -> Found:
+    """Join the scores of queries and keys, their scale and mask, the softmax, and the sum of values."""
+    if node.op != "Softmax" or int(node.attributes.get("axis", -1)) not in (-1, len(node.given(0).shape) - 1):
+        return None
+    chain, mask, value = [node], None, node.given(0)
+    for _ in range(6):
+        made = links.maker(value, "MatMul", "Add", "Where", *SCALED, *PASSED)
+        if made is None or not links.is_inner(value):
+            return None
+        chain.append(made)
+        if made.op == "MatMul":
+            break
+        if made.op in SCALED and _scalar(made.value(1)) is None:
+            return None
+        if made.op == "Add":
+            inputs = [one for one in made.inputs if one is not None]
+            value = max(inputs, key=lambda one: links.maker(one) is not None and one.shape == made.outputs[0].shape)
+            mask = _other(made, value)
+        elif made.op == "Where":
+            value = next(
+                (one for one in made.inputs[1:] if one is not None and links.maker(one) is not None), made.given(1)
+            )
+            mask = made.value(0)
+        else:
+            value = made.given(0)
+    scores = chain[-1]
+    if scores.op != "MatMul" or len(scores.outputs[0].shape) < 3:
+        return None
+    value = node.outputs[0]
+    total: Node | None = None
+    for _ in range(4):
+        readers = links.readers.get(id(value), [])
+        checked = [one for one in readers if one.op == "IsNaN"]
+        chosen = next((one for one in readers if one.op == "Where"), None)
+        if checked and chosen is not None and len(readers) == 2:
+            chain += [checked[0], chosen]
+            value = chosen.outputs[0]
+            continue
+        following = links.reader(value, "MatMul", *PASSED)
+        if following is None:
+            return None
+        chain.append(following)
+        if following.op == "MatMul":
+            total = following
+            break
+        value = following.outputs[0]
+    if total is None or total.given(0) is not value:
+        return None
+    query, before = _unscaled(links, scores.given(0))
+    chain += before
+    key, before = _unscaled(links, scores.given(1))
+    chain += before
+    turned = links.maker(key, "Transpose")
+    transposed = False
+    if turned is not None and links.is_inner(key):
+        order = list(turned.attributes.get("perm", ()))
+        rank = len(order)
+        if order == [*range(rank - 2), rank - 1, rank - 2]:
+            chain.append(turned)
+            key, transposed = turned.given(0), True
+        elif rank == 4 and order == [0, 2, 3, 1]:
+            transposed = False
+    operands: list[Value | None] = [query, key, total.value(1), mask]
+    return Node("Attention", total.name, operands, total.outputs, {"keys_last": not transposed}), chain
+
+
+def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
+    """Return a value before it is scaled by a number, and the nodes between."""
+    made = links.maker(value, *SCALED)
+    if made is None or not links.is_inner(value) or _scalar(made.value(1)) is None:
+        return value, []
+    return made.given(0), [made]
+
+
+def join_quantized(links: Links, node: Node) -> Found:
+    """Join a pair that rounds to integers and back: what is behind reads the numbers before."""
+    if node.op != "DequantizeLinear":
+        return None
+    made = links.maker(node.given(0), "QuantizeLinear")
+    if made is None:
+        return None
+    chain = [made, node] if links.is_inner(made.outputs[0]) else [node]
+    return Node("Identity", node.name, [made.inputs[0]], node.outputs, {}), chain
+
+
+RULES: Final[tuple[Callable[[Links, Node], Found], ...]] = (
+    join_quantized,
+    join_norm,
+    join_gelu,
+    join_tanh_gelu,
+    join_gate,
+    join_attention,
+    join_bias,
+)

@@ -1,0 +1,89 @@
+"""Values and operators of a model file, as they are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_ELEMENTS: Final = 2**48
+"""Maximum elements of a value."""
+
+DTYPES: Final[Mapping[int, tuple[str, int]]] = {
+    1: ("fp32", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
+    7: ("int64", 8), 8: ("string", 8), 9: ("bool", 1), 10: ("fp16", 2), 11: ("fp64", 8), 12: ("uint32", 4),
+    13: ("uint64", 8), 16: ("bf16", 2), 17: ("fp8_e4m3fn", 1), 19: ("fp8_e5m2", 1), 21: ("uint4", 1), 22: ("int4", 1),
+}  # fmt: skip
+"""Type of elements in ONNX -> dtype here, bytes of an element."""
+
+FLOATS: Final = frozenset({"fp32", "fp16", "fp64", "bf16"})
+"""Dtypes whose bytes a precision scales."""
+
+
+@attrs.define(eq=False)
+class Value:
+    """Tensor of a graph."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "fp32"
+    item_size: int = 4
+    known: NDArray[Any] | None = None
+    """Elements, where they are few and depend on no input."""
+    is_weight: bool = False
+    """True if it is stored in the file, or follows from what is."""
+    is_input: bool = False
+    is_fixed: bool = False
+    """True if it is computed from weights alone, so that a compiler evaluates it once."""
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of its elements."""
+        return self.count * self.item_size
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element that a precision scales; 0 for any other."""
+        return self.item_size if self.dtype in FLOATS else 0
+
+
+@attrs.define(eq=False)
+class Node:
+    """Operator of a graph, with its attributes as numbers, texts and lists."""
+
+    op: str
+    name: str
+    inputs: Sequence[Value | None]
+    outputs: list[Value]
+    attributes: dict[str, Any]
+
+    def value(self, index: int) -> Value | None:
+        """Return an input; None if it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    def given(self, index: int) -> Value:
+        """Return an input that the operator must have; ModelError if it is left out."""
+        found = self.value(index)
+        if found is None:
+            raise ModelError(f"{self.op} {self.name!r} lacks its input {index + 1}")
+        return found
+
+    def numbers(self, index: int, attribute: str = "") -> list[float] | None:
+        """Return the known elements of an input, or of the attribute that older operator sets have instead."""
+        value = self.value(index)
+        if value is not None:
+            return None if value.known is None else [float(one) for one in value.known.reshape(-1)]
+        found = self.attributes.get(attribute)
+        return None if found is None else [float(one) for one in found]

@@ -1,0 +1,274 @@
+"""Expressions of family files: sizes of a block from the keys of a configuration.
+
+    need(hidden_size, n_embd)                    first key that exists, at least 1; an error names the keys if none does
+    first(num_key_value_heads, 0) or heads       first key that exists, at least 0; the last argument is the default
+    flag(attention_bias, true)                   true or false
+    share(partial_rotary_factor, 0.5)            number from 0 to 1
+    text(hidden_act)    listed(layer_types)      text; list, empty if the key has none
+    has(kv_lora_rank)   unknown(layer_types)     whether a key exists; refuse its value
+
+Keys of the configuration are arguments of these functions only, with a dot for nested ones. Other names are values of
+`[let]`, tables of the family, and `i`, the index of the layer. Operators are Python's arithmetic and logic.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from joulemap.system.errors import ModelError
+from joulemap.trace.configuration import read_whole
+
+INDEX: Final = "i"
+"""Name of the layer index."""
+
+CONSTANTS: Final[Mapping[str, Any]] = {"none": None, "true": True, "false": False}
+
+KEYED: Final = ("need", "first", "flag", "share", "text", "listed", "has", "unknown", "expanded")
+"""Functions whose arguments are keys of the configuration, the last one optionally a default."""
+
+MOST: Final = 2**60
+"""Limit of results of arithmetic."""
+
+_BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_COMPARED: Final[Mapping[type, Callable[[Any, Any], bool]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, several: one in several,
+    ast.NotIn: lambda one, several: one not in several,
+}
+_PLAIN: Final[Mapping[str, Callable[..., Any]]] = {"len": len, "int": int, "min": min, "max": max, "str": str}
+
+
+class ExpressionError(ValueError):
+    """Expression with a name, function or operator that family files do not have."""
+
+
+@lru_cache(maxsize=2048)
+def parse(text: str) -> ast.expr:
+    """Return the tree of an expression; ExpressionError if it is none."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ExpressionError(f"{text!r} is no expression") from error
+
+
+@lru_cache(maxsize=2048)
+def list_names(text: str) -> frozenset[str]:
+    """Return the names in an expression."""
+    return frozenset(node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name))
+
+
+class Configuration:
+    """Keys of one configuration, read with their checks."""
+
+    def __init__(self, model: str, values: Mapping[str, Any]) -> None:
+        """Read the keys of `values`, for errors about `model`."""
+        self.model, self.values = model, values
+        self.read: set[str] = set()
+        """Keys that were asked for."""
+
+    def value(self, key: str) -> Any:
+        """Return the value of a key, with dots for nested objects; None if it is absent."""
+        outer, _, inner = key.partition(".")
+        self.read.add(outer)
+        found = self.values.get(outer)
+        return found.get(inner) if inner and isinstance(found, Mapping) else None if inner else found
+
+    def _find(self, keys: tuple[str, ...]) -> tuple[str, Any]:
+        """Return the first key that exists and its value; an empty key if none does."""
+        for key in keys:
+            value = self.value(key)
+            if value is not None:
+                self.read.update(other.partition(".")[0] for other in keys)
+                return key, value
+        return "", None
+
+    def need(self, *keys: str, default: Any = None) -> Any:
+        """Return the first of these counts, at least 1; ModelError without one and without a default."""
+        key, value = self._find(keys)
+        if key:
+            return read_whole(key, value, self.model, 1)
+        if default is None:
+            raise ModelError(f"{self.model}: the configuration has no {' or '.join(keys)}")
+        return default
+
+    def first(self, *keys: str, default: Any = None) -> Any:
+        """Return the first of these counts, else the default."""
+        key, value = self._find(keys)
+        return read_whole(key, value, self.model) if key else default
+
+    def flag(self, *keys: str, default: bool = False) -> bool:
+        """Return the first of these flags; ModelError for a value that is no boolean."""
+        key, value = self._find(keys)
+        if value not in (None, False, True):
+            raise ModelError(f"{self.model}: {key} is {str(value)[:60]!r}, expected true or false")
+        return default if value is None else bool(value)
+
+    def share(self, *keys: str, default: float = 1.0) -> float:
+        """Return the first of these numbers from 0 to 1."""
+        key, value = self._find(keys)
+        found = value if key else default
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0.0 <= found <= 1.0:
+            raise ModelError(f"{self.model}: {key} is {str(found)[:60]!r}, expected a number from 0 to 1")
+        return found
+
+    def text(self, *keys: str, default: str = "") -> str:
+        """Return the first of these that is a text."""
+        found = (self.value(key) for key in keys)
+        return next((one for one in found if isinstance(one, str)), default)
+
+    def listed(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
+        """Return the first of these that is a list."""
+        found = (self.value(key) for key in keys)
+        return tuple(next((one for one in found if isinstance(one, list | tuple)), default))
+
+    def has(self, *keys: str, default: Any = None) -> bool:
+        """Return whether one of these keys exists."""
+        del default
+        return bool(self._find(keys)[0])
+
+    def unknown(self, *keys: str, default: Any = None) -> Any:
+        """Raise ModelError for the value of a key that names no known block."""
+        del default
+        key, value = self._find(keys)
+        raise ModelError(f"{self.model}: {key or keys[0]} is {str(value)[:60]!r}, which names no known block")
+
+    def expanded(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
+        """Return a list of (names, repetitions) written out."""
+        return tuple(one for names, count in self.listed(*keys, default=default) for one in list(names) * int(count))
+
+
+class Evaluator:
+    """Evaluation of expressions over one configuration, with the values that a family names."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        let: Mapping[str, Any],
+        find: Callable[[str, int], Any],
+        inner: Callable[[str], Iterator[str]],
+    ) -> None:
+        """Evaluate with the values of `let`.
+
+        `find` returns any other name at a layer, or raises ExpressionError; `inner` yields the expressions within it.
+        """
+        self.configuration, self._let, self._find, self._inner = configuration, let, find, inner
+        self._known: dict[str, Any] = {}
+        self._layered: dict[str, bool] = {}
+        self._open: list[str] = []
+
+    def follows_layer(self, text: str) -> bool:
+        """Return whether an expression depends on the index of a layer."""
+        if text not in self._layered:
+            self._layered[text] = False
+            found = list_names(text)
+            inner = [str(self._let[name]) for name in found if name in self._let]
+            inner += [one for name in found for one in self._inner(name)]
+            self._layered[text] = INDEX in found or any(self.follows_layer(one) for one in inner)
+        return self._layered[text]
+
+    def run(self, text: str, index: int) -> Any:
+        """Return the value of an expression at a layer."""
+        if self.follows_layer(text):
+            return self._run(parse(text), index)
+        if text not in self._known:
+            self._known[text] = self._run(parse(text), 0)
+        return self._known[text]
+
+    def name(self, name: str, index: int) -> Any:
+        """Return the value of a name of the family."""
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name not in self._let:
+            return self._find(name, index)
+        if name in self._open:
+            raise ExpressionError(f"{name} is defined by itself")
+        self._open.append(name)
+        value = self._let[name]
+        found = self.run(value, index) if isinstance(value, str) else value
+        self._open.pop()
+        return found
+
+    def _run(self, node: ast.expr, index: int) -> Any:
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return index if node.id == INDEX else self.name(node.id, index)
+        if isinstance(node, ast.BoolOp):
+            return self._decide(node, index)
+        if isinstance(node, ast.IfExp):
+            return self._run(node.body if self._run(node.test, index) else node.orelse, index)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            found = self._run(node.operand, index)
+            return not found if isinstance(node.op, ast.Not) else -found
+        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            return self._multiply(node, index)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
+            one, other = self._run(node.left, index), self._run(node.comparators[0], index)
+            return _COMPARED[type(node.ops[0])](one, other)
+        if isinstance(node, ast.Subscript):
+            return self._run(node.value, index)[self._run(node.slice, index)]
+        if isinstance(node, ast.List):
+            return [self._run(one, index) for one in node.elts]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._call(node.func.id, node.args, index)
+        raise ExpressionError(f"{ast.unparse(node)!r} is not part of family files")
+
+    def _decide(self, node: ast.BoolOp, index: int) -> Any:
+        is_or, found = isinstance(node.op, ast.Or), None
+        for one in node.values:
+            found = self._run(one, index)
+            if bool(found) == is_or:
+                break
+        return found
+
+    def _multiply(self, node: ast.BinOp, index: int) -> Any:
+        one, other = self._run(node.left, index), self._run(node.right, index)
+        if not all(isinstance(value, int | float) for value in (one, other)):
+            raise ExpressionError(f"{ast.unparse(node)!r} is no product of numbers")
+        found = _BINARY[type(node.op)](one, other)
+        if abs(found) > MOST:
+            raise ExpressionError(f"{ast.unparse(node)!r} is too large")
+        return found
+
+    def _call(self, name: str, arguments: list[ast.expr], index: int) -> Any:
+        if name in _PLAIN:
+            return _PLAIN[name](*(self._run(one, index) for one in arguments))
+        if name not in KEYED:
+            raise ExpressionError(f"{name} is no function of family files")
+        keys, default = [], dict[str, Any]()
+        for place, one in enumerate(arguments):
+            key = self._read_key(one)
+            if key:
+                keys.append(key)
+            elif place == len(arguments) - 1:
+                default["default"] = self._run(one, index) if not self._has_any(name, keys) else None
+            else:
+                raise ExpressionError(f"{ast.unparse(one)!r} is no key of a configuration")
+        return getattr(self.configuration, name)(*keys, **default)
+
+    def _has_any(self, function: str, keys: list[str]) -> bool:
+        """Return whether a default is not needed, which may itself lack keys."""
+        return function in ("need", "first") and any(self.configuration.value(key) is not None for key in keys)
+
+    def _read_key(self, node: ast.expr) -> str:
+        """Return the key that an argument names; empty for an expression."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return f"{node.value.id}.{node.attr}"
+        if not isinstance(node, ast.Name) or node.id in CONSTANTS or node.id == INDEX or node.id in self._let:
+            return ""
+        return node.id

@@ -1,0 +1,94 @@
+"""Sparse attention: an indexer scores every cached row with narrow heads, and the best rows are attended to.
+
+    score of a row = sum over heads of weight x relu(query . key)        one key per row, shared by the heads
+
+Engines do not divide the indexer: each device scores all rows.
+
+Source: DeepSeek-V3.2-Exp, section 2 (the lightning indexer), and its modelling code in the Transformers library.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from joulemap.system.record import frozen
+from joulemap.trace.formula import Cost
+from joulemap.trace.single.flow import ITEM_BYTES
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.decoder.config import Indexer
+    from joulemap.wing.llm.decoder.row import Pass, Piece
+
+
+@frozen
+class Index:
+    """Tensors of an indexer before it scores rows."""
+
+    queries: int
+    """Queries of all tokens."""
+    weights: int
+    """Weights of the heads for each token."""
+    keys: int
+    """New keys; the queries and keys may share one tensor after rotation."""
+
+
+def score(
+    one: Pass, path: str, indexer: Indexer, low: int, low_width: int, x: int, keys: int, rotary: int, new: int = 0
+) -> Index:
+    """Return the queries of an indexer, made of `low`, the weights of its heads, and its rotated new keys.
+
+    `new` counts the rows of `keys`; by default there is one for each token.
+    """
+    heads, width = indexer.heads, indexer.head_dim
+    queries = one.linear(f"{path}.indexer.wq_b", low, heads * width, low_width)
+    one.keeps = True
+    weights = one.linear(f"{path}.indexer.weights_proj", x, heads, one.decoder.hidden)
+    one.keeps = False
+    if new:
+        queries = one.turn(f"{path}.indexer", ((queries, heads),), width, rotary)
+        return Index(queries, weights, keys)
+    turned = one.turn(f"{path}.indexer", ((queries, heads), (keys, 1)), width, rotary)
+    return Index(turned, weights, turned)
+
+
+def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, index: Index, ratio: int = 1) -> int:
+    """Return the rows that each token of a piece attends to; a row stands for `ratio` tokens."""
+    heads, width = indexer.heads, indexer.head_dim
+    new = -(-piece.tokens // ratio)
+    rows = max((piece.cached + piece.tokens) // ratio, 1)
+    held = type(piece)(piece.name, piece.sequences, new, max(rows - new, 0))
+    made = [(index.keys, ITEM_BYTES * held.count * width)]
+    cache = one.append(f"{path}.indexer", made, held, 1, width, 0, "append_index")
+    pairs = piece.sequences * count_pairs(piece, ratio)
+    seen = -(-pairs // piece.count)
+    name = "_".join(filter(None, ("scores", piece.name)))
+    cost = Cost(
+        kind="matmul",
+        operation="bmm",
+        mac_count=piece.count * heads * seen * width,
+        elementwise_count=3 * pairs * heads,
+        gemm=(piece.tokens * heads, seen, width, piece.sequences),
+    )
+    reads = ((index.queries, ITEM_BYTES * piece.count * heads * width), cache, index.weights)
+    # heads are summed up as they are made, so that a score is written for each token and row
+    scores = one.graph.call(f"{path}.indexer", cost, reads, (piece.count, seen), suffix=name, aten="bmm.default")
+    name = "_".join(filter(None, ("select", piece.name)))
+    cost = Cost(kind="reduction", operation="topk", elementwise_count=2 * pairs)
+    shape = piece.count, min(selected, seen)
+    return one.graph.call(f"{path}.indexer", cost, (scores,), shape, suffix=name, aten="topk.default", dtype="int64")
+
+
+def count_pairs(piece: Piece, ratio: int = 1, most: int = 0) -> int:
+    """Return the rows that the tokens of a sequence see in all, at most `most` each; a row is of `ratio` tokens."""
+    first, last = piece.cached + 1, piece.cached + piece.tokens
+    total = _sum_rows(last, ratio) - _sum_rows(first - 1, ratio)
+    if most:
+        full = max(last - max(first, most * ratio) + 1, 0)
+        total -= full and (_sum_rows(last, ratio) - _sum_rows(last - full, ratio)) - full * most
+    return max(total, 1)
+
+
+def _sum_rows(tokens: int, ratio: int) -> int:
+    """Return the sum of `token // ratio` over the tokens from 1 on."""
+    whole, rest = divmod(tokens + 1, ratio)
+    return ratio * (whole * (whole - 1) // 2) + rest * whole

@@ -1,0 +1,1 @@
+"""Model files that hold weights: headers are read, weights never."""

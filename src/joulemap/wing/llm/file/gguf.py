@@ -1,0 +1,164 @@
+"""Headers of GGUF files, one or several parts of a model.
+
+    magic, version, counts │ key type value … │ name shape type offset … │ weights, which are not read
+
+Tokens and merges of a vocabulary are passed over: only their number is kept. Source of the format: GGUF version 3,
+github.com/ggml-org/ggml, docs/gguf.md.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError
+from joulemap.wing.llm.file.header import MOST_TENSORS, FileHeader, HeaderReader, StoredTensor, check_shape, open_header
+
+SUFFIX: Final = ".gguf"
+
+MAGIC: Final = b"GGUF"
+
+VERSIONS: Final = (2, 3)
+
+DATA: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "gguf.toml"
+
+MOST_KEYS: Final = 100_000
+
+MOST_NAME_BYTES: Final = 65_535
+"""Maximum bytes of a key or of a tensor's name. Source: docs/gguf.md, of keys."""
+
+MOST_TEXT_BYTES: Final = 16_000_000
+"""Maximum bytes of a text that is a value: chat templates are the longest, with a tenth of a million."""
+
+MOST_TEXTS: Final = 10_000_000
+"""Maximum texts of an array; the largest vocabularies have half a million merges."""
+
+MOST_KEPT: Final = 65_536
+"""Maximum numbers of an array that is kept: one for each layer; of a longer one only the length is."""
+
+TEXT: Final = 8
+ARRAY: Final = 9
+
+NUMBERS: Final[Mapping[int, str]] = {
+    0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
+}  # fmt: skip
+"""Type of a value -> its code in `struct`."""
+
+PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
+"""Name of one file of several, as llama.cpp splits them."""
+
+
+@cache
+def load_tables() -> Mapping[str, Mapping[str, Any]]:
+    """Return types of tensors, architectures and names of tensors."""
+    return tomllib.loads(DATA.read_text(encoding="utf-8"))
+
+
+def read_gguf(path: Path) -> FileHeader:
+    """Return the header of a model in one file, or in parts of which any is given.
+
+    Raise ModelError for a file that is no GGUF, is cut short or has a part missing.
+    """
+    headers = [_read_part(part) for part in _list_parts(path)]
+    values: dict[str, Any] = {}
+    for header in reversed(headers):
+        values |= header.values
+    tensors = tuple(tensor for header in headers for tensor in header.tensors)
+    names = {tensor.name for tensor in tensors}
+    if len(names) != len(tensors):
+        raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
+    return FileHeader(values=values, tensors=tensors)
+
+
+def _list_parts(path: Path) -> list[Path]:
+    """Return all files of a model; ModelError for a part that is missing."""
+    told = PART.fullmatch(path.name)
+    if told is None:
+        return [path]
+    count = int(told["count"])
+    parts = [path.with_name(f"{told['begin']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
+    missing = [part.name for part in parts if not part.is_file()]
+    if missing:
+        raise ModelError(f"{quote(str(path))} is one of {count} parts: {missing[0]} is missing beside it")
+    return parts
+
+
+def _read_part(path: Path) -> FileHeader:
+    with open_header(path) as reader:
+        magic = reader.take(4, "its first bytes")
+        if magic != MAGIC:
+            raise reader.refuse(f"it begins with {magic!r}, a GGUF file with {MAGIC!r}")
+        version = _number(reader, "I")
+        if version not in VERSIONS:
+            turned = int.from_bytes(version.to_bytes(4, "little"), "big")
+            told = "big-endian" if turned in VERSIONS else f"GGUF version {version}"
+            raise reader.refuse(f"it is {told}; read are versions 2 and 3, little-endian")
+        tensor_count, key_count = _number(reader, "Q"), _number(reader, "Q")
+        if tensor_count > MOST_TENSORS or key_count > MOST_KEYS:
+            raise reader.refuse(f"it states {tensor_count:,} tensors and {key_count:,} keys")
+        values = {}
+        for _ in range(key_count):
+            key = _text(reader, MOST_NAME_BYTES)
+            values[key] = _value(reader, key, _number(reader, "I"))
+        return FileHeader(values=values, tensors=tuple(_tensor(reader) for _ in range(tensor_count)))
+
+
+def _number(reader: HeaderReader, code: str) -> Any:
+    return struct.unpack(f"<{code}", reader.take(struct.calcsize(f"<{code}"), "its header"))[0]
+
+
+def _text(reader: HeaderReader, most: int) -> str:
+    count = _number(reader, "Q")
+    if count > most:
+        raise reader.refuse(f"a text of its header has {count:,} bytes, at most {most:,} are read")
+    return reader.take(count, "a text of its header").decode("utf-8", "replace")
+
+
+def _value(reader: HeaderReader, key: str, kind: int) -> Any:
+    """Return a value of a header; of long arrays and arrays of texts, their length."""
+    if kind == TEXT:
+        return _text(reader, MOST_TEXT_BYTES)
+    if kind in NUMBERS:
+        return _number(reader, NUMBERS[kind])
+    if kind != ARRAY:
+        raise reader.refuse(f"{key[:80]!r} has a value of type {kind}, which is not known")
+    inner, count = _number(reader, "I"), _number(reader, "Q")
+    if inner == TEXT:
+        if count > MOST_TEXTS:
+            raise reader.refuse(f"{key[:80]!r} has {count:,} texts, at most {MOST_TEXTS:,} are read")
+        for _ in range(count):
+            reader.skip(_number(reader, "Q"), f"a text of {key[:80]!r}")
+        return count
+    if inner not in NUMBERS:
+        raise reader.refuse(f"{key[:80]!r} has values of type {inner}, which is not known")
+    code = NUMBERS[inner]
+    size = struct.calcsize(f"<{code}")
+    if count > MOST_KEPT:
+        reader.skip(size * count, f"{key[:80]!r}")
+        return count
+    return list(struct.unpack(f"<{count}{code}", reader.take(size * count, f"{key[:80]!r}")))
+
+
+def _tensor(reader: HeaderReader) -> StoredTensor:
+    name = _text(reader, MOST_NAME_BYTES)
+    rank = _number(reader, "I")
+    shape = tuple(_number(reader, "Q") for _ in range(rank)) if rank <= 8 else (-1,)
+    kind = _number(reader, "I")
+    _number(reader, "Q")
+    check_shape(reader, name, shape)
+    known = load_tables()["types"].get(str(kind))
+    if known is None:
+        raise reader.refuse(f"tensor {name[:80]!r} has the type {kind}, which is not known")
+    stored, block, size = known
+    if shape and shape[0] % block:
+        raise reader.refuse(f"tensor {name[:80]!r} has rows of {shape[0]:,}, no whole blocks of {block}")
+    tensor = StoredTensor(name=name, shape=shape[::-1], stored=stored, byte_count=0)
+    return attrs.evolve(tensor, byte_count=tensor.element_count // block * size)

@@ -1,0 +1,111 @@
+"""Header of a file of weights: metadata of the model, and the shape and type of each tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError
+from joulemap.system.file import open_regular
+from joulemap.system.record import frozen
+
+MOST_TENSORS: Final = 1_000_000
+"""Maximum tensors of a file; the largest published models have 60,000 in all parts."""
+
+MOST_RANK: Final = 8
+
+MOST_ELEMENTS: Final = 10**14
+"""Maximum elements of a tensor: more than any model has in all."""
+
+
+@frozen(kw_only=True)
+class StoredTensor:
+    """Tensor of a file."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Sizes, the one along which products sum last."""
+    stored: str
+    """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
+    byte_count: int
+
+    @property
+    def element_count(self) -> int:
+        """Number of weights."""
+        return math.prod(self.shape)
+
+
+@frozen(kw_only=True)
+class FileHeader:
+    """Metadata and tensors that the headers of a model's files state."""
+
+    values: Mapping[str, Any]
+    tensors: tuple[StoredTensor, ...]
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all weights."""
+        return sum(tensor.byte_count for tensor in self.tensors)
+
+    @property
+    def element_count(self) -> int:
+        """Number of weights of all tensors."""
+        return sum(tensor.element_count for tensor in self.tensors)
+
+
+@attrs.define
+class HeaderReader:
+    """Reader of bytes that never asks for more than a file has."""
+
+    stream: BufferedReader
+    name: str
+    size: int
+    position: int = 0
+
+    def take(self, count: int, what: str) -> bytes:
+        """Return the next bytes; ModelError if the file ends before."""
+        self._check(count, what)
+        found = self.stream.read(count)
+        self.position += len(found)
+        if len(found) != count:
+            raise self.refuse(f"it ends within {what}")
+        return found
+
+    def skip(self, count: int, what: str) -> None:
+        """Leave out the next bytes; ModelError if the file ends before."""
+        self._check(count, what)
+        self.stream.seek(count, 1)
+        self.position += count
+
+    def _check(self, count: int, what: str) -> None:
+        if not 0 <= count <= self.size - self.position:
+            raise self.refuse(f"{what} takes {count:,} bytes, and {self.size - self.position:,} are left: is it whole?")
+
+    def refuse(self, reason: str) -> ModelError:
+        """Return the error of this file."""
+        return ModelError(f"{quote(self.name)} cannot be read: {reason}")
+
+
+@contextmanager
+def open_header(path: Path) -> Iterator[HeaderReader]:
+    """Yield a reader of a regular file; ModelError if it cannot be opened."""
+    try:
+        with open_regular(path) as stream:
+            size = stream.seek(0, 2)
+            stream.seek(0)
+            yield HeaderReader(stream, str(path), size)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
+
+
+def check_shape(reader: HeaderReader, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ModelError for a shape that no tensor of a model has."""
+    if len(shape) > MOST_RANK or any(size < 0 for size in shape) or math.prod(shape) > MOST_ELEMENTS:
+        raise reader.refuse(f"tensor {name[:80]!r} has the shape {shape}")

@@ -1,0 +1,262 @@
+"""Decoder of a file of weights: the configuration that its header states, and the format of each weight.
+
+    GGUF header ─► keys of a config.json ─► read_config ─► decoder ┐
+    types of tensors ──────────────────────────────────────────────┴► main format, exceptions by layer
+
+The weights of the decoder are counted against those of the file, so that a wrong size cannot pass unnoticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError
+from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.read import read_config
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.file.gguf import load_tables, read_gguf
+from joulemap.wing.llm.file.header import FileHeader, StoredTensor
+
+LARGEST_GAP: Final = 0.01
+"""Relative difference of the weights of a file and those of its sizes from which the file is refused."""
+
+JOINED: Final = (
+    ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
+    ("mlp.shared_experts.gate_proj.weight", "mlp.shared_experts.up_proj.weight"),
+    ("self_attn.qkv_proj.weight", "self_attn.q_proj.weight"),
+    ("self_attn.q_proj.weight", "self_attn.qkv_proj.weight"),
+    ("self_attn.k_proj.weight", "self_attn.qkv_proj.weight"),
+    ("self_attn.v_proj.weight", "self_attn.qkv_proj.weight"),
+)
+"""Weight, and the one whose format it has where a file does not name it."""
+
+ENGINE: Final = "llamacpp"
+"""Engine that runs GGUF files."""
+
+
+def read_model_file(path: Path, name: str) -> Decoder:
+    """Return the decoder of a GGUF file, its weights as they are stored.
+
+    Raise ModelError for a file that cannot be read, an unknown architecture, or sizes that do not make its weights.
+    """
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise ModelError(f"{quote(name)} cannot be read: {error.strerror}") from error
+    return _read_once(path, name, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
+    """Return the decoder of a file as it is at this time; a command asks for it several times."""
+    del changed_ns, size
+    header = read_gguf(path)
+    decoder = read_config(form_config(header, name), name)
+    decoder = _check_weights(decoder, header)
+    return _apply_formats(decoder, header)
+
+
+def form_config(header: FileHeader, name: str) -> dict[str, Any]:
+    """Return the header of a GGUF file as the keys of a `config.json`; ModelError for an architecture without rule."""
+    tables = load_tables()
+    architecture = str(header.values.get("general.architecture", ""))
+    routed = bool(header.values.get(f"{architecture}.expert_count"))
+    kind = (routed and tables["routed"].get(architecture)) or tables["architectures"].get(architecture)
+    if kind is None:
+        known = ", ".join(tables["architectures"])
+        raise ModelError(f"{name}: the architecture {architecture[:60]!r} has no decoder; known: {known}")
+    begin = f"{architecture}."
+    told = {key.removeprefix(begin): value for key, value in header.values.items() if key.startswith(begin)}
+    shapes = {tensor.name: tensor.shape for tensor in header.tensors}
+    values: dict[str, Any] = {"model_type": kind}
+    for key, one in tables["keys"].items():
+        value = _read_even(told.get(key), key, name)
+        if value is not None and one not in values:
+            values[one] = value
+    table = shapes.get("token_embd.weight")
+    if table is None or "num_hidden_layers" not in values:
+        raise ModelError(f"{name}: no {'token_embd' if table is None else 'block_count'}: it holds no language model")
+    values["num_hidden_layers"] -= told.get("nextn_predict_layers", 0)
+    values["vocab_size"] = table[0]
+    values["tie_word_embeddings"] = "output.weight" not in shapes
+    values["attention_bias"] = any(f"blk.0.attn_{one}.bias" in shapes for one in ("q", "qkv"))
+    values["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
+    values |= _read_heads(told, values) | _read_windows(told, values, architecture) | _read_states(told, values, kind)
+    if kind == "glm4_moe":
+        values["use_qk_norm"] = "blk.0.attn_q_norm.weight" in shapes
+    if kind == "nemotron":
+        values["head_dim"] = values.get("head_dim", values["hidden_size"] // values["num_attention_heads"])
+    if kind == "gpt_oss":
+        values["num_local_experts"] = values.pop("num_experts")
+    return values
+
+
+def _read_even(value: Any, key: str, name: str) -> Any:
+    """Return a size that may be given layer by layer; ModelError if layers differ."""
+    if not isinstance(value, list):
+        return value
+    if len(set(value)) > 1:
+        raise ModelError(f"{name}: {key} differs between layers, {min(value)} to {max(value)}, which is not supported")
+    return value[0] if value else None
+
+
+def _read_heads(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the widths of heads: their rotary part, and those of multi-head latent attention."""
+    turned = told.get("rope.dimension_count")
+    if "kv_lora_rank" in values:
+        turned = turned or 64
+        return {
+            "qk_rope_head_dim": turned,
+            "qk_nope_head_dim": told.get("attention.key_length_mla", told.get("attention.key_length", 0)) - turned,
+            "v_head_dim": told.get("attention.value_length_mla", told.get("attention.value_length", 0)),
+        }
+    heads = values.get("num_attention_heads", 0)
+    width = values.get("head_dim") or (values["hidden_size"] // heads if heads else 0)
+    found: dict[str, Any] = {"rotary_dim": turned} if turned else {}
+    if turned and width:
+        found["partial_rotary_factor"] = min(1.0, turned / width)
+    return found
+
+
+def _read_windows(told: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
+    """Return the type of each layer, if some attend to a window."""
+    window, count = values.get("sliding_window"), values["num_hidden_layers"]
+    if not window:
+        return {}
+    pattern = told.get("attention.sliding_window_pattern", load_tables()["windows"].get(architecture))
+    if isinstance(pattern, list):
+        return {"layer_types": ["sliding_attention" if one else "full_attention" for one in pattern[:count]]}
+    if not isinstance(pattern, int) or pattern < 2:
+        return {"use_sliding_window": True}
+    kinds = ("full_attention" if (index + 1) % pattern == 0 else "sliding_attention" for index in range(count))
+    return {"layer_types": list(kinds), "use_sliding_window": True}
+
+
+def _read_states(told: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Return the sizes of recurrences."""
+    inner, heads = told.get("ssm.inner_size", 0), told.get("ssm.time_step_rank", 0)
+    if kind == "mamba":
+        return {"intermediate_size": inner}
+    if kind == "mamba2":
+        return {"num_heads": heads, "head_dim": inner // max(heads, 1), "expand": inner // values["hidden_size"]}
+    if "ssm.inner_size" not in told:
+        return {}
+    return {
+        "linear_num_value_heads": heads,
+        "linear_value_head_dim": inner // max(heads, 1),
+        "linear_key_head_dim": told.get("ssm.state_size"),
+        "linear_num_key_heads": told.get("ssm.group_count"),
+        "linear_conv_kernel_dim": told.get("ssm.conv_kernel"),
+    }
+
+
+def count_weights(decoder: Decoder) -> int:
+    """Return the number of weights of a decoder, each layer of one kind built once."""
+    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
+        return _sum_weights(decoder, ())
+    kinds = Counter(decoder.layers)
+    first = decoder.layers[0]
+    total = _sum_weights(attrs.evolve(decoder, layers=(first,)), ("",))
+    return total + sum(
+        _sum_weights(attrs.evolve(decoder, layers=(layer,)), ("layers.0.",)) * (count - (layer == first))
+        for layer, count in kinds.items()
+    )
+
+
+def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
+    """Return the elements of the named weights whose names begin so."""
+    graph = tell(decoder, Step(), 1)
+    return sum(
+        math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
+    )
+
+
+def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
+    """Return a decoder with a note on weights that its sizes do not have; ModelError for more than a few."""
+    beside = load_tables()["beside"]["names"]
+    last = decoder.layer_count
+    stated = sum(
+        tensor.element_count
+        for tensor in header.tensors
+        if not any(one in tensor.name for one in beside) and _find_layer(tensor.name) < last
+    )
+    counted = count_weights(decoder)
+    gap = stated - counted
+    if abs(gap) > LARGEST_GAP * stated:
+        raise ModelError(
+            f"{decoder.name}: it holds {stated:,} weights, and the sizes in its header make {counted:,}: a "
+            f"{decoder.model_type} of another build"
+        )
+    if gap:
+        decoder.notes = (*decoder.notes, f"the file holds {stated:,} weights, {abs(gap):,} {_more(gap)} than counted")
+    return decoder
+
+
+def _more(gap: int) -> str:
+    return "more" if gap > 0 else "fewer"
+
+
+def _find_layer(name: str) -> int:
+    """Return the layer of a tensor; -1 for one outside of layers."""
+    begin, _, rest = name.partition("blk.")
+    index = rest.partition(".")[0]
+    return int(index) if not begin and index.isdecimal() else -1
+
+
+def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
+    """Return a decoder whose weights are stored as the types of the file's tensors say."""
+    tables = load_tables()
+    layers: list[dict[str, str]] = [{} for _ in decoder.layers]
+    outside: dict[str, str] = {}
+    sizes = Counter[str]()
+    for tensor in sorted(header.tensors, key=lambda one: one.element_count):
+        place, weight = _find_weight(tensor, tables)
+        if not weight or place >= len(layers):
+            continue
+        (outside if place < 0 else layers[place])[weight] = tensor.stored
+        sizes[tensor.stored] += tensor.element_count
+    for own in layers:
+        _fill_joined(own)
+    sizes.pop("", None)
+    if decoder.is_tied:
+        outside.pop("lm_head.weight", None)
+    else:
+        outside.pop("embed_tokens.weight", None)
+    if not sizes:
+        return decoder
+    main, *others = [stored for stored, _ in sizes.most_common()]
+    kept = [tuple((weight, stored) for weight, stored in own.items() if stored != main) for own in layers]
+    return attrs.evolve(
+        decoder,
+        layers=tuple(attrs.evolve(layer, stored=own) for layer, own in zip(decoder.layers, kept, strict=True)),
+        published=Published(
+            method="gguf", weights=main, others=tuple(others), stored=tuple((one, two) for one, two in outside.items())
+        ),
+    )
+
+
+def _fill_joined(own: dict[str, str]) -> None:
+    """Add the formats of products that a file joins where this package parts them, or the other way round."""
+    for one, other in JOINED:
+        if one not in own and other in own:
+            own[one] = own[other]
+
+
+def _find_weight(tensor: StoredTensor, tables: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the layer of a tensor and the name of its weight in this package; no name for one that is no product's."""
+    if not tensor.name.endswith(".weight") or len(tensor.shape) < 2:
+        return -1, ""
+    stem = tensor.name.removesuffix(".weight")
+    layer = _find_layer(tensor.name)
+    if layer < 0:
+        return -1, str(tables["outside"].get(stem, ""))
+    return layer, str(tables["tensors"].get(stem.partition(".")[2].partition(".")[2], ""))

@@ -1,0 +1,253 @@
+"""ONNX graphs: counts by hand, against the tracer's, and files that are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper, save
+from torch import nn
+
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.workload import Workload
+from joulemap.fuse import fuse
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.trace.source import parse_input
+from joulemap.wing.file.assemble import assemble, view_at
+from joulemap.wing.file.graph import read_program
+from joulemap.wing.file.proto import load_onnx
+from joulemap.wing.file.rewrite import join_chains
+from joulemap.workspace import Workspace
+
+FLOAT = TensorProto.FLOAT
+
+
+def read(path: Path, inputs: Sequence[str] = (), batch: int | None = 1) -> Workload:
+    """Return the fused workload of a file."""
+    program = read_program(load_onnx(path), path.name, [parse_input(one) for one in inputs], batch)
+    return fuse(assemble(join_chains(program), path.name, NO_KEY, batch or 1, ()))
+
+
+def write(
+    path: Path, nodes: Sequence[Any], weights: dict[str, Any], shape: Sequence[int | str], opset: int = 18
+) -> Path:
+    """Write a graph from `x` to `y`."""
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [helper.make_tensor_value_info("x", FLOAT, shape)],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
+    return path
+
+
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    return np.ones(shape, np.float32)
+
+
+def test_a_convolution_by_hand(tmp_path: Path) -> None:
+    """3 x 3 taps of 4 channels at 8 x 8 positions for 16 channels: 36,864 MACs, and the bias."""
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 1, 1, 1])
+    work = read(write(tmp_path / "m.onnx", [node], {"w": floats(16, 4, 3, 3), "b": floats(16)}, [1, 4, 8, 8]))
+    (conv,) = work.operators
+    assert (conv.mac_count, conv.elementwise_count) == (8 * 8 * 16 * 4 * 9, 8 * 8 * 16)
+    assert (conv.gemm_m, conv.gemm_n, conv.gemm_k) == (64, 16, 36)
+    assert work.weight_bytes == 4 * (16 * 4 * 9 + 16)
+    assert {one.role: one.byte_count for one in work.accesses if one.role != "weight"} == {
+        "input": 4 * 4 * 64,
+        "output": 4 * 16 * 64,
+    }
+
+
+def test_quantized_pairs_are_one_product(tmp_path: Path) -> None:
+    """Weights at int8 and rounded activations make the product of the plain graph."""
+    scale, zero = np.float32(0.1), np.int8(0)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+        helper.make_node("MatMul", ["d", "v"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    weights = {"s": scale, "z": zero, "w": np.ones((64, 80), np.int8), "b": floats(80)}
+    work = read(write(tmp_path / "m.onnx", nodes, weights, [2, 64]))
+    (linear,) = (one for one in work.operators if not one.is_view)
+    assert (linear.operation, linear.mac_count, linear.elementwise_count) == ("linear", 2 * 64 * 80, 160)
+
+
+def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:
+    """Scores of 2 x 3 heads, 5 queries, 7 keys of 11 elements: 2 x 3 x 5 x 7 x 11 MACs."""
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation="bhid, bhjd -> bhij")
+    (one,) = read(write(tmp_path / "m.onnx", [node], {"w": floats(2, 3, 7, 11)}, [2, 3, 5, 11])).operators
+    assert one.mac_count == 2 * 3 * 5 * 7 * 11
+    assert (one.gemm_m, one.gemm_n, one.gemm_k, one.gemm_groups) == (5, 7, 11, 6)
+
+
+def test_a_reshape_behind_a_transpose_copies(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Reshape", ["t", "s"], ["r"]),
+        helper.make_node("Relu", ["r"], ["y"]),
+    ]
+    work = read(write(tmp_path / "m.onnx", nodes, {"s": np.array([1, 24])}, [1, 4, 6]))
+    assert [one.operation for one in work.operators] == ["permute", "reshape", "relu"]
+    assert [one.kind for one in work.operators] == ["view", "data_movement", "elementwise"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "wanted"),
+    [
+        ((2, 3, 4), (12, 4, 1), (6, 4)),
+        ((2, 3, 4), (12, 4, 1), (2, 12)),
+        ((4, 3, 2), (1, 4, 12), (12, 2)),
+        ((4, 3), (1, 4), (4, 3, 1)),
+        ((4, 3), (1, 4), (2, 2, 3)),
+        ((1, 4, 1), (7, 1, 3), (4,)),
+        ((2, 1, 3), (3, 9, 1), (6,)),
+    ],
+)
+def test_views_are_those_of_torch(shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    tensor = torch.as_strided(torch.zeros(100), shape, strides)
+    try:
+        expected = tensor.view(wanted).stride()
+    except RuntimeError:
+        expected = None
+    assert view_at(shape, strides, wanted) == expected
+
+
+class Block(nn.Module):
+    """Convolution, attention and a gated network, as an exporter writes them out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 32, 4, 4)
+        self.norm = nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down = nn.Linear(32, 64), nn.Linear(64, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x).flatten(2).transpose(1, 2)
+        q, k, v = self.qkv(self.norm(x)).reshape(x.shape[0], 64, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape[0], 64, 32)
+        x = x + self.out(mixed)
+        hidden = self.up(x)
+        made: torch.Tensor = self.down(nn.functional.gelu(hidden) * nn.functional.silu(hidden))
+        return made
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_export_counts_as_its_trace(tmp_path: Path) -> None:
+    module = Block().eval()
+    x = torch.zeros(2, 3, 32, 32)
+    path = tmp_path / "block.onnx"
+    torch.onnx.export(module, (x,), str(path), dynamo=False, opset_version=17, input_names=["x"],
+                      dynamic_axes={"x": {0: "n"}})  # fmt: skip
+    from joulemap.hub.held import request_module
+
+    traced = fuse(request_module(module, x)[1])
+    found = read(path, batch=2)
+    for what in ("mac_count", "elementwise_count", "special_count"):
+        assert sum(getattr(one, what) for one in found.operators) == sum(getattr(one, what) for one in traced.operators)
+    assert found.parameter_count == traced.parameter_count
+    assert len(found.subgraphs) == len(traced.subgraphs)
+    assert sum(one.fused_byte_count for one in found.accesses) == sum(one.fused_byte_count for one in traced.accesses)
+    assert {one.module_path for one in found.operators if one.operation == "linear"} == {"qkv", "out", "up", "down"}
+
+
+def test_a_file_is_a_model_of_every_question(tmp_path: Path) -> None:
+    node = helper.make_node("Gemm", ["x", "w"], ["y"])
+    path = write(tmp_path / "m.onnx", [node], {"w": floats(512, 256)}, ["n", 512])
+    answer = Workspace(tmp_path / "m.duckdb").compare(str(path), hardware=["l4", "tpu_v4"], batch=(4,))
+    assert {row.batch for row in answer.rows} == {4}
+
+
+def test_reading_needs_no_torch(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, [1, 8])
+    code = f"""
+import sys
+from joulemap.cli import main
+sys.argv = ["joulemap", "compare", {str(path)!r}, "l4", "--db", {str(tmp_path / "m.duckdb")!r}]
+try: main()
+except SystemExit as end: assert not end.code, end.code
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_open_sizes_are_asked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, ["n", "s"])
+    with pytest.raises(UsageError):
+        read(path)
+    assert read(path, ["x=1x7"]).operators[0].output_element_count == 7
+    for wrong in ("x=1x7x2", "z=1x7"):
+        with pytest.raises(UsageError):
+            read(path, [wrong])
+
+
+def test_a_fixed_batch_is_not_changed(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, [2, 8])
+    with pytest.raises(UsageError):
+        read(path, batch=4)
+
+
+def _range(path: Path) -> Path:
+    nodes = [
+        helper.make_node("Range", ["a", "b", "c"], ["r"]),
+        helper.make_node("Cast", ["r"], ["f"], to=FLOAT),
+        helper.make_node("Add", ["x", "f"], ["y"]),
+    ]
+    return write(path, nodes, {"a": np.int64(0), "b": np.int64(2**50), "c": np.int64(1)}, [1])
+
+
+def _cycle(path: Path) -> Path:
+    return write(path, [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])], {}, [1])
+
+
+def _unknown(path: Path) -> Path:
+    return write(path, [helper.make_node("Loop", ["x"], ["y"])], {}, [1])
+
+
+def _new(path: Path) -> Path:
+    return write(path, [helper.make_node("Relu", ["x"], ["y"])], {}, [1], opset=99)
+
+
+def _cut(path: Path) -> Path:
+    write(path, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": floats(64, 64)}, [1, 64])
+    path.write_bytes(path.read_bytes()[:-4000])
+    return path
+
+
+def _other(path: Path) -> Path:
+    path.write_bytes(b"PK\3\4 an archive")
+    return path
+
+
+def _missing(path: Path) -> Path:
+    return path
+
+
+@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _new, _cut, _other, _missing])
+def test_files_that_are_refused(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises(ModelError):
+        read(make(tmp_path / "m.onnx"))
+
+
+def test_weights_outside_of_the_file_are_not_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": floats(64, 64)}, [1, 64])
+    import onnx
+
+    model = onnx.load(path)
+    save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "weights.bin").unlink()
+    assert read(path).mac_count == 64 * 64

@@ -1,0 +1,179 @@
+"""Families of decoders as data: blocks counted by hand, published sizes, unknown types, and files of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joulemap.domain.key import NO_KEY
+from joulemap.system.errors import ModelError, UnknownFamilyError
+from joulemap.wing.llm.decoder.config import Attention, Experts
+from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family
+from joulemap.wing.llm.decoder.layer import describe_step
+from joulemap.wing.llm.decoder.name import find_decoder
+from joulemap.wing.llm.decoder.read import read_config
+from joulemap.wing.llm.decoder.row import Piece
+from joulemap.wing.llm.decoder.select import count_pairs
+from joulemap.wing.llm.decoder.step import Step
+
+WIDTH, VOCABULARY, INNER, HEADS, HEAD = 256, 1000, 512, 8, 32
+BASE: dict[str, Any] = {
+    "hidden_size": WIDTH, "vocab_size": VOCABULARY, "intermediate_size": INNER, "num_hidden_layers": 1,
+    "num_attention_heads": HEADS, "num_key_value_heads": 2, "head_dim": HEAD, "max_position_embeddings": 100_000,
+}  # fmt: skip
+NETWORK = 3 * WIDTH * INNER
+HEAD_MACS = VOCABULARY * WIDTH
+LATENT = {"q_lora_rank": 64, "kv_lora_rank": 128, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 48}
+LATENT_PRODUCTS = (
+    WIDTH * 64 + 64 * HEADS * (32 + 16) + WIDTH * (128 + 16) + HEADS * 128 * (32 + 48) + HEADS * 48 * WIDTH
+)
+INDEX = {"index_topk": 100, "index_n_heads": 4, "index_head_dim": 32}
+DELTA = {
+    "full_attention_interval": 2, "linear_num_value_heads": 4, "linear_value_head_dim": 32,
+    "linear_key_head_dim": 16, "linear_num_key_heads": 2, "linear_conv_kernel_dim": 4,
+}  # fmt: skip
+
+
+def macs(config: dict[str, Any], step: Step, batch: int = 1) -> int:
+    return describe_step(read_config({**BASE, **config}, "own"), step, batch, NO_KEY).mac_count - batch * HEAD_MACS
+
+
+def test_a_gate_and_a_window_are_counted_by_hand() -> None:
+    projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
+    seen: tuple[dict[str, Any], ...] = ({"model_type": "llama"}, {"model_type": "mistral", "sliding_window": 10})
+    for config, rows in zip(seen, (51, 10), strict=True):
+        assert macs(config, Step(cached=50)) == projections + NETWORK + 2 * HEADS * HEAD * rows
+
+
+def test_experts_are_counted_by_hand() -> None:
+    config = {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+    projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
+    assert macs(config, Step(cached=9)) == projections + 2 * HEADS * HEAD * 10 + 4 * WIDTH + 2 * 3 * WIDTH * 64
+
+
+def test_an_indexer_scores_all_tokens_and_a_hundred_are_attended_to() -> None:
+    dense, sparse = {"model_type": "deepseek_v3", **LATENT}, {"model_type": "deepseek_v32", **LATENT, **INDEX}
+    row = HEADS * (128 + 16 + 128)
+    index = 64 * 4 * 32 + WIDTH * 32 + WIDTH * 4
+    for cached in (49, 99, 4999):
+        length = cached + 1
+        assert macs(dense, Step(cached=cached)) == LATENT_PRODUCTS + NETWORK + row * length
+        scores = 4 * 32 * length
+        assert macs(sparse, Step(cached=cached)) == LATENT_PRODUCTS + NETWORK + index + scores + row * min(length, 100)
+
+
+def test_a_layer_that_shares_a_selection_has_no_indexer() -> None:
+    config = {"model_type": "glm_moe_dsa", **LATENT, **INDEX, "num_hidden_layers": 2}
+    both = macs(config, Step(cached=499))
+    shared = macs({**config, "indexer_types": ["full", "shared"]}, Step(cached=499))
+    assert both - shared == 64 * 4 * 32 + WIDTH * 32 + WIDTH * 4 + 4 * 32 * 500
+
+
+@pytest.mark.parametrize(("ratio", "cached"), [(0, 999), (4, 999), (128, 1279)])
+def test_compressed_attention_is_counted_by_hand(ratio: int, cached: int) -> None:
+    config = {
+        "model_type": "deepseek_v4", "num_key_value_heads": 1, "q_lora_rank": 64, "qk_rope_head_dim": 16, "hc_mult": 4,
+        "o_groups": 2, "o_lora_rank": 24, "sliding_window": 50, "compress_ratios": [ratio], **INDEX,
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "n_shared_experts": 1,
+    }  # fmt: skip
+    products = WIDTH * 64 + 64 * HEADS * HEAD + WIDTH * HEAD + HEADS * HEAD * 24 + 2 * 24 * WIDTH
+    experts = 4 * WIDTH + 3 * 3 * WIDTH * 64
+    streams = 2 * (4 * 6) * (4 * WIDTH) + 4 * (4 * WIDTH)
+    length = cached + 1
+    rows = length // ratio if ratio else 0
+    if ratio == 4:  # projections are twice as wide, and an indexer selects 100 rows
+        products += 4 * WIDTH * HEAD + 4 * WIDTH * 32 + 64 * 4 * 32 + WIDTH * 4 + 4 * 32 * rows
+    if ratio == 128:
+        products += 2 * WIDTH * HEAD
+    attention = 2 * HEADS * HEAD * (50 + min(rows, 100 if ratio == 4 else rows))
+    assert macs(config, Step(cached=cached)) == products + experts + streams + attention
+
+
+def test_delta_rules_and_state_spaces_are_counted_by_hand() -> None:
+    delta = {"model_type": "qwen3_5", **DELTA}
+    products = WIDTH * (4 * 32 + 2 * 2 * 16) + WIDTH * 4 * 32 + 2 * WIDTH * 4 + 4 * 32 * WIDTH
+    convolution = (4 * 32 + 2 * 2 * 16) * 4
+    # the update of a state has no products, and the state is of one size at any length
+    assert macs(delta, Step(cached=50)) == macs(delta, Step(cached=5000)) == products + NETWORK + convolution
+    mamba = {"model_type": "mamba2", "num_heads": 4, "head_dim": 32, "state_size": 16, "n_groups": 1}
+    products = WIDTH * (2 * 4 * 32 + 2 * 16 + 4) + 4 * 32 * WIDTH
+    assert macs(mamba, Step(cached=50)) == products + (4 * 32 + 2 * 16) * 4
+
+
+def test_rows_that_tokens_see_are_summed() -> None:
+    for cached, tokens, ratio, most in ((0, 10, 1, 0), (3, 5, 4, 0), (7, 20, 4, 3), (0, 9, 1, 4), (50, 3, 4, 5)):
+        seen = [token // ratio for token in range(cached + 1, cached + tokens + 1)]
+        told = sum(min(one, most) if most else one for one in seen)
+        assert count_pairs(Piece("", 1, tokens, cached), ratio, most) == told
+
+
+@pytest.mark.parametrize(
+    ("name", "billions", "active"),
+    # sizes that their makers publish: all parameters, and those of one token
+    [("deepseek-v4-flash", 284, 13), ("deepseek-v4-pro", 1573, 49), ("deepseek-v3.2", 672, 37), ("glm-5", 744, 41)],
+)
+def test_sizes_are_those_published(name: str, billions: int, active: int) -> None:
+    decoder = find_decoder(name)
+    assert decoder is not None
+    workload = describe_step(decoder, Step(), 1, NO_KEY)
+    assert (round(workload.parameter_count / 1e9), round(workload.mac_count / 1e9)) == (billions, active)
+
+
+def test_a_family_is_at_most_forty_lines() -> None:
+    for path in FOLDER.glob("*.toml"):
+        load_family(path.stem)
+        if path.stem not in (ROOT, "gemma4"):
+            assert len(path.read_text().splitlines()) <= 40, path.name
+
+
+def test_an_unknown_type_is_read_by_its_keys_and_says_so() -> None:
+    plain = read_config({**BASE, "model_type": "newest"}, "own")
+    assert plain.layers == read_config({**BASE, "model_type": "llama"}, "own").layers
+    assert "'newest'" in plain.notes[0] and "attention" in plain.notes[0]
+    routed = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "first_k_dense_replace": 1}
+    mixed = read_config({**BASE, **LATENT, **routed, "num_hidden_layers": 3, "model_type": "newest"}, "own")
+    assert [isinstance(layer.network, Experts) for layer in mixed.layers] == [False, True, True]
+    hybrid = read_config({**BASE, **DELTA, "num_hidden_layers": 4, "model_type": "newest"}, "own")
+    assert [isinstance(layer.mixer, Attention) for layer in hybrid.layers] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"model_type": "newest", "frobnicate_dim": 64}, "frobnicate_dim"),
+        ({"model_type": "newest", "layer_types": ["conv"]}, "conv"),
+        ({"model_type": "qwen3", "layer_types": ["conv"]}, "conv"),
+        ({"model_type": "deepseek_v4"}, "hc_mult"),
+    ],
+)
+def test_an_unknown_block_is_one_line(change: dict[str, Any], word: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read_config({**BASE, **change}, "own")
+    assert word in str(caught.value) and "\n" not in str(caught.value)
+    assert isinstance(caught.value, UnknownFamilyError) == (change["model_type"] == "newest")
+
+
+def test_a_file_of_ones_own_describes_a_type(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({**BASE, "model_type": "newest", "frob_heads": 4}))
+    (tmp_path / "family.toml").write_text('like = "llama"\n[attention]\nkv_heads = "need(frob_heads)"\nnorm = "head"\n')
+    decoder = find_decoder(str(tmp_path))
+    assert decoder is not None
+    assert isinstance(decoder.layers[0].mixer, Attention)
+    assert (decoder.layers[0].mixer.kv_heads, decoder.layers[0].mixer.norm) == (4, "head")
+    for text, word in (
+        ("[attention]\nheds = 4\n", "heds"),
+        ('[attention]\nheads = "frob_heads"\n', "frob_heads"),
+        ('[attention]\nheads = "__import__(1)"\n', "__import__"),
+        ('[attention]\nheads = "10 ** 9"\n', "10 ** 9"),
+        ('[let]\nheads = "pairs"\npairs = "heads"\n', "itself"),
+        ('[frob]\nblock = "frob"\n', "frob"),
+        ('like = "none"\n', "like"),
+        ("[", "family.toml"),
+    ):
+        (tmp_path / "family.toml").write_text(text)
+        with pytest.raises(ModelError) as caught:
+            find_decoder(str(tmp_path))
+        assert word in str(caught.value) and "\n" not in str(caught.value), str(caught.value)

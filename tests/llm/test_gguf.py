@@ -1,0 +1,139 @@
+"""GGUF files: sizes against the shipped configurations of the same models, bytes by hand, and damaged headers."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+from gguf_file import (
+    Described,
+    Value,
+    deepseek_v2_lite,
+    form_gguf,
+    gemma_3_4b,
+    gpt_oss_20b,
+    llama_3_1_8b,
+    mamba_2_8b,
+    phi_3_mini,
+    qwen3_30b_a3b,
+    text,
+    write_gguf,
+)
+
+from joulemap.system.errors import ModelError
+from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, is_pass, load_shipped
+from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.file.gguf import read_gguf
+from joulemap.wing.llm.file.model import read_model_file
+
+Make = Callable[[], tuple[dict[str, Value], list[Described]]]
+
+
+@pytest.mark.parametrize(
+    ("make", "model"),
+    [
+        (llama_3_1_8b, "llama-3.1-8b"),
+        (qwen3_30b_a3b, "qwen3-30b-a3b"),
+        (gpt_oss_20b, "gpt-oss-20b"),
+        (gemma_3_4b, "gemma-3-4b"),
+        (deepseek_v2_lite, "deepseek-v2-lite"),
+        (phi_3_mini, "phi-3-mini-4k"),
+        (mamba_2_8b, "mamba-2.8b"),
+    ],
+)
+def test_a_header_makes_the_decoder_of_its_configuration(tmp_path: Path, make: Make, model: str) -> None:
+    path = write_gguf(tmp_path / "model.gguf", *make())
+    found, shipped = read_model_file(path, str(path)), find_decoder(model)
+    assert shipped is not None
+    assert [attrs.evolve(layer, stored=()) for layer in found.layers] == [
+        attrs.evolve(layer, stored=()) for layer in shipped.layers
+    ]
+    assert (found.hidden, found.vocabulary, found.is_tied) == (shipped.hidden, shipped.vocabulary, shipped.is_tied)
+    assert found.notes == ()
+    frequencies = 64 * (model == "llama-3.1-8b")  # no weights of a product
+    assert read_gguf(path).element_count == load_shipped()[find_shipped(model)]["parameters"] + frequencies
+
+
+def test_bytes_are_those_of_the_published_file(tmp_path: Path) -> None:
+    """Q4_K_M of Llama 3.1 8B has 4.58 GiB, 4.8944 bits a weight. Source: tools/quantize/README.md of llama.cpp."""
+    header = read_gguf(write_gguf(tmp_path / "model.gguf", *llama_3_1_8b()))
+    assert round(header.byte_count / 2**30, 2) == 4.58
+    assert round(header.byte_count * 8 / header.element_count, 4) == 4.8944
+
+
+def test_each_weight_has_its_own_format(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "model.gguf", *llama_3_1_8b())
+    decoder = read_model_file(path, str(path))
+    assert decoder.published is not None
+    assert (decoder.published.weights, decoder.published.others) == ("q4_k", ("q6_k",))
+    assert dict(decoder.layers[0].stored) == {"self_attn.v_proj.weight": "q6_k", "mlp.down_proj.weight": "q6_k"}
+    assert decoder.layers[4].stored == ()
+    assert dict(decoder.published.stored) == {"lm_head.weight": "q6_k"}
+    products = {one.name for one in tell(decoder, Step(), 1).operators if "q4_k=q6_k" in one.variant}
+    assert {"layers.0.mlp.down_proj", "lm_head"} <= products
+    assert "layers.4.mlp.down_proj" not in products
+
+
+def test_parts_are_one_model(tmp_path: Path) -> None:
+    values, tensors = phi_3_mini()
+    write_gguf(tmp_path / "phi-00001-of-00002.gguf", values, tensors[:100])
+    second = write_gguf(tmp_path / "phi-00002-of-00002.gguf", {"split.no": 1}, tensors[100:])
+    whole = read_gguf(write_gguf(tmp_path / "whole.gguf", values, tensors))
+    assert read_gguf(second).tensors == whole.tensors
+    (tmp_path / "phi-00001-of-00002.gguf").unlink()
+    with pytest.raises(ModelError, match="phi-00001-of-00002"):
+        read_gguf(second)
+
+
+def test_a_folder_and_a_file_are_names_of_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_gguf(tmp_path / "phi.gguf", *phi_3_mini())
+    monkeypatch.chdir(tmp_path)
+    assert is_pass("phi.gguf(cached=8)")
+    assert is_pass(f"{tmp_path}(cached=8)")
+
+
+def _change(values: dict[str, Value], tensors: list[Described], **changes: Value) -> bytes:
+    changed = {key: changes.get(key.rpartition(".")[2], value) for key, value in values.items()}
+    return form_gguf(changed, tensors)
+
+
+PLAIN = phi_3_mini()
+WHOLE = form_gguf(*PLAIN)
+LARGE = struct.pack("<Q", 2**62)
+
+DAMAGED = {
+    "empty": b"",
+    "other": b"PK\3\4" + WHOLE[4:],
+    "cut in the keys": WHOLE[:200],
+    "cut in the tensors": WHOLE[:-10],
+    "version 1": form_gguf(*PLAIN, version=1),
+    "big-endian": WHOLE[:4] + struct.pack(">I", 3) + WHOLE[8:],
+    "a text beyond the file": WHOLE[:24] + LARGE + WHOLE[32:],
+    "many tensors": WHOLE[:8] + LARGE + WHOLE[16:],
+    "many keys": WHOLE[:16] + LARGE + WHOLE[24:],
+    "texts without end": form_gguf({}, [])[:16] + struct.pack("<Q", 1) + text("t") + struct.pack("<II", 9, 8) + LARGE,
+    "numbers without end": form_gguf({}, [])[:16] + struct.pack("<Q", 1) + text("t") + struct.pack("<II", 9, 4) + LARGE,
+    "arrays of arrays": form_gguf({}, [])[:16] + struct.pack("<Q", 1) + text("t") + struct.pack("<IIQ", 9, 9, 1),
+    "unknown value": form_gguf({}, [])[:16] + struct.pack("<Q", 1) + text("t") + struct.pack("<I", 99),
+    "no model": form_gguf({}, []),
+    "unknown architecture": form_gguf({"general.architecture": "clip"}, PLAIN[1]),
+    "no tensors": form_gguf(PLAIN[0], []),
+    "the same name twice": form_gguf(PLAIN[0], [*PLAIN[1], PLAIN[1][0]]),
+    "a row of no whole blocks": form_gguf(PLAIN[0], [("token_embd.weight", (100, 32064), "q4_k")]),
+    "another layer count": _change(*PLAIN, block_count=40),
+    "no layers": _change(*PLAIN, block_count=0),
+    "heads by layer": _change(*PLAIN, head_count=[32] * 31 + [16]),
+    "no width": _change(*PLAIN, embedding_length=0),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(DAMAGED[damage])
+    with pytest.raises(ModelError):
+        read_model_file(path, str(path))
