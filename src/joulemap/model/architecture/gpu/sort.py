@@ -106,7 +106,7 @@ SORTS: Final = (
     Sort("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index", amount=lambda t: t.loads,
          slots="index", chain="pool"),
     Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
-    Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="softmax"),
+    Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
     Sort("layer_norm", lambda t: t.is_layer_norm, start="row", amount=lambda t: t.row_elements, slots="layer_norm",
          alone=lambda t: t.row),
     Sort("normalization", lambda t: t.is_row, start="row", amount=lambda t: t.row_elements, slots="norm",
