@@ -116,6 +116,12 @@ CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_har
         AND s.hardware IN ('', of_hardware)
 );
 
+-- Quantity whose scales hold for a quantity that was measured in a scope: a first token under load has scales of its own.
+CREATE MACRO name_served_scale(quantity, scope) AS CASE
+    WHEN quantity = 'time_to_first_token_s' AND scope = 'steady_serving' THEN 'loaded_time_to_first_token_s'
+    ELSE quantity
+END;
+
 -- Boundary of the joules and watts of a served model: MEASURED_AT of domain/configuration.py; the board where none is stated.
 CREATE MACRO boundary_of(stated) AS CASE
     WHEN stated = 'chip' THEN 'chip'
@@ -135,7 +141,7 @@ END;
 CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, of_scope, power_part) AS
     CASE
         WHEN served_time_of(of_quantity, of_scope) IS NULL
-            THEN serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_hardware)
+            THEN serving_scale_of(name_served_scale(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware)
         ELSE sqrt(
             pow(serving_scale_of(served_time_of(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware), 2)
             + pow(power_part * serving_scale_of('power_w', of_vendor, of_engine, of_work, of_hardware), 2)

@@ -324,6 +324,7 @@ from joulemap.shortcut import (
     report as report,
     run as run,
     sensitivity as sensitivity,
+    serve_users as serve_users,
     sql as sql,
     sweep as sweep,
     train as train,
@@ -387,10 +388,12 @@ from joulemap.wing.fleet.capacity.row import (
 from joulemap.wing.fleet.demand import Demand as Demand, Level as Level, Objective as Objective
 from joulemap.wing.llm.answer.document import LlmAnswer as LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer
+from joulemap.wing.llm.answer.users import UsersAnswer as UsersAnswer
 from joulemap.wing.llm.capacity.load import LoadRow as LoadRow
 from joulemap.wing.llm.capacity.offload import OffloadRow as OffloadRow
 from joulemap.wing.llm.capacity.pool import PoolRow as PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow as ServedRow
+from joulemap.wing.llm.capacity.users import LatencyTarget as LatencyTarget, UserRow as UserRow
 from joulemap.wing.llm.phases import PhasesAnswer as PhasesAnswer
 from joulemap.wing.llm.row import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.wing.place.answer.answer import PlaceAnswer as PlaceAnswer

@@ -54,6 +54,7 @@ explore_all = _asked.explore_all
 fleet = _asked.fleet
 llm = _asked.llm
 contrast_phases = _asked.contrast_phases
+serve_users = _asked.serve_users
 offload = _asked.offload
 place = _asked.place
 train = _asked.train

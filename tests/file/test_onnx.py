@@ -85,6 +85,14 @@ def test_quantized_pairs_are_one_product(tmp_path: Path) -> None:
     assert (linear.operation, linear.mac_count, linear.elementwise_count) == ("linear", 2 * 64 * 80, 160)
 
 
+def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:
+    """Scores of 2 x 3 heads, 5 queries, 7 keys of 11 elements: 2 x 3 x 5 x 7 x 11 MACs."""
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation="bhid, bhjd -> bhij")
+    (one,) = read(write(tmp_path / "m.onnx", [node], {"w": floats(2, 3, 7, 11)}, [2, 3, 5, 11])).operators
+    assert one.mac_count == 2 * 3 * 5 * 7 * 11
+    assert (one.gemm_m, one.gemm_n, one.gemm_k, one.gemm_groups) == (5, 7, 11, 6)
+
+
 def test_a_reshape_behind_a_transpose_copies(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),

@@ -43,7 +43,7 @@ def macs(config: dict[str, Any], step: Step, batch: int = 1) -> int:
 
 def test_a_gate_and_a_window_are_counted_by_hand() -> None:
     projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
-    seen = {"model_type": "llama"}, {"model_type": "mistral", "sliding_window": 10}
+    seen: tuple[dict[str, Any], ...] = ({"model_type": "llama"}, {"model_type": "mistral", "sliding_window": 10})
     for config, rows in zip(seen, (51, 10), strict=True):
         assert macs(config, Step(cached=50)) == projections + NETWORK + 2 * HEADS * HEAD * rows
 

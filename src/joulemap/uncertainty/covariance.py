@@ -1,6 +1,6 @@
 """Covariance of prediction errors: errors that two runs share do not set them apart.
 
-    error of a run = half-width x sum over factors of sqrt(share of the factor) x a number that its key stands for
+    error of a run = half-width x sum over factors of sqrt(share of the factor) x the number of its key
     error of an energy = error of the latency + error of the power
 
 Latency and power err independently. Factors are the class, the board, the model, the board with the model, the case,
@@ -27,7 +27,7 @@ SHARE_UNIT: Final = 1e15
 """Whole numbers that a share of 1 is counted in."""
 
 NUMBERS: Final = "numbers"
-"""Factor of the errors that a hardware's own numbers cause in all its runs."""
+"""Factor of the errors that a chip's own numbers cause in all its runs."""
 
 KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "class": lambda run: ("class", run["architecture"]),
@@ -38,7 +38,7 @@ KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "case": lambda run: ("case", run["architecture"], run["model"], run["configuration"]),
     OWN: lambda run: ("own", run["own"]),
 }
-"""Factor -> the parts of its key, from what describes a run."""
+"""Factor -> the properties of a run that form its key."""
 
 
 @frozen(kw_only=True)

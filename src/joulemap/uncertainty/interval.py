@@ -48,7 +48,9 @@ class Errors:
 
 @frozen(kw_only=True)
 class Spent:
-    """Parts of the latency and energy of predictions, one row per prediction, and what bounds or prices them."""
+    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or price
+    them.
+    """
 
     latency_fs: Floats
     bound_fs: Floats

@@ -150,6 +150,7 @@ class Assembly:
                 gemm_k=k,
                 gemm_groups=groups,
                 tap_count=cost.tap_count,
+                is_foldable=output is not None and output.is_fixed,
                 scalars=cost.scalars,
                 variant=cost.variant,
                 step_count=cost.step_count,

@@ -5,6 +5,7 @@ A rule returns the call, VIEW for an operator that only renames memory, or None 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -58,11 +59,11 @@ def _transposed(node: Node) -> AtenCall:
 
 
 class Turned:
-    """Weight of a product as ATen has it, outputs first; it is the same memory."""
+    """Operand of a product in the shape in which ATen has it; it is the same memory."""
 
-    def __init__(self, value: Value, *, turns: bool) -> None:
+    def __init__(self, value: Value, *, turns: bool = False, shape: tuple[int, ...] = ()) -> None:
         self.value = value
-        self.shape = value.shape[::-1] if turns else value.shape
+        self.shape = shape or (value.shape[::-1] if turns else value.shape)
 
 
 def _linear(node: Node) -> AtenCall:
@@ -86,9 +87,39 @@ def _matmul(node: Node) -> AtenCall:
 def _packed_product(node: Node) -> AtenCall:
     """Return the product with weights of a few bits, MatMulNBits of ONNX Runtime."""
     shape = int(node.attributes["N"]), int(node.attributes["K"])
-    weight = Turned(node.given(1), turns=False)
-    weight.shape = shape
-    return AtenCall("linear", (node.given(0), weight, node.value(5)))
+    return AtenCall("linear", (node.given(0), Turned(node.given(1), shape=shape), node.value(5)))
+
+
+def _einsum(node: Node) -> AtenCall:
+    """Return the product of two tensors: indices in both and in the result are groups, those in both alone are summed.
+
+    A sum over an index of one tensor alone, and more than two tensors, have no rule.
+    """
+    equation = str(node.attributes["equation"]).replace(" ", "")
+    left, _, result = equation.partition("->")
+    terms = left.split(",")
+    sizes = {
+        letter: size
+        for term, value in zip(terms, node.inputs, strict=False)
+        if value is not None
+        for letter, size in zip(term, value.shape, strict=False)
+    }
+    letters = [set(term) for term in terms]
+    is_product = len(terms) == 2 and not set(left) - {","} - {*result} - (letters[0] & letters[-1])
+    if "." in equation or not result or not is_product:
+        raise ModelError(f"{node.op} {node.name!r} has the equation {equation[:60]}, which has no formula")
+
+    def extent(chosen: set[str]) -> int:
+        return math.prod(sizes[letter] for letter in chosen)
+
+    shared = letters[0] & letters[1]
+    groups, summed = extent(shared & {*result}), extent(shared - {*result})
+    rows, columns = extent(letters[0] - shared), extent(letters[1] - shared)
+    operands = (
+        Turned(node.given(0), shape=(groups, rows, summed)),
+        Turned(node.given(1), shape=(groups, summed, columns)),
+    )
+    return AtenCall("bmm", operands)
 
 
 def _plain(aten: str, *positions: int) -> Rule:
@@ -220,6 +251,11 @@ def _scatter(node: Node) -> AtenCall:
     return AtenCall("index_copy", (node.given(0), 0, node.given(1), node.given(2)))
 
 
+def _suppress(node: Node) -> AtenCall:
+    boxes = node.given(0)
+    return AtenCall("nms", (Turned(boxes, shape=boxes.shape[-2:]), node.given(1)))
+
+
 def _variadic(aten: str) -> Rule:
     return lambda node: AtenCall(aten, tuple(_number(one) for one in node.inputs))
 
@@ -260,7 +296,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "Conv": _convolution, "ConvInteger": _convolution, "QLinearConv": _convolution, "ConvTranspose": _transposed,
     "Linear": _linear, "Gemm": _gemm, "QGemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul, "MatMulNBits": _packed_product,
-    "BatchNormalization": _plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
+    "Einsum": _einsum, "BatchNormalization": _plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
     "LayerNormalization": _layer_norm("layer_norm"), "RMSNormalization": _layer_norm("rms_norm"),
     "SimplifiedLayerNormalization": _layer_norm("rms_norm"), "SkipLayerNormalization": _skip_norm("layer_norm"),
     "SkipSimplifiedLayerNormalization": _skip_norm("rms_norm"), "GroupNormalization": _group_norm,
@@ -275,7 +311,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "DepthToSpace": _plain("pixel_shuffle"), "SpaceToDepth": _plain("pixel_unshuffle"), "TopK": _top,
     "QuantizeLinear": _plain("_to_copy"), "DequantizeLinear": _plain("_to_copy"),
     "DynamicQuantizeLinear": _plain("_to_copy"), "ConstantOfShape": _plain("zeros", 0), "Range": _plain("arange", 0),
-    "NonZero": _plain("nonzero"), "OneHot": _plain("one_hot"), "ScatterND": _scatter,
+    "NonZero": _plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": _plain("nonzero"),
+    "OneHot": _plain("one_hot"), "ScatterND": _scatter,
     "ScatterElements": _plain("scatter", 0, 1, 2), "GridSample": _plain("grid_sampler_2d", 0, 1),
     "Trilu": _plain("tril"), "BiasGelu": _plain("gelu", 0, 1),
 }  # fmt: skip

@@ -30,6 +30,9 @@ MOST_COMPUTED: Final = 65_536
 BROKEN: Final = (RuntimeError, ValueError, TypeError)
 """Errors of the library for an operator whose inputs or attributes are not those of its kind."""
 
+OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
+"""Operators whose output has a size that depends on data."""
+
 MOST_NODES: Final = 1_000_000
 
 GROWING: Final = frozenset({"Range", "Tile", "Expand", "ConstantOfShape", "Resize", "OneHot", "EyeLike"})
@@ -52,6 +55,8 @@ class Program:
     weights: list[Value]
     producer: str
     opset: int
+    assumed: tuple[str, ...] = ()
+    """Operators whose output size depends on data, and is taken at its largest."""
 
 
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -85,6 +90,8 @@ class _Reader:
     nodes: list[Node] = attrs.field(factory=list)
     types: dict[str, Any] = attrs.field(factory=dict)
     """Name of a value -> its type as a message."""
+    assumed: list[str] = attrs.field(factory=list)
+    """Operators whose outputs are taken at their largest size."""
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = model.graph
@@ -103,6 +110,7 @@ class _Reader:
             weights=weights,
             producer=f"{model.producer_name} {model.producer_version}".strip(),
             opset=self.opsets.get("", self.opsets.get("ai.onnx", 0)),
+            assumed=tuple(dict.fromkeys(self.assumed)),
         )
 
     def add_weight(self, tensor: Any) -> Value:
@@ -176,6 +184,8 @@ class _Reader:
         if told and all(one.is_weight for one in told) and proto.op_type in CARRIED:
             for output in outputs:
                 output.is_weight = True
+        for output in outputs:
+            output.is_fixed = all(one.is_weight or one.is_fixed for one in told)
         name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
@@ -315,6 +325,9 @@ class _Reader:
         made = []
         for one in outputs:
             told = types.get(one)
+            if proto.op_type in OPEN:
+                made.append(self.assume(proto, one))
+                continue
             kind = told.tensor_type.elem_type if told is not None else TensorProto.UNDEFINED
             dims = told.tensor_type.shape.dim if told is not None and told.tensor_type.HasField("shape") else None
             if dims is None or not all(dim.HasField("dim_value") for dim in dims):
@@ -327,6 +340,26 @@ class _Reader:
                 raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} makes {math.prod(shape):,} elements")
             made.append(self.keep(Value(one, shape, dtype, size), kind))
         return made
+
+    def assume(self, proto: NodeProto, output: str) -> Value:
+        """Return the output of an operator whose size depends on data, at the largest that it can have."""
+        values = [self.values[one] if one else None for one in proto.input]
+        first = values[0]
+        assert first is not None
+        self.assumed.append(proto.op_type)
+        if proto.op_type == "NonZero":
+            return self.keep(Value(output, (max(len(first.shape), 1), first.count), *DTYPES[7]), 7)
+        if proto.op_type == "NonMaxSuppression":
+            batch, boxes = first.shape[:2]
+            scores, most = values[1], values[2] if len(values) > 2 else None
+            classes = scores.shape[1] if scores is not None else 1
+            each = int(most.known.reshape(-1)[0]) if most is not None and most.known is not None else boxes
+            return self.keep(Value(output, (batch * classes * min(each, boxes), 3), *DTYPES[7]), 7)
+        kind = self.types[proto.input[0]].tensor_type.elem_type
+        axis = next((one.i for one in proto.attribute if one.name == "axis"), None)
+        shape = (first.count,) if axis is None else first.shape
+        is_index = list(proto.output).index(output) > 0
+        return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
 
 
 def _match(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:

@@ -86,6 +86,8 @@ def describe_reading(program: Program) -> tuple[str, ...]:
     ]
     if stored:
         notes.append(f"the file stores weights as {' and '.join(stored)}; --precision sets what a run reads")
+    if program.assumed:
+        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest")
     return tuple(notes)
 
 

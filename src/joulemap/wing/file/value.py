@@ -40,6 +40,8 @@ class Value:
     is_weight: bool = False
     """True if it is stored in the file, or follows from what is."""
     is_input: bool = False
+    is_fixed: bool = False
+    """True if it is computed from weights alone, so that a compiler evaluates it once."""
 
     @property
     def count(self) -> int:

@@ -18,6 +18,7 @@ def register() -> Wing:
         questions={
             "llm": Ask("joulemap.wing.llm.answer.answer", "SettingsKeywords", is_of_model=True),
             "contrast_phases": Ask("joulemap.wing.llm.phases", "SettingsKeywords"),
+            "serve_users": Ask("joulemap.wing.llm.answer.users", "SettingsKeywords", is_of_model=True),
             "offload": Ask("joulemap.wing.llm.answer.offload", "SettingsKeywords", is_of_model=True),
         },
         tools={"llm": "llm"},
@@ -36,7 +37,7 @@ def register() -> Wing:
 
 
 def list_dimensions() -> tuple[Dimension, ...]:
-    """Return the dimensions of a pass of a language model, which tell its runs apart beside the model's name."""
+    """Return the dimensions that distinguish passes of a language model, in addition to its name."""
     from joulemap.domain.dimension import Dimension
 
     meaning = "Phase of a language model's pass: prefill, decode, or mixed; empty for any other model"

@@ -12,6 +12,7 @@ from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.system.errors import ExitCode
 from joulemap.wing.llm.option import ServedOutputOptions, ServedRunOptions, ServingOptions
 
 
@@ -37,14 +38,14 @@ def llm(
 ) -> None:
     """Predict how hardware serves a language model.
 
-    Shows time, energy and cost per token, and what fits in memory. Without `--rate`, the requests of a batch arrive
-    together: the prompts are read first, then each step adds one token per sequence.
+    Shows time, energy and cost per token, and what fits in memory. Without `--users` or `--rate`, the requests of a
+    batch arrive together.
 
     Both passes are runs; `explain --phase` and `edp --phase` break them down.
 
     \b
-    joulemap llm llama-3.1-8b
     joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64
+    joulemap llm qwen3-32b --users 50 --prompt 2000 --output 400 --first-token 1s --between-tokens 30ms
     joulemap llm llama-3.1-70b h100_sxm5 --devices 1,2,4,8 --prompt 4096 --output 512
     joulemap llm llama-3.1-8b l4 apple_m4 --precision fp16 --weight-precision int4 --engine llamacpp --batch 1
     joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --rate 4/s
@@ -60,6 +61,15 @@ def llm(
     if find_mixed(settings) is not None:
         divided = output.workspace().offload(model, settings, serving=serving.read())
         output.write(divided.document(limit=limit, repeated=output.repeat(run)))
+        return
+    target = serving.read_target()
+    if target is not None:
+        found = output.workspace().serve_users(
+            model, settings, target=target, serving=serving.read(), usage=usage.read(), prices=prices.read()
+        )
+        output.write(found.document(limit=limit, repeated=output.repeat(run)))
+        if not found.is_met:
+            raise typer.Exit(ExitCode.UNSUPPORTED)
         return
     answer = output.workspace().llm(
         model,

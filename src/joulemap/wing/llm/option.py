@@ -11,13 +11,14 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions, complete_weights, offer
 from joulemap.cli.option.run import GIVEN, WEIGHT_HELP, ManyRunOptions, WholeRunOptions, precisions, repeat_options
 from joulemap.cli.output import OUTPUT_HELP, OutputOptions
-from joulemap.cli.value import read_as, read_counts
+from joulemap.cli.value import read_as, read_counts, read_quantity
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Serving, SettingsKeywords
+    from joulemap.wing.llm.capacity.users import LatencyTarget
 
 Phase = Literal["prefill", "decode"]
 
@@ -91,8 +92,11 @@ class ServerOptions:
 
 @frozen(kw_only=True)
 class ServingOptions(ServerOptions):
-    """Options for a server and the arrival of its requests."""
+    """Options for a server, its users and the arrival of its requests."""
 
+    users: int | None = option(None, "Concurrent users, to meet the times below.", metavar="N")
+    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", metavar="TIME")
+    between_tokens: str = option("", "Target mean TPOT with --users, e.g. 30ms.", metavar="TIME")
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
     in_flight: int | None = option(
         None, "Concurrent requests; a new one starts when one ends.", min=1, is_advanced=True
@@ -143,6 +147,20 @@ class ServingOptions(ServerOptions):
         if self.handover != "50GB/s" and not self.prefill_on:
             raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
         return super().read()
+
+    def read_target(self) -> LatencyTarget | None:
+        """Return the latency target; None without users. UsageError for a time that cannot be read or has no users."""
+        times = (
+            read_quantity("--first-token", self.first_token, "s"),
+            read_quantity("--between-tokens", self.between_tokens, "s"),
+        )
+        if self.users is None:
+            if times != (None, None):
+                raise UsageError("--first-token and --between-tokens are targets for users: add --users 50")
+            return None
+        from joulemap.wing.llm.capacity.users import LatencyTarget
+
+        return LatencyTarget(users=self.users, first_token_s=times[0], between_s=times[1])
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,6 @@ from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.config import Attention, Latent
 from joulemap.wing.llm.decoder.graph import Read
 from joulemap.wing.llm.decoder.row import Pass, Piece
-from joulemap.wing.llm.decoder.select import score, select
 
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
@@ -133,6 +132,8 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
     keys = -1
     if mixer.indexer is not None:
+        from joulemap.wing.llm.decoder.select import score, select
+
         keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, hidden)
         keys = one.graph.run(
             f"{path}.indexer.k_norm", "layer_norm", (keys,), rows=rows, columns=mixer.indexer.head_dim, bias=True
@@ -203,7 +204,7 @@ def _widen_latent(
     queries, own = (ITEM_BYTES * piece.count * heads * part for part in (mixer.plain, mixer.rotary))
     made = ITEM_BYTES * keys * heads
     sizes = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": mixer.value_dim}
-    # each head's key is what is made of the latent, and the one turned part that heads share
+    # each head's key joins the part expanded from the latent and the rotary part shared by all heads
     reads = (
         (q, queries),
         (turned, own),

@@ -22,7 +22,6 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.system.errors import ModelError
 from joulemap.system.file import FileError, read_text
-from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.config import (
     Attention,
     Compressed,
@@ -65,16 +64,13 @@ PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
 _BLOCK: Final = ("block", "like")
 
-_TYPES: Final = re.compile(r"^types\s*=\s*\[(.*?)\]", re.MULTILINE | re.DOTALL)
 
-
-@frozen(kw_only=True, eq=False)
 class Family:
     """Rules that read the layer sizes of some model types."""
 
-    name: str
-    tables: Mapping[str, Any]
-    """Tables and lists of the file, with those that it is like filled in."""
+    def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
+        """Hold the tables and lists of a file, with those that it is like filled in."""
+        self.name, self.tables = name, tables
 
     @property
     def let(self) -> Mapping[str, Any]:
@@ -107,9 +103,8 @@ def list_types() -> Mapping[str, str]:
     """Return the family of each model_type that ships."""
     found = {}
     for path in sorted(FOLDER.glob("*.toml")):
-        told = _TYPES.search(path.read_text(encoding="utf-8"))
-        types = re.findall(r'"([^"]+)"', told[1]) if told else ()
-        found.update(dict.fromkeys(types, path.stem))
+        told = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
+        found.update(dict.fromkeys(told.split('"')[1::2], path.stem))
     return found
 
 
@@ -140,7 +135,7 @@ def read_family(path: Path, name: str) -> Family:
         outer = merged.get(key)
         replaces = isinstance(value, Mapping) and _BLOCK[0] in value
         merged[key] = {**outer, **value} if isinstance(outer, Mapping) and not replaces else value
-    family = Family(name=name, tables=merged)
+    family = Family(name, merged)
     _check(family)
     return family
 

@@ -12,7 +12,6 @@ from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent
-from joulemap.wing.llm.decoder.compressed import attend_compressed, close_streams, collapse, expand, open_streams
 from joulemap.wing.llm.decoder.config import (
     Attention,
     Compressed,
@@ -52,6 +51,8 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
         one.find_angles(getattr(layer.mixer, "rotary", 0))
     x = _embed(one) if step.pipeline_devices == 1 else _receive(one)
     if decoder.streams and step.pipeline_devices == 1:
+        from joulemap.wing.llm.decoder.compressed import open_streams
+
         x = open_streams(one, decoder.streams, x)
     for index, layer in enumerate(decoder.layers):
         x = _tell_layer(one, f"layers.{index}", layer, x)
@@ -60,6 +61,8 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
         graph.keep(x)
     else:
         if decoder.streams:
+            from joulemap.wing.llm.decoder.compressed import close_streams
+
             x = close_streams(one, decoder.streams, x)
         if decoder.final_norm:
             x = one.norm("norm", x, one.held, decoder.hidden)
@@ -169,6 +172,8 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Return the residual streams of tokens after a layer whose parts hyper-connections join."""
+    from joulemap.wing.llm.decoder.compressed import collapse, expand
+
     streams = one.decoder.streams
     for place, part in enumerate(part for part in (layer.mixer, layer.network) if part is not None):
         joint = f"{path}.{'ffn_hc' if place else 'attn_hc'}"
@@ -201,6 +206,8 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
     if isinstance(mixer, Latent):
         return attend_latent(one, f"{path}.self_attn", mixer, x)
     if isinstance(mixer, Compressed):
+        from joulemap.wing.llm.decoder.compressed import attend_compressed
+
         return attend_compressed(one, f"{path}.self_attn", mixer, x)
     assert isinstance(mixer, Recurrence)
     return recur(one, f"{path}.mixer", mixer, x)

@@ -65,7 +65,7 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
     cost = Cost(
         kind="matmul",
         operation="bmm",
-        mac_count=pairs * heads * width,
+        mac_count=piece.count * heads * seen * width,
         elementwise_count=3 * pairs * heads,
         gemm=(piece.tokens * heads, seen, width, piece.sequences),
     )

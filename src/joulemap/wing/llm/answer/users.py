@@ -1,0 +1,370 @@
+"""Answer for a number of users: which hardware meets a latency target, in which precision, for what cost."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import describe_use
+from joulemap.answer.computed import make_table
+from joulemap.answer.scope import widen
+from joulemap.catalog.digest import DATA
+from joulemap.domain.configuration import Precision
+from joulemap.domain.default import SERVED, USAGE
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_plans
+from joulemap.present.cell import show_doubt
+from joulemap.present.document import Document, Grid, Text, show_under
+from joulemap.present.template import Template
+from joulemap.row.cost import AssumedNumber
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.answer import text
+from joulemap.wing.llm.capacity.case import Case, list_served
+from joulemap.wing.llm.capacity.question import SERVING
+from joulemap.wing.llm.capacity.row import serve
+from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
+from joulemap.wing.llm.capacity.users import (
+    Deployed,
+    LatencyTarget,
+    Paid,
+    UserRow,
+    find_deployment,
+    form_row,
+    rank_rows,
+    read_paid,
+)
+
+if TYPE_CHECKING:
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.decoder.config import Decoder
+    from joulemap.wing.llm.serving.batch import BatchCost
+
+TITLE: Final = Template(
+    "{model}, {users:n user}, each with one request in flight: prompt {prompt:#}, output {output:#}{wanted}, {engine}"
+    "{stored}"
+)
+KEPT: Final = Template(
+    "{label} in {precision} meets the latency target at the lowest cost: {usd_per_million:USD} per million tokens "
+    "(prompt and output), {million_j:J} and {gco2_per_million:g} of CO2; "
+)
+KEPT_ENERGY: Final = Template(
+    "{label} in {precision} meets the latency target with the least energy: {million_j:J} per million tokens (prompt "
+    "and output); "
+)
+TIMES: Final = Template("TTFT {first_token_s:s}[ of {first_most:s}], TPOT {between_s:s}[ of {between_most:s}]")
+SURE: Final = Template("; it is met with a probability of {chance:chance}")
+NOBODY: Final = Template("nothing meets the latency target; the nearest is {label} in {precision}: {missed:and}")
+MISSED: Final = Template("{quantity} {time:s} is {ratio:x} the target of {most:s}")
+REQUEST: Final = Template(
+    "one request[ costs {request_usd:USD},] takes {request_s:s} and {request_j:J}[, {request_gco2:g} of CO2]; all "
+    "users together get {output_tokens_per_s:~} output tokens/s"
+)
+PUBLISHED: Final = Template(
+    "as published, in {precision}: {label}[, {usd_per_million:USD} per million tokens], {million_j:J}"
+)
+PUBLISHED_NOT: Final = Template(
+    "as published, in {precision}, nothing meets the latency target; the nearest is {label}: {missed:and}"
+)
+QUALITY: Final = Template("known loss of quality in {precision}: {quality}; {published}")
+NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
+COLUMNS: Final = (
+    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
+    "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
+    "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
+    "gCO2/request ~request_gco2? | met with met_probability"
+)
+KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
+RANKED: Final = "USD/M"
+LEFT_OUT: Final = Template("Left out: {reasons}")
+NOTES: Final = (
+    "M: a million tokens, prompts and outputs together. Times are means of the steady state, where each user's next "
+    "request follows the last one; --in-flight gives percentiles",
+    "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
+    "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices",
+    "largest: maximum requests that fit in the memory of a server",
+)
+WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
+
+PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
+"""Precisions of activations and of weights that are tried besides the published ones."""
+
+QUALITIES: Final = DATA / "model" / "quality.toml"
+"""Published losses of quality by precision."""
+
+
+@cache
+def load_qualities() -> Mapping[str, str]:
+    """Return the published loss of quality of each precision."""
+    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
+    return {name: str(entry["value"]) for name, entry in found.items()}
+
+
+@frozen(kw_only=True)
+class UsersAnswer(RunAnswer):
+    """Deployments for a number of users, those that meet the latency target by cost first."""
+
+    about = ("model", "engine", "serving", "target", "pay", "not_taken")
+
+    model: str
+    serving: Serving
+    target: LatencyTarget
+    engine: str
+    pay: str
+    """Payment for chips: rented, bought or both."""
+    stored: str
+    """Note on the checkpoint, as in the title; empty for none."""
+    rows: Table[UserRow]
+    assumptions: Table[AssumedNumber]
+    """Assumptions behind cost and carbon."""
+    not_taken: tuple[str, ...] = ()
+    """Reasons of hardware that cannot serve the model at all."""
+
+    @property
+    def is_met(self) -> bool:
+        """True if a deployment meets the latency target."""
+        return self.rows[0].is_met
+
+    def title(self) -> str:
+        """Return the title, which restates the question."""
+        wanted = WANTED(self.target)
+        return TITLE(
+            self.serving,
+            model=self.model,
+            users=self.target.users,
+            wanted=wanted,
+            engine=self.engine,
+            stored=self.stored,
+        )
+
+    def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
+        """Return the document with `limit` deployments."""
+        grid = self._lay_rows(limit)
+        left = (Text(LEFT_OUT(reasons="; ".join(self.not_taken))),) if self.not_taken else ()
+        return self._compose(
+            self.title(),
+            (show_under("", grid, *left),),
+            self.rows,
+            answer=self._describe_best(),
+            insights=list(self._list_insights()),
+            sure=self._describe_widths(),
+            notes=[*NOTES, *self._describe_use(), *self.scope.describe()],
+            steps=[self._continue(repeated)],
+        )
+
+    def _lay_rows(self, limit: int) -> Grid:
+        return self._lay(
+            self.rows,
+            COLUMNS,
+            keep=KEEP,
+            ranked=RANKED,
+            limit=limit,
+            noun="deployments",
+            met=lambda row: "yes" if row.is_met else f"no, {row.target_ratio:.2f}x",
+        )
+
+    def _describe_best(self) -> str:
+        """Return the cheapest deployment within the target, or the nearest one and by how much it misses."""
+        best = self.rows[0]
+        if not best.is_met:
+            return NOBODY(best, missed=list(self._list_missed(best)))
+        told = (KEPT_ENERGY if best.usd_per_million is None else KEPT)(best)
+        times = TIMES(best, first_most=self.target.first_token_s, between_most=self.target.between_s)
+        sure = "" if best.met_probability is None else SURE(chance=best.met_probability)
+        return f"{told}{times}{sure}"
+
+    def _describe_miss(self, row: UserRow) -> str:
+        """Return the nearest deployment of a checkpoint as published that misses the target."""
+        return PUBLISHED_NOT(row, missed=list(self._list_missed(row)))
+
+    def _list_missed(self, row: UserRow) -> Iterator[str]:
+        """Yield each time of a deployment that is above its target."""
+        for quantity, time, most in (
+            ("TTFT", row.first_token_s, self.target.first_token_s),
+            ("TPOT", row.between_s, self.target.between_s),
+        ):
+            if most is not None and time > most:
+                yield MISSED(quantity=quantity, time=time, ratio=time / most, most=most)
+
+    def _list_insights(self) -> Iterator[str]:
+        """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
+        best = self.rows[0]
+        yield REQUEST(best)
+        published = next((row for row in self.rows if row.is_published), None)
+        if published is not None and not best.is_published:
+            told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
+            yield QUALITY(best, published=told)
+        others = [row for row in self.rows.rows[1:] if row.is_met and row.hardware != best.hardware]
+        if best.is_met and others:
+            other = others[0]
+            times = (
+                other.usd_per_million / best.usd_per_million if other.usd_per_million and best.usd_per_million else None
+            )
+            yield NEXT_RUNNER(other, times=times)
+
+    def _describe_widths(self) -> str:
+        """Return the half-widths of the intervals of both times."""
+        spans: list[str] = []
+        for quantity, field in (("TTFT", "first_token_half_width"), ("TPOT", "between_half_width")):
+            widths = sorted(value for row in self.rows if (value := getattr(row, field)) is not None)
+            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
+            spans += [text.SPAN(ends=" to ".join(ends), quantity=quantity)] if ends else []
+        return text.SURE(spans=spans) if spans else ""
+
+    def _describe_use(self) -> list[str]:
+        """Return the note on cost and carbon; empty without a price."""
+        if not self.assumptions.rows:
+            return []
+        return [text.COST_NOTE(use=describe_use(self.assumptions, self.pay))]
+
+    def _continue(self, repeated: Sequence[str]) -> list[str]:
+        """Return the command that simulates the requests of one server of the best deployment."""
+        best, serving = self.rows[0], self.serving
+        precision, _, weights = best.precision.partition("/")
+        pools = ["--prefill-on", best.hardware, "--decode-on", best.hardware]
+        words = ["llm", self.model, *(pools if best.prefill_server_count else [best.hardware])]
+        words += ["--devices", str(best.device_count)]
+        words += ["--expert-devices", str(best.expert_device_count)] if best.expert_device_count > 1 else []
+        words += ["--batch", "1", "--in-flight", str(best.users_per_server)]
+        words += ["--prompt", str(serving.prompt), "--output", str(serving.output)]
+        if not best.is_published:
+            words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
+        return [*words, *repeated]
+
+
+def serve_users(
+    source: Source,
+    model: str,
+    settings: Settings = SERVED,
+    *,
+    target: LatencyTarget,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> UsersAnswer:
+    """Return which hardware meets a latency target for a number of users, in which precision, with how many devices.
+
+    Unless a precision is given, the checkpoint is tried as published, in fp8 and with int4 weights. Raise as `llm`
+    does, and UsageError for options of other loads.
+    """
+    from joulemap.catalog.stack import describe_engine
+
+    if serving.has_load or serving.prefill_on or serving.speculate:
+        raise UsageError("--users goes without --rate, --in-flight, --requests, --prefill-on and --speculate")
+    settings = attrs.evolve(settings, batch=(1,))
+    choices = _list_choices(source, model, settings, serving)
+    question, whole = choices[0][:2]
+    found: list[tuple[Deployed, bool, Plan]] = []
+    reasons: dict[str, str] = {}
+    for own, plan, cases in choices:
+        own.book = question.book
+        others: dict[int, Question] = {}
+        for case in cases:
+            one = find_deployment(own, case, target, others)
+            if isinstance(one, str):
+                reasons.setdefault(case.hardware, one)
+            else:
+                found.append((one, own is question, plan))
+    served = {one.case.hardware for one, *_ in found}
+    if not found:
+        raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
+    tables, paid = _pay(source, question, whole, found, usage, prices, takes_all=settings.takes_all)
+    rows = [
+        form_row(
+            one,
+            paid.get(one.case.hardware, Paid()),
+            "" if is_published else _find_quality(one.case),
+            is_published=is_published,
+        )
+        for one, is_published, _ in found
+    ]
+    return UsersAnswer(
+        model=question.decoder.name,
+        serving=serving,
+        target=target,
+        engine=describe_engine(serving.engine),
+        stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith("model_type")),
+        rows=make_table("llm users", UserRow, rank_rows(rows)),
+        not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
+        **tables,
+    )
+
+
+def _list_choices(
+    source: Source, model: str, settings: Settings, serving: Serving
+) -> list[tuple[Question, Plan, list[Case]]]:
+    """Return the question, the plan and a case of each chip for each precision that is tried."""
+    first = list_served(source, model, settings, serving)
+    found = [first]
+    if settings.precision or settings.weight_precision:
+        return found
+    for precision, weights in PRECISIONS:
+        if _is_narrower(first[0].decoder, weights):
+            narrow = attrs.evolve(settings, precision=precision, weight_precision=weights)
+            found.append(list_served(source, model, narrow, serving))
+    return found
+
+
+def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
+    """Return whether a precision has fewer bits than the checkpoint as published."""
+    published = decoder.published
+    if published is None or not published.weights:
+        return True
+    return bool(weights) and "8" in published.weights
+
+
+def _find_quality(case: Case) -> str:
+    """Return the published loss of quality of a configuration's precision."""
+    point = case.run.point
+    return load_qualities().get(point["weight_precision"], "not published")
+
+
+def _pay(
+    source: Source,
+    question: Question,
+    whole: Plan,
+    found: Sequence[tuple[Deployed, bool, Plan]],
+    usage: Usage,
+    prices: Sequence[Price],
+    *,
+    takes_all: bool,
+) -> tuple[dict[str, Any], dict[str, Paid]]:
+    """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
+
+    A device costs the same in each precision, so the best deployment of a chip stands for the others.
+    """
+    from joulemap.answer.scope import find_stored_scope
+    from joulemap.wing.llm.answer.answer import read_tables
+
+    best: dict[str, tuple[Deployed, bool, Plan]] = {}
+    for one in sorted(found, key=lambda one: (one[0].miss > 1.0, one[0].device_count, one[0].miss)):
+        best.setdefault(one[0].case.hardware, one)
+    chosen = [
+        (attrs.evolve(one.case, batch=-(-one.target.users // one.servers)), one.question, plan)
+        for one, _, plan in best.values()
+    ]
+    plans = [plan for case, own, whole in chosen for plan in divide(own, whole, [case])]
+    costs: dict[Case, BatchCost] = {}
+    for case, own, _ in chosen:
+        costs |= serve(own, [case])
+    cases = [case for case, *_ in chosen]
+    with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
+        keys = key_runs(held)
+        ids: tuple[list[int], list[int]] = ([], [])
+        for case, own, _ in chosen:
+            for some, more in zip(ids, find_ids(own, [case], keys), strict=True):
+                some += more
+        tables = read_tables(connection, question, cases, cases, costs, ids, usage, prices, takes_all)
+        scope = widen(find_stored_scope(connection, [*ids[0], *ids[1]]), whole.selection)
+    stored = read_stored(cases, tables)
+    paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}
+    pay = tables["phases"][0].pay if tables["phases"].rows else ""
+    return {"scope": scope, "assumptions": tables["assumptions"], "pay": pay}, paid

@@ -1,0 +1,377 @@
+"""Deployments for a number of users: precision, devices and servers that meet a latency target.
+
+    hardware x precision ─► devices up to a node ─► servers that share the users ─► fewest devices within the target
+                                                └─► a prefill pool and a decode pool, if these take fewer devices
+
+Each user has one request in flight, which the next one follows. The times are means of the steady state, in closed
+form (`serving.steady`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, list_divisions
+from joulemap.wing.llm.capacity.pool import FULL, measure_handover
+from joulemap.wing.llm.serving.batch import grow
+from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.surface import Passes
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.capacity.stored import StoredCase
+
+MOST_DEVICES: Final = 64
+"""Maximum devices of all servers together."""
+
+MOST_TRIED: Final = 6
+"""Deployments that are tried one by one, from the fewest devices on, before steps become larger."""
+
+
+@frozen(kw_only=True)
+class LatencyTarget:
+    """Mean latency that each of some concurrent users is to have."""
+
+    users: int
+    first_token_s: float | None = None
+    """Mean time to first token; None for no target."""
+    between_s: float | None = None
+    """Mean time per output token; None for no target."""
+
+    def __attrs_post_init__(self) -> None:
+        """Check the number of users."""
+        if self.users < 1:
+            raise UsageError(f"--users is {self.users}, expected at least 1")
+        if self.first_token_s is None and self.between_s is None:
+            raise UsageError("--users need a latency target: add --first-token 1s or --between-tokens 30ms")
+
+    def miss(self, first_token_s: float, between_s: float) -> float:
+        """Return the highest ratio of a time to its target; 0 without a target."""
+        pairs = (first_token_s, self.first_token_s), (between_s, self.between_s)
+        return max((time / most for time, most in pairs if most is not None), default=0.0)
+
+
+@frozen(kw_only=True, eq=False)
+class Deployed:
+    """Servers of one chip and precision that share all users."""
+
+    question: Question
+    case: Case
+    target: LatencyTarget
+    servers: int
+    prompt_servers: int = 0
+    """Servers of a separate prefill pool; 0 if each server does both phases."""
+    first_token_s: float
+    between_s: float
+    request_j: float
+
+    @property
+    def device_count(self) -> int:
+        """Devices of all servers."""
+        return (self.servers + self.prompt_servers) * self.case.world
+
+    @property
+    def request_s(self) -> float:
+        """Time of a request."""
+        return self.first_token_s + self.question.steps * self.between_s
+
+    @property
+    def miss(self) -> float:
+        """Highest ratio of a time to its target."""
+        return self.target.miss(self.first_token_s, self.between_s)
+
+    @property
+    def per_s(self) -> float:
+        """Requests of all users per second."""
+        return self.target.users / self.request_s
+
+
+@frozen(kw_only=True)
+class UserRow:
+    """Deployment of one chip and precision for all users; joules and cost are of all devices."""
+
+    label: str = told("servers and hardware, with xN for N devices of one server")
+    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
+    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
+    is_published: bool = told("true if the checkpoint is stored so")
+    device_count: int = told("devices of one server")
+    expert_device_count: int = told("devices of one server among which whole experts are divided; 1 for none")
+    server_count: int = told("servers that share the users; with a prefill pool those of the decode pool")
+    prefill_server_count: int = told("servers of a separate prefill pool; 0 if each server does both phases")
+    total_device_count: int = told("devices of all servers")
+    users_per_server: int = told("concurrent requests of a server")
+    largest_users: int = told("maximum requests that fit in the memory of a server")
+    is_met: bool = told("true if all mean times are within the target")
+    target_ratio: float = told("highest ratio of a mean time to its target")
+    met_probability: float | None = told("probability that the latency target is met, by the intervals of both times")
+    first_token_s: float = told("mean time to first token", "s")
+    between_s: float = told("mean time per output token", "s")
+    first_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of first_token_s")
+    between_half_width: float | None = told("half-width of the 80 % interval of the logarithm of between_s")
+    request_s: float = told("mean time of a request", "s")
+    tokens_per_s: float = told("prompt and output tokens of all users per second", "1/s")
+    output_tokens_per_s: float = told("output tokens of all users per second", "1/s")
+    usd_per_million: float | None = told("cost of a million tokens, prompts and outputs together", "USD")
+    million_j: float = told("energy of a million tokens, prompts and outputs together", "J")
+    gco2_per_million: float | None = told("CO2 of a million tokens, prompts and outputs together", "g")
+    request_usd: float | None = told("cost of a request", "USD")
+    request_j: float = told("energy of a request", "J")
+    request_gco2: float | None = told("CO2 of a request", "g")
+    quality: str = told("published loss of quality of the precision; empty if the checkpoint is published so")
+
+
+def find_deployment(
+    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
+) -> Deployed | str:
+    """Return the fewest devices of a chip and precision within the target, or else the nearest deployment.
+
+    Return the reason if no deployment holds the model. `questions` is that of `list_divisions`.
+    """
+    if case.status == UNSUPPORTED:
+        return case.reason
+    options = list(_list_options(question, case, target, questions))
+    if not options:
+        return case.reason or f"{case.label} has no room for a request"
+    try:
+        missed, met = _search(options, target)
+    except UnsupportedError as error:
+        return str(error)
+    # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
+    most = met.device_count if met else MOST_DEVICES + 1
+    pools = [pool for one in missed if one.device_count < most and (pool := _split(one)) is not None]
+    found = [pool for pool in pools if pool.miss <= 1.0 and pool.device_count < most]
+    if found:
+        return min(found, key=lambda one: (one.device_count, one.request_j))
+    return met or min((*missed, *pools), key=lambda one: one.miss)
+
+
+Option = tuple["Question", "Case", int]
+"""Question, server and number of servers."""
+
+
+def _list_options(
+    question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
+) -> Iterator[Option]:
+    """Yield servers and their number, by devices in all; each doubles the servers that hold the users."""
+    found: list[Option] = []
+    asked = question.serving.devices
+    for own, one in list_divisions(question, case, questions):
+        if one.most < 1 or (asked and one.devices not in asked):
+            continue
+        servers = -(-target.users // one.most)
+        while servers * one.world <= MOST_DEVICES and servers <= target.users:
+            found.append((own, one, servers))
+            servers *= 2
+    yield from sorted(found, key=lambda option: (option[1].world * option[2], option[2], option[1].experts))
+
+
+def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Deployed], Deployed | None]:
+    """Return deployments that miss the target, and the fewest devices that meet it; None if not even the most do."""
+
+    def try_one(place: int) -> Deployed:
+        question, case, servers = options[place]
+        return _serve(question, case, target, servers)
+
+    first = try_one(0)
+    if first.miss <= 1.0:
+        return [], _prefer(first, options, target)
+    missed, last = [first], len(options) - 1
+    quickest = try_one(max(range(len(options)), key=lambda place: (options[place][1].world, options[place][2])))
+    if quickest.miss > 1.0:
+        return [first, quickest], None
+    for place in range(1, min(MOST_TRIED, last)):
+        one = try_one(place)
+        if one.miss <= 1.0:
+            return missed, _prefer(one, options, target)
+        missed.append(one)
+    # far from the target: as if more devices were always faster
+    low, high = min(MOST_TRIED, last) - 1, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        one = try_one(middle)
+        low, high, quickest = (low, middle, one) if one.miss <= 1.0 else (middle, high, quickest)
+    return missed, quickest
+
+
+def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -> Deployed:
+    """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
+    for question, case, servers in options:
+        if servers * case.world != found.device_count or (case is found.case and servers == found.servers):
+            continue
+        try:
+            other = _serve(question, case, target, servers)
+        except JoulemapError:
+            continue
+        if other.miss <= 1.0 and other.per_s > found.per_s:
+            found = other
+    return found
+
+
+def _serve(question: Question, case: Case, target: LatencyTarget, servers: int) -> Deployed:
+    """Return a deployment whose servers each do both phases."""
+    each, stack = -(-target.users // servers), case.server.stack
+    cost = run_steady(
+        case.server,
+        Steady(
+            in_flight=each,
+            prompt_tokens=question.serving.prompt,
+            output_tokens=question.serving.output,
+            room=case.most,
+            step_tokens=stack.step_tokens,
+            mixes=stack.mixes,
+            request_s=stack.value("request"),
+        ),
+    )
+    return Deployed(
+        question=question,
+        case=case,
+        target=target,
+        servers=servers,
+        first_token_s=cost.first_token_s,
+        between_s=cost.step_s,
+        request_j=cost.output_token_j * question.serving.output,
+    )
+
+
+def _split(found: Deployed) -> Deployed | None:
+    """Return separate prefill and decode pools of the same servers; None if they take more than the most devices."""
+    question, case, target = found.question, found.case, found.target
+    prompt, output = question.serving.prompt, question.serving.output
+    each = -(-target.users // found.servers)
+    places, shares = grow(prompt, max(1.0, output))
+    handover = measure_handover(question, case, case, prompt)
+    size = min(prompt, case.server.stack.step_tokens)
+    pieces = prompt / size
+    prompts = Passes.of(0.0, chunk=float(size), chunk_context=max(0.0, prompt - size) / 2.0)
+    cost = case.server.price(Passes.joined((Passes.of(float(each), context=places), prompts)))
+    step_s, step_j = (float(values[:-1] @ shares) for values in (cost.seconds, cost.joules))
+    prompt_s, prompt_j = (float(values[-1]) * pieces for values in (cost.seconds, cost.joules))
+    servers, first_s, used = 0, math.inf, math.inf
+    while first_s == math.inf or target.miss(first_s, 0.0) > 1.0:
+        servers += 1
+        if (servers + found.servers) * case.world > MOST_DEVICES:
+            return None
+        # a prefill server serves one prompt at a time, and a prompt waits for those before it (M/D/1)
+        used = target.users / (prompt_s + handover.seconds + question.steps * step_s) * prompt_s / servers
+        if used <= FULL:
+            first_s = case.server.stack.value("request") + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
+            if servers > 1 and target.miss(prompt_s, 0.0) > 1.0:
+                break  # more servers do not shorten a prompt
+    idle_j = case.server.idle_w * (1.0 / used - 1.0) * prompt_s
+    steps = question.steps
+    return attrs.evolve(
+        found,
+        prompt_servers=servers,
+        first_token_s=first_s + handover.seconds,
+        between_s=step_s,
+        request_j=prompt_j + idle_j + handover.joules + step_j * steps / each,
+    )
+
+
+@frozen(kw_only=True)
+class Paid:
+    """Cost and carbon of one device of a chip, from its stored runs."""
+
+    device_usd_per_s: float | None = None
+    gco2_per_j: float | None = None
+    first_token_half_width: float | None = None
+    between_half_width: float | None = None
+
+
+def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], name: tuple[str, int, str]) -> Paid:
+    """Return the cost, the carbon and the intervals of a configuration; empty if it is not stored."""
+    known = stored.get(name)
+    if known is None:
+        return Paid()
+    rows = {row.phase: row for row, _ in known.phases}
+    answer, prompt = rows.get("decode"), rows.get("prefill")
+    carbon = None
+    if answer is not None and answer.gco2_per_million is not None:
+        carbon = answer.gco2_per_million / answer.energy_per_token_j / 1e6
+    return Paid(
+        device_usd_per_s=None if known.usd_per_s is None else known.usd_per_s / case.world,
+        gco2_per_j=carbon,
+        first_token_half_width=prompt.latency_half_width if prompt else None,
+        between_half_width=answer.latency_half_width if answer else None,
+    )
+
+
+def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
+    """Return the row of a deployment."""
+    serving, case = found.question.serving, found.case
+    tokens = serving.prompt + serving.output
+    usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * found.device_count / found.per_s
+    carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * found.request_j
+    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
+    if case.experts > 1:
+        server += f" ep{case.experts}"
+    enclosed = server if server == case.hardware else f"({server})"
+    several = server if found.servers == 1 else f"{found.servers} {enclosed}"
+    if found.prompt_servers:
+        several = f"{found.prompt_servers}P+{found.servers}D {enclosed}"
+    return UserRow(
+        label=several,
+        hardware=case.hardware,
+        precision=case.precision,
+        is_published=is_published,
+        device_count=case.world,
+        expert_device_count=case.experts,
+        server_count=found.servers,
+        prefill_server_count=found.prompt_servers,
+        total_device_count=found.device_count,
+        users_per_server=-(-found.target.users // found.servers),
+        largest_users=case.most,
+        is_met=found.miss <= 1.0,
+        target_ratio=found.miss,
+        met_probability=_find_chance(found, paid),
+        first_token_s=found.first_token_s,
+        between_s=found.between_s,
+        first_token_half_width=paid.first_token_half_width,
+        between_half_width=paid.between_half_width,
+        request_s=found.request_s,
+        tokens_per_s=found.per_s * tokens,
+        output_tokens_per_s=found.per_s * serving.output,
+        usd_per_million=None if usd is None else 1e6 * usd / tokens,
+        million_j=1e6 * found.request_j / tokens,
+        gco2_per_million=None if carbon is None else 1e6 * carbon / tokens,
+        request_usd=usd,
+        request_j=found.request_j,
+        request_gco2=carbon,
+        quality=quality,
+    )
+
+
+def _find_chance(found: Deployed, paid: Paid) -> float | None:
+    """Return the probability that both targets are met, as if their errors were independent; None if unknown."""
+    from joulemap.uncertainty.probability import probability_better
+
+    target, chance, is_known = found.target, 1.0, False
+    for most, time, width in (
+        (target.first_token_s, found.first_token_s, paid.first_token_half_width),
+        (target.between_s, found.between_s, paid.between_half_width),
+    ):
+        if most is not None and width is not None:
+            chance *= probability_better(most / time, width)
+            is_known = True
+    return chance if is_known else None
+
+
+def rank_rows(rows: Sequence[UserRow]) -> list[UserRow]:
+    """Return rows within the target by cost, those without a price by energy, then the others by their miss."""
+    return sorted(
+        rows,
+        key=lambda row: (
+            not row.is_met,
+            row.target_ratio if not row.is_met else 0.0,
+            row.usd_per_million is None,
+            row.usd_per_million or row.million_j,
+        ),
+    )

@@ -1,0 +1,97 @@
+"""A target to a number of users: fewest devices that keep it, cost of a token and of a request, and who is nearest."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.domain.settings import Serving
+from joulemap.system.errors import UsageError
+from joulemap.wing.llm.answer.users import UsersAnswer, load_qualities
+from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
+from joulemap.workspace import Workspace
+
+SERVING = Serving(prompt=500, output=100)
+MODEL = "llama-3.1-8b"
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> UsersAnswer:
+    """Eight users of an L4, as published, in fp8 and in int4."""
+    return ask(tmp_path_factory.mktemp("kept"), LatencyTarget(users=8, first_token_s=2.0, between_s=0.060))
+
+
+def ask(path: Path, target: LatencyTarget, **changes: Any) -> UsersAnswer:
+    workspace = Workspace(path / "own.duckdb")
+    found: UsersAnswer = workspace.serve_users(MODEL, hardware=("l4",), target=target, serving=SERVING, **changes)
+    return found
+
+
+def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kept: UsersAnswer) -> None:
+    answer = kept
+    rows = {row.precision: row for row in answer.rows}
+    assert list(rows) == [row.precision for row in answer.rows]
+    assert set(rows) == {"bf16", "fp8", "bf16/int4"}
+    for row in answer.rows:
+        assert row.is_met and row.target_ratio <= 1.0
+        assert row.target_ratio == max(row.first_token_s / 2.0, row.between_s / 0.060)
+        assert_close(row.request_s, row.first_token_s + 99 * row.between_s, rel=1e-12)
+        # eight users get their next request when the last one ends
+        assert_close(row.tokens_per_s, 8 * 600 / row.request_s, rel=1e-12)
+        assert_close(row.million_j, row.request_j / 600 * 1e6, rel=1e-12)
+        assert row.usd_per_million is not None and row.request_usd is not None
+        assert_close(row.usd_per_million, row.request_usd / 600 * 1e6, rel=1e-12)
+        assert row.users_per_server * row.server_count >= 8
+        assert row.met_probability is not None and 0.5 <= row.met_probability <= 1.0
+    # 16 GB of weights at 300 GB/s take 54 ms on one board, and more than 60 ms with the cache; narrower ones fit
+    assert rows["fp8"].total_device_count == rows["bf16/int4"].total_device_count == 1 < rows["bf16"].total_device_count
+    assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]
+    costs = [row.usd_per_million for row in answer.rows if row.usd_per_million is not None]
+    assert costs == sorted(costs)
+
+
+def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
+    targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
+    counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]
+    assert counts == sorted(counts) and counts[0] < counts[2]
+
+
+def test_a_target_that_nobody_keeps_has_a_nearest(tmp_path: Path) -> None:
+    answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.002), precision=("bf16",))
+    assert not answer.is_met
+    ratios = [row.target_ratio for row in answer.rows]
+    assert ratios == sorted(ratios) and ratios[0] > 1.0
+    assert_close(ratios[0], answer.rows[0].between_s / 0.002, rel=1e-12)
+    assert f"{ratios[0]:.3g}x" in str(answer.document().answer)
+
+
+def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> None:
+    row = kept.rows[0]
+
+    def form(label: str, is_met: bool, ratio: float, usd: float | None, joules: float) -> UserRow:
+        return attrs.evolve(row, label=label, is_met=is_met, target_ratio=ratio, usd_per_million=usd, million_j=joules)
+
+    rows = [
+        form("late", False, 2.0, 1.0, 1.0),
+        form("near", False, 1.1, 9.0, 1.0),
+        form("unpriced", True, 0.5, None, 1.0),
+        form("dear", True, 0.2, 3.0, 1.0),
+        form("cheap", True, 0.9, 2.0, 9.0),
+    ]
+    assert [one.label for one in rank_rows(rows)] == ["cheap", "dear", "unpriced", "near", "late"]
+
+
+def test_a_target_without_users_or_times_is_refused(tmp_path: Path) -> None:
+    for wrong in ({"users": 0, "between_s": 1.0}, {"users": 5}):
+        with pytest.raises(UsageError):
+            LatencyTarget(**wrong)
+    with pytest.raises(UsageError):
+        Workspace(tmp_path / "own.duckdb").serve_users(
+            MODEL, hardware=("l4",), target=LatencyTarget(users=5, between_s=1.0), serving=Serving(rate_per_s=2.0)
+        )
+    assert math.isinf(LatencyTarget(users=1, between_s=1.0).miss(9.0, math.inf))
