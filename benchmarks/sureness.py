@@ -25,7 +25,8 @@ TEXT: Final = """\
 ## How sure, and how often right
 The table scores [intervals](doubt.md) of whole models with the board held out, then with the model family held out.
 Intervals of a calibration come from held-out families, but the rows here were used for fitting. Energies of served
-models are scored with their source held out. Intervals should contain 80 % of the rows. `width` is the median half-width.
+models are scored with their source held out. Intervals should contain 80 % of the rows. `width` is the median
+half-width.
 """
 
 PAIR_TEXT: Final = """\

@@ -1,10 +1,10 @@
 """Joint draws of prediction errors; the draws of a run do not depend on the other runs.
 
-Each key of a factor gives two normal numbers per draw (Box and Muller 1958), from a hash of the key and the draw: one of
-the latency, one of the power. The error of an energy is the sum of both. All errors of a draw have one random scale, with
-which a normal error is a logistic one: half the square of the scale is a sum of exponential numbers over 1, 4, 9, ...
-(Andrews and Mallows 1974). Thirty are drawn; the rest is replaced by its mean, 1 / 31^2 + 1 / 32^2 + ... So the
-difference of two runs is logistic as well, and as wide as its closed form.
+Each key of a factor gives two normal numbers per draw (Box and Muller 1958), from a hash of the key and the draw: one
+of the latency, one of the power. The error of an energy is the sum of both. All errors of a draw have one random
+scale, with which a normal error is a logistic one: half the square of the scale is a sum of exponential numbers over
+1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest is replaced by its mean, 1 / 31^2 + 1 / 32^2 + ...
+So the difference of two runs is logistic as well, and as wide as its closed form.
 """
 
 from __future__ import annotations
