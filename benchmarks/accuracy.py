@@ -30,23 +30,25 @@ Row = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "accuracy.md"
 TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
-"""Quantities that have all their figures in the table of splits, and what they are called."""
+"""Quantities of the table of splits -> displayed name."""
 
 WALL: Final = "wall_power_w"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
 WORST: Final = 10
-"""Rows told of those that are furthest off."""
+"""Number of the largest errors that are listed."""
 FEW: Final = 5
-"""Rows below which a group's mean is not told."""
+"""Minimum rows of a group whose mean is shown."""
 FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
+FITTED: Final = "fitted"
+"""Split whose rows are shown only if they have energies."""
 CALIBRATION_TEXT: Final = """\
-Mean absolute errors of the class defaults, of the fit, and of fits to all other model families, scored on the family
-that was held out. `joulemap calibrate h200_sxm --dry-run` prints them by batch and family. Forms and class defaults
-were chosen with these measurements in view, so new families may have somewhat larger errors.
+The table shows mean absolute errors of class defaults, of the fit, and of fits to all other model families, scored on
+the held-out family. `joulemap calibrate h200_sxm --dry-run` prints them by precision, batch and family. Formulas and
+class defaults were chosen with knowledge of these measurements, so new families may have somewhat larger errors.
 """
 
 HEAD: Final = """\
@@ -59,95 +61,94 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` writes this page. Most rows here were in view when coefficients were chosen. The
+`make accuracy` writes this page. Most rows here were used to choose coefficients. The
 [scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration, in per cent: mean and median absolute relative
-error, bias (mean signed error; positive means predicted too high) and the worst row, and Spearman's rank correlation.
-The view `prediction_errors` holds the individual errors.
+`validate` scores the newest prediction of each measured configuration. It prints mean, median and worst absolute
+relative errors in per cent, the bias (mean signed error; positive means predicted too high) and Spearman's rank
+correlation. The view `prediction_errors` holds the individual errors.
 
-A rate is inferences per second of one device in steady state, scored against the predicted rate because batches may
-overlap. Power is energy over the time from one batch to the next. Power at the wall plug, divided by a system's
-devices, is scored against the boundary `system`, with the host shared by as many devices as were measured.
+A rate is inferences per second of one device in steady state, and is scored against the predicted rate because batches
+may overlap. Power is energy divided by the interval between batches. Power at the wall plug, divided by the number of
+devices, is scored against the boundary `system`; the measured devices share the host.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
-- MLPerf server results, and those of an Orin whose accelerators work beside its GPU;
-- multi-stream results of systems that divide the samples over several cards;
+- MLPerf server results, and results of an Orin that also uses its accelerators;
+- multi-stream results that divide the samples over several cards;
 - engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
-- results at a lowered power limit (MaxQ), if the limit is not stated. If it is, the row belongs to that mode, such as
-  `h100_pcie@215W`.
+- results at an unstated reduced power limit (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 
-MLPerf offline results state no batch: it is taken as 256, or 64 for cards up to 75 W and CPU streams, and of equal
-configurations the median counts. A multi-thread rate of a DPU and a streaming rate of Hailo refer to single images.
+MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. For equal
+configurations, the median counts. Multi-thread rates of a DPU and streaming rates of Hailo refer to single images.
 `fp16` in published rows is mixed precision.
 """
 
 SPLIT_TEXT: Final = """\
 ## Which rows were used for fitting?
-Agreement with a row that was used for fitting says little. The splits are:
+Agreement with a row that was used for fitting proves little. The splits are:
 
 | split | when coefficients were chosen |
 |---|---|
-| fitted | this row was in view |
-| same family | rows of its model family on its hardware were in view, but not this one |
-| unseen family | rows of its hardware were in view, but none of its family |
-| unseen hardware | no row of its hardware was in view |
+| fitted | this row was used |
+| same family | other rows of its model family on its chip were used |
+| unseen family | rows of its chip were used, but none of its family |
+| unseen hardware | no row of its chip was used |
 
-`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. `joulemap validate
---by split` also prints ranks, worst rows and groups of fewer than five rows. Four GPU timing constants were
-tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
-`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
+`src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
+rows without energies; `joulemap validate --by split` prints all rows, with ranks and worst cases. Four GPU timing
+constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
+`peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-A database contains these built-in tables after `joulemap measurements import public:NAME`; `joulemap validate --by
-kind` then scores them, uncertain tables excepted. `joulemap measurements list --format json` prints conditions and
-boards with each row.
+`joulemap measurements import public:NAME` adds these built-in tables to a database. `joulemap validate --by kind` then
+scores them, except uncertain ones. `joulemap measurements list --format json` prints the conditions and board of each
+row.
 """
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
-The GPU class was fitted with one set of coefficients for all boards: to all rows, to all but a quarter of the shapes,
-and to all but one board, and scored on what was held out. Beside it are two rooflines: one of 72 % of the peak, 80 % of
-the bandwidth and 2 µs per kernel, and one with three fitted numbers per kind, held out in the same way. The table shows
+The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
+of the shapes, and to all but one board. The held-out rows score the last two. Two rooflines are scored as well. One
+uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows
 mean / median absolute relative errors in per cent. `make ladder` breaks them down by board and shows how much each
 modelled effect reduces the error.
 
-The forms of the model were chosen with all of these rows in view, so other sources may have somewhat larger errors. A
-coefficient that depends on one board alone keeps its built-in value when that board is held out. Whole models come
-last, with each family held out in turn.
+The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
+coefficient that depends on one board keeps its built-in value when that board is held out. The last table has whole
+models, with each family held out in turn.
 """
 
 LEFT_TEXT: Final = """\
 ### Known errors that remain
-For each of these, a correction did not lower held-out errors, or a single board would determine its coefficient:
+For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
-- **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6
-  %, so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
-  suggests an epilogue of scales that is not overlapped. Products on H200 show none.
+- **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
+  so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
+  suggests that scaling of the outputs does not overlap. Products on H200 show no such cost.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x the prediction. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
-  this board, where 3.0 to 3.2 are predicted: a quarter of the difference. The rest is unexplained.
-- **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of
-  the same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On that L40, a product of 0.46 s
-  runs at 54 TFLOP/s, where the power cap allows 135. Heat or a lower power limit may have slowed the boards.
+  this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
+- **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of the
+  same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a product of 0.46 s runs
+  at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
 - **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows (130 to 180
-  TFLOP/s if counted as 128 rows), four times the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
-  prediction, as of a kernel that scales blocks and pads rows. The rows do not name their kernels.
+  TFLOP/s if counted as 128 rows), and 4x the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
+  prediction, as if a kernel scaled blocks and padded rows. The tables do not name the kernels.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Pairs of chips were measured on the same model, precision, batch and runtime; a prediction is correct if it orders
-them alike. Rates have the batch of each row.
+Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it has
+the same order. Rates may have different batches.
 """
 
 EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
-The energy per inference is measured, or is power over rate. Boards are compared with boards, and systems at the wall
-plug with systems in the same scope. The prediction is that of the board, or of the system. In a system with few
-devices, the host contributes much of the measured energy.
+The energy per inference was measured, or is power divided by rate. Boards are compared with boards, and systems at the
+wall plug with systems of the same scope. In a system with few devices, the host contributes much of the measured
+energy.
 """
 
 PAIRS: Final = """
@@ -257,8 +258,8 @@ ORDER BY part
 TAIL: Final = """\
 ## How do I add my own measurements?
 Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
-columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients were chosen with it in
-view. A file with an invalid line is refused as a whole.
+columns. `scope` and `conditions` state how a row was measured, and `seen` which coefficients it was used for. A file
+with an invalid line is refused as a whole.
 """
 
 
@@ -287,7 +288,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 
 def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per hardware, part and what was timed, of `FEW` rows or more.
+    """Yield the table of a `validate.score` answer: a row per chip, part and what was timed, of `FEW` rows or more.
 
     Energy stands in the first row of a part.
     """
@@ -400,11 +401,10 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
     worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
     total = sum(row["device_time_s"] for row in profiles)
     matched = sum(row["device_time_s"] * row["matched_fraction"] for row in profiles)
-    rest = f". Unmatched there: {worst['unmatched']}" if worst["unmatched"] else ""
     yield textwrap.fill(
         f"Traced operators account for {100.0 * matched / total:.2f} % of the device time of {len(profiles)} profiles. "
         f"The lowest share is {100.0 * worst['matched_fraction']:.2f} %, for `{worst['model']}` {worst['precision']} "
-        f"batch {worst['batch']}{rest}.",
+        f"batch {worst['batch']}.",
         WIDTH,
     )
     yield ""
@@ -415,15 +415,15 @@ def _direction(bias: float) -> str:
 
 
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the table of a calibration's errors by runtime and precision, which stand before those of single batches.
+    """Yield the table of a calibration's errors by quantity and runtime.
 
-    Class defaults and the fit as means; the fits that had not seen the family with everything.
+    Class defaults and the fit have means only; the fits with the family held out have all figures.
     """
     if not errors:
         return
     groups: dict[tuple[str, str, str], dict[str, CalibrationError]] = {}
     for error in errors:
-        if not error.family:
+        if not error.family and (not error.runtime or not error.precision):
             groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
     yield f"### {calibration}"
     yield from table(
@@ -475,12 +475,12 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
 
 
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
-    """Return calibration -> the errors that its file tells."""
+    """Return calibration -> the errors in its file."""
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
 
 
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
-    """Yield the table of how often the better of two hardware is named, of those with the same measured question."""
+    """Yield the table of how often the better of two chips is named, of those with the same measured question."""
     header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
     yield from table(
         header,
@@ -512,9 +512,13 @@ def write_page(
     counts: dict[str, int] = defaultdict(int)
     for row in workspace.measurements():
         counts[row.hardware] += 1
-    named = ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one)))
-    lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
-    lines += score_lines(splits, "split")
+    scored = (
+        f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored; `joulemap validate` counts them."
+    )
+    lines = [HEAD, scored, "", SPLIT_TEXT]
+    energetic = {(row["hardware"], row["part"]) for row in splits if row["quantity"] == "energy_j"}
+    shown = [row for row in splits if row["part"] != FITTED or (row["hardware"], row["part"]) in energetic]
+    lines += score_lines(shown, "split")
     lines += sureness(workspace)
     if cross_validations:
         lines += ["## Cross-validation of calibrations", CALIBRATION_TEXT]
@@ -523,7 +527,7 @@ def write_page(
     lines += ["## Where are the largest errors?"]
     lines += failure_lines(operators)
     lines += match_lines(workspace.describe("measurement.profile").records())
-    lines += ["The largest errors, one row per hardware and quantity:", ""]
+    lines += ["The largest errors, one row per chip and quantity:", ""]
     lines += worst_lines(workspace.query("validate.worst", {"limit": 1}).records())
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]

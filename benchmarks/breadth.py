@@ -1,4 +1,4 @@
-"""How many models of others can be traced, and whether what is counted is what torch counts (`make test-models`).
+"""Count third-party models that can be traced, and compare their counts with torch's (`make test-models`).
 
 python benchmarks/breadth.py [--only timm|hf|others] [--limit N] [--names NAME,NAME]
 
@@ -39,7 +39,7 @@ TOLERANCE: Final = 1e-3
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What came of one model."""
+    """Outcome of one model."""
 
     name: str
     error: str = ""
@@ -110,7 +110,7 @@ def trace(name: str) -> Workload:
 
 
 def check(name: str) -> Result:
-    """Return what comes of tracing a model."""
+    """Trace a model and return its outcome."""
     short = name.removeprefix(f"{OTHERS}:")
     try:
         workload = trace(name)
@@ -133,14 +133,14 @@ def routes(workload: Workload) -> bool:
 
 
 def find_cause(result: Result) -> str:
-    """Return an error without what differs from model to model."""
+    """Return an error without the parts that differ between models."""
     text = result.error.splitlines()[0].partition(f"{result.name}: ")[2] or result.error
     text = re.sub(r"\(after [^)]*\)|; [\w.]+\.py, line \d+", "", text.replace(result.name, "MODEL"))
     return re.sub(r"\d+", "N", text)[:110].strip()
 
 
 def write_summary(source: str, results: list[Result]) -> str:
-    """Return what the models of one source came to, and their failures by cause."""
+    """Return the outcomes of the models of one source, and their failures by cause."""
     failed = [result for result in results if result.error]
     compared = [result for result in results if result.is_exact is not None]
     lines = [
@@ -169,7 +169,7 @@ def write_summary(source: str, results: list[Result]) -> str:
 
 
 def main() -> None:
-    """Trace what is asked for and print a table of failures by cause for each source."""
+    """Trace the requested models and print a table of failures by cause for each source."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=tuple(SOURCES))
     parser.add_argument("--limit", type=int, help="so many of each source, evenly spread")

@@ -1,8 +1,8 @@
-"""What the digests of stored runs cost: a sweep written with and without them, and a check of what it wrote.
+"""Cost of the digests of stored runs: a sweep written with and without them, and a check of its database.
 
 python benchmarks/digest.py [--repeats N]
 
-Every tenth classification model on every hardware at three batches, as in benchmarks/sweep.py. Both kinds of sweep take
+Every tenth classification model on every chip at three batches, as in benchmarks/sweep.py. Both kinds of sweep take
 turns, and the least processor time of each counts, because others share the machine.
 """
 

@@ -1,4 +1,4 @@
-"""What it costs that nothing is lost and nobody is locked out.
+"""Cost of durability and of shared access.
 
 python benchmarks/durability.py [--repeats N]
 

@@ -5,8 +5,8 @@ python benchmarks/examples.py [--docs] [--together] [--match TEXT] [--without TE
 The examples of each `joulemap COMMAND --help` run in the order of the help, then the commands of README, and with
 --docs those of docs/. Each is a line of a shell in one scratch folder, so all share one database and the files that
 earlier ones wrote. With --together, a line that is one command and nothing else of a shell runs in this process, which
-saves its start. The folder begins with the files of a person that examples name: a model, a chip, prices,
-measurements, a saved program, a repository. Examples that need what no script can make are named and left out.
+saves its start. The folder begins with the files of a person that examples name: a model, a chip, prices, measurements,
+a saved program, a repository. Examples that need something that a script cannot create are named and skipped.
 
 Prints each failure (the line, its exit code, the last line that it printed) and the slowest examples. Exit code 1 after
 a failure.
@@ -47,12 +47,12 @@ SERVING: Final = ("mcp",)
 OWN: Final = ("HOME", "JOULEMAP_CALIBRATION", "PATH")
 """Variables of the scratch folder."""
 SLOWEST: Final = 5
-"""Examples whose times are told."""
+"""Number of the slowest examples that are listed."""
 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What became of one example."""
+    """Outcome of one example."""
 
     example: Example
     code: int
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def list_missing() -> dict[str, str]:
-    """Return what an example that holds a text needs and this machine lacks."""
+    """Return the missing requirement of an example that contains a text."""
     import torch
 
     missing = {

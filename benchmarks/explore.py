@@ -1,4 +1,5 @@
-"""Points of a design space a second, totals alone, beside a loop that adds numbers; then a whole exploration.
+"""Design points evaluated per second (totals only), compared with a loop that adds numbers; then a complete
+exploration.
 
 python benchmarks/explore.py [MODEL] [--jobs 2] [--chips tpu_v4,h100_sxm5] [--points 10000000]
 
@@ -39,7 +40,7 @@ EDGES = 11
 ADDED = 5_000_000
 
 LOOP_S = 0.15
-"""What adding so many takes where rates are compared."""
+"""Seconds to add this many numbers on the reference machine."""
 
 CHIPS = (
     "tpu_v4",
@@ -54,7 +55,7 @@ CHIPS = (
 
 
 def add() -> float:
-    """Return the seconds in which a loop adds up so many numbers."""
+    """Return the seconds in which a loop adds this many numbers."""
     start, total = time.process_time(), 0
     for number in range(ADDED):
         total += number
@@ -62,7 +63,7 @@ def add() -> float:
 
 
 def vary(hardware: Hardware) -> dict[Address, Floats]:
-    """Return a grid over units, clock, bandwidth and capacity, with what follows from units and clock."""
+    """Return a grid over units, clock, bandwidth and capacity, with dependent numbers."""
     units, clock, bandwidth, capacity = np.ix_(*[np.linspace(0.5, 2.0, EDGES)] * 4)
     count = np.maximum(np.rint(hardware.unit_count.value * units), 1.0)
     share = count / hardware.unit_count.value
@@ -155,7 +156,7 @@ def explore(model: str, count: int) -> tuple[int, float, float, float, float]:
 
 
 def main() -> None:
-    """Print rates of chips of each class, then what a whole exploration takes."""
+    """Print rates of chips of each class, then the time of a complete exploration."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="resnet50")
     parser.add_argument("--jobs", type=int, default=2)

@@ -1,4 +1,4 @@
-"""What every command answers, as JSON, to be compared with what another state of the program answers.
+"""Answers of every command as JSON, to be compared with those of another version of the program.
 
 python benchmarks/frozen.py FOLDER       ask everything, and write a file for each question
 python benchmarks/frozen.py OLD NEW      tell what two such folders differ in, by key and value
@@ -116,7 +116,7 @@ class _Kept(io.BytesIO):
 
 
 def ask(words: list[str]) -> dict[str, Any]:
-    """Return what a command answers: its exit code, and its JSON, or its text where it has none."""
+    """Return the answer of a command: its exit code, and its JSON or text."""
     for more in [[]] if words[0] == "sql" and "--limit" in words else [["--format", "json"], []]:
         told, told_bytes = io.StringIO(), _Kept()
         out = io.TextIOWrapper(told_bytes, encoding="utf-8")
@@ -135,7 +135,7 @@ def ask(words: list[str]) -> dict[str, Any]:
 
 
 def freeze(folder: Path) -> None:
-    """Write what each question is answered into a folder."""
+    """Write the answer to each question to a folder."""
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         os.environ["JOULEMAP_DB"] = str(Path(place) / "frozen.duckdb")
@@ -183,7 +183,9 @@ def is_same(one: object, other: object) -> bool:
 
 
 def compare(old: Path, new: Path) -> int:
-    """Print what two folders differ in, alike paths together with an example; return how many values differ."""
+    """Print the differences of two folders, similar paths together with an example; return the number of differing
+    values.
+    """
     missing = object()
     count = 0
     for name in sorted({path.name for folder in (old, new) for path in folder.glob("*.json")}):
@@ -208,7 +210,7 @@ def compare(old: Path, new: Path) -> int:
 
 
 def main() -> None:
-    """Freeze, or compare what is frozen."""
+    """Write the answers, or compare two folders of answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     folders = [Path(os.path.abspath(folder)) for folder in parser.parse_args().folders]

@@ -1,4 +1,4 @@
-"""What an operator costs as a kernel of its own and hidden in another's, by operator and architecture class.
+"""Cost of an operator as a separate kernel and fused into another, by operator and architecture class.
 
 python benchmarks/fusion.py [--inductor]      --inductor prints how many kernels torch's compiler needs instead
                                               (`kernel_count.py`)
@@ -13,8 +13,8 @@ fused kernel which another operator leads:
 
 Operators that never ride in these models (layer_norm) have no hidden cost, and a bias has no separate one: it is part
 of its convolution or product in every runtime. So is the softmax of a fused attention, which does not count here; that
-of an attention written out does. Targets run without a power cap, because a cap is shared by all kernels of a run: it
-would charge an operator for what others draw.
+of an attention written out does. Targets run without a power cap, because a cap is shared by all kernels of a run and
+would charge an operator for the power of others.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ UNCAPPED_W: Final = 1e9
 
 @attrs.frozen(kw_only=True)
 class Model:
-    """A workload that ships, with what its operators are."""
+    """Built-in workload, with the types of its operators."""
 
     work: WorkloadColumns
     operations: tuple[str, ...]
@@ -103,7 +103,7 @@ class Cost:
     separate_j: float | None
     hidden_j: float | None
     product_j: float
-    """What as many operations cost in the products (conv2d, linear, matmul) of the same runs, fused, all included."""
+    """Cost of as many operations in the products (conv2d, linear, matmul) of the same fused runs."""
 
     @property
     def separate_ratio(self) -> float | None:
@@ -117,17 +117,17 @@ class Cost:
 
     @property
     def kept_fraction(self) -> float | None:
-        """Hidden over separate: what fusing leaves."""
+        """Fused cost divided by separate cost."""
         return None if self.hidden_j is None or self.separate_j is None else self.hidden_j / self.separate_j
 
     @property
     def separate_multiplier(self) -> float | None:
-        """Separate over as many operations at the products' price."""
+        """Separate cost divided by that of as many operations in products."""
         return None if self.separate_j is None else self.separate_j / self.product_j
 
     @property
     def hidden_multiplier(self) -> float | None:
-        """Hidden over as many operations at the products' price."""
+        """Fused cost divided by that of as many operations in products."""
         return None if self.hidden_j is None else self.hidden_j / self.product_j
 
 
@@ -282,12 +282,12 @@ def table(batch: int, cell: Callable[[Cost], str], rule: Callable[[str], str] | 
 
 
 def pair(separate: float | None, hidden: float | None) -> str:
-    """Return the cost in a kernel of its own and that within another."""
+    """Return the cost in a separate kernel and in a fused one."""
     return f"{number(separate)} → {number(hidden)}"
 
 
 def ruled(operation: str) -> str:
-    """Return what the rule of thumb says of an operator type, as `pair`."""
+    """Return the multipliers of the rule of thumb for an operator type, as `pair`."""
     return pair(*RULES[operation]) if operation in RULES else "-"
 
 
@@ -322,7 +322,7 @@ def render() -> str:
 
 
 def main() -> None:
-    """Print the tables, or kernels beside those of torch's compiler."""
+    """Print the tables, or kernel counts compared with torch's compiler."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inductor", action="store_true", help="our kernels beside Inductor's, and nothing else")
     asked = parser.parse_args()

@@ -46,10 +46,10 @@ NEEDING_MORE: Final = (
     "prices.csv",
     "gemm.csv",
 )
-"""Files of a person, which an example stands for."""
+"""User files that examples refer to."""
 
 NEEDING_OTHERS: Final = ("lake",)
-"""Commands whose examples read what examples of other commands wrote."""
+"""Commands whose examples read the output of other examples."""
 
 NOT_ASKED: Final = ("measure", "completion", "calibrate", "model trace", "db recover", "db import", "db migrate")
 """Commands that need torch or another database, or change one."""
@@ -73,7 +73,7 @@ class Growth:
         return time.perf_counter() - start
 
     def grow(self, models: Iterator[str], least: int) -> int:
-        """Store runs of one model after another until there are so many; return how many there are."""
+        """Store runs of one model after another up to a number; return the number stored."""
         while (count := self.count()) < least:
             model = next(models)
             self.ask("sweep", model, "--deployment", "datacenter", "--precision", "int8,bf16", "--batch", "1,8,32")

@@ -1,4 +1,4 @@
-"""How many kernels joulemap launches for a model beside how many torch's own compiler, Inductor, does.
+"""Number of kernels that joulemap counts for a model, compared with torch's compiler, Inductor.
 
 python benchmarks/kernel_count.py [MODEL ...]     what needs a package that is not installed is left out
 
@@ -6,10 +6,10 @@ Inductor compiles for the CPU, whose kernels are those that its scheduler forms 
 the calls of libraries, counted in the program that it writes. Nothing is built from that program. A generated function
 that runs several loops one after the other counts once.
 
-Inductor leaves convolutions and products to libraries, and runs what follows them in a kernel of its own. So do ours in
-`fused` on a GPU: `launches` are subgraphs that compute something, with a pass for each product that something follows,
-and each product and reduction of a gate.
-Models have their own layers at small widths, which kernels do not depend on; of transformers, four layers.
+Inductor leaves convolutions and products to libraries, and runs the following operators in a separate kernel. So do
+ours in `fused` on a GPU: `launches` are subgraphs that compute something, with a pass for each product that something
+follows, and each product and reduction of a gate. Models have their own layers at small widths, which kernels do not
+depend on; of transformers, four layers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from joulemap.model.workload import columns_of
 LAYERS: Final = 4
 TOKENS: Final = 32
 WIDE: Final = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": LAYERS, "num_attention_heads": 4}
-"""What configurations of transformers call their sizes."""
+"""Names of sizes in configurations of transformers."""
 
 TRANSFORMERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "bert": ("Bert", WIDE),
@@ -56,7 +56,7 @@ CALLS: Final = re.compile(
     r"^\s+(?:\w+ = )?(?:cpp_fused\w*|extern_kernels\.\w+|(?:torch\.ops\.)?aten\.[\w.]+|torch\.ops\.\w+\.[\w.]+)\(",
     re.MULTILINE,
 )
-"""What a program of Inductor launches."""
+"""Kernels that a program of Inductor launches."""
 
 
 @attrs.frozen(kw_only=True)

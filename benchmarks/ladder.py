@@ -1,19 +1,20 @@
-"""What each effect of the GPU model buys on operators and models that it was not fitted to (`make ladder`).
+"""Error reduction of each effect of the GPU model on held-out operators and models (`make ladder`).
 
 python benchmarks/ladder.py [--table NAME ...] [--effect NAME ...] [--every N] [--boards] [--models]
 
-Rows are the public tables' single operators on GPUs; those of doubtful tables, and what a board cannot run, are left
+Rows are the public tables' single operators on GPUs; uncertain tables, and operators that a board cannot run, are left
 out. Every form of the model is fitted to them with one set of coefficients for all boards, and scored
 
     in sample       on the rows that it was fitted to
     other shapes    on a quarter of the shapes (weights of a layer, width of a row), by a fit to the other three
     other boards    on each board, by a fit to all others
 
-Two rooflines stand beside the model: 72 % of the peak, 80 % of the bandwidth and 2 µs for everything, and the same with
-three numbers fitted for each kind of operator. Then one effect at a time is switched off: its coefficients are held at
-values at which it does nothing (EFFECTS), all others are fitted anew. An effect that is worth its coefficients makes
-errors on other shapes or other boards larger when it is off. It is scored on the kinds of operators that it moves, with
-it and without it fitted to rows of these kinds alone, so that a small effect is not lost among rows it has no part in.
+Two rooflines are compared with the model: 72 % of the peak, 80 % of the bandwidth and 2 µs for everything, and the same
+with three numbers fitted for each kind of operator. Then one effect at a time is switched off: its coefficients are
+held at values at which it does nothing (EFFECTS), all others are fitted anew. An effect that is worth its coefficients
+makes errors on other shapes or other boards larger when it is off. It is scored on the kinds of operators that it
+moves, with it and without it fitted to rows of these kinds alone, so that a small effect is not lost among rows it has
+no part in.
 
 Forms were chosen with all of these rows in view; a fit leaves out coefficients' values, not the choice of forms.
 Coefficients that no row outside a board depends on keep their shipped values when it is left out; `--boards` names
@@ -118,7 +119,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "sort patch": _at("peak_share.narrow.tensor", "peak_share.patch.tensor"),
     "sort image": _at("peak_share.tensor", "peak_share.narrow.tensor"),
 }
-"""Effect -> what switches it off: a coefficient of the class, or a quantity of the board, -> its value then."""
+"""Effect -> values that switch it off: coefficient of the class, or quantity of the board -> value."""
 
 MODELS: Final = ("h200_sxm", "graph")
 """Hardware and runtime of the whole models that are scored."""
@@ -168,7 +169,7 @@ class Group:
     """Which of the bench's."""
     kernels: KernelColumns
     flops: Floats
-    """What an operator has to compute: of causal attention, pairs that see each other."""
+    """Work of an operator; for causal attention, only the visible pairs."""
     moved_bytes: Floats
 
     def seconds(self, hardware: Hardware) -> Floats:
@@ -385,7 +386,7 @@ class Model:
 def make_model(bench: Bench, held: Mapping[str, float] | None = None) -> Model:
     """Return the GPU class, with an effect switched off by what is held; ValueError for a name that no board has.
 
-    What may be fitted is what a row depends on: the others would stay where they are.
+    Only numbers that a row depends on can be fitted; the others would not change.
     """
     of_boards = [free_parameters(group.hardware, held or {}) for group in bench.groups]
     tightest = {one.name: one for one in of_boards[0]}

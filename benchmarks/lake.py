@@ -1,13 +1,13 @@
-"""A lake of ten million points: how fast shards are written and asked, beside the engines' own Parquet writers.
+"""A lake of ten million points: speed of writing and querying shards, compared with the Parquet writers of engines.
 
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
 python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes
 
-Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
-two are alike, so that nothing packs better than it would. Times of questions are the least of 3; the first opening,
-which looks through new shards, is told apart. Writers are timed over the same tables, one after the other, shard by
-shard. Beside each time stands that of the processors, and of these how many times a loop that adds 20 million numbers:
-on a machine that others use it is the one to compare.
+The points are synthetic: a grid of clock, units, bandwidth and cache of one model on one chip, with mostly distinct
+numbers, so that compression is realistic. Times of questions are the least of 3; the first opening, which looks through
+new shards, is told apart. Writers are timed over the same tables, one after the other, shard by shard. Beside each time
+stands that of the processors, and of these how many times a loop that adds 20 million numbers: on a machine that others
+use it is the one to compare.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def make_block(number: int, count: int) -> Block:
 
 
 def make_points(number: int, block: Block) -> Any:
-    """Return totals that follow from what is varied, each a little off."""
+    """Return totals computed from the varied constants, with a little noise."""
     random = np.random.default_rng(number)
     clock, units, bandwidth, cache = (values for _, values in block.varied.values())
     count = len(clock)
@@ -149,7 +149,7 @@ class Clock:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Add up what happens inside."""
+        """Sum the time spent inside the block."""
         wall, cpu = time.perf_counter(), time.process_time()
         yield
         self.wall_s += time.perf_counter() - wall
@@ -182,7 +182,7 @@ def compare_writers(lake: Path, folder: Path, points: int, size: int) -> None:
 
 
 def ask(lake: Path) -> None:
-    """Print what opening and each question takes."""
+    """Print the time to open the lake and to answer each question."""
     for label in ("first opening", "opening"):
         clock = Clock()
         with clock.running(), reading(Source(path=lake)) as connection:
@@ -212,7 +212,7 @@ def add() -> float:
 
 
 def give_nothing(task: DesignTask) -> Any:
-    """Return points that cost no time: what is left is handing out and writing."""
+    """Return points that take no time to compute, so that only scheduling and writing are timed."""
     none = np.zeros(task.block.point_count, np.int64)
     return SimpleNamespace(latency_fs=none, energy_fj=none, category_fj={}, refusal=none.astype(str))
 

@@ -11,7 +11,7 @@ Columns, each the mean absolute relative error over a model's rows:
 
 How many streams a process had used is not in the table of measurements. It is read off the `host_launched` row of each
 model and precision, the first of its group, and that row is not scored. Every later row is a further captured graph.
-The workspace is fitted to what consecutive rows differ by; `held out` uses the rows of other model families only.
+The workspace is fitted to differences of consecutive rows; `held out` uses the rows of other model families only.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def allocated_bytes(run_bytes: float, hardware: Hardware, *, stream_count: int) 
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One measured configuration with what the model says of it. Bytes."""
+    """One measured configuration with its prediction. Bytes."""
 
     model: str
     family: str

@@ -61,7 +61,7 @@ def build(names: list[str]) -> list[Workload]:
 
 
 def main() -> None:
-    """Print what each way takes."""
+    """Print the time of each way."""
     names = name_operators(OPERATORS)
     start = time.perf_counter()
     workloads = build(names)

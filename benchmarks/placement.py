@@ -1,4 +1,4 @@
-"""How published decisions about what runs where are decided here: `python benchmarks/placement.py [WORDS]`.
+"""Compare published placement decisions with joulemap's: `python benchmarks/placement.py [WORDS]`.
 
 Rows are of `placement.toml`, WORDS those of names. A row is decided rightly where the way that was published as better
 is better here; its gain, how many times better, is set beside the published one, in percent of that.
@@ -24,7 +24,7 @@ SPEED: Final = ("unit_count", "clock")
 
 
 def write_hardware(told: dict[str, Any], folder: Path, memory_gb: float | None = None) -> Path:
-    """Return the file of a hardware that is like another but for some numbers, with so much memory if that is given."""
+    """Return the file of a chip that is like another but for some numbers, with so much memory if that is given."""
     text = re.sub(r'^id = ".*"', f'id = "own_{told["name"]}"', template_text(told["like"], ""), flags=re.MULTILINE)
     text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
     text = re.sub(r'^name = ".*"', f'name = "{told["name"]}"', text, count=1, flags=re.MULTILINE)

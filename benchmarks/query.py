@@ -48,7 +48,7 @@ CHUNK: Final = 10_000
 ONE_LIMIT_S: Final = 0.15
 ALL_LIMIT_S: Final = 1.0
 BY_TYPE: Final[Mapping[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 1.0, "VARCHAR": "", "BOOLEAN": False}
-"""What a parameter without a default and without a name known here is asked with."""
+"""Value of a parameter without a default and without a known name, by type."""
 
 
 @attrs.frozen
@@ -105,7 +105,7 @@ def choose(connection: Connection) -> tuple[dict[str, Any], list[int]]:
 
 
 def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a query is asked with: the value of this name, else its default, else one of its type."""
+    """Return the value of a parameter: the known value of this name, else its default, else one of its type."""
     given = {}
     for parameter in query.parameters:
         if parameter.name in values:

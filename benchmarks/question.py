@@ -1,13 +1,12 @@
-"""What the questions and commands of the documentation answer, put under each of them.
+"""Insert today's answers below the questions and commands of the documentation.
 
 python benchmarks/question.py [--write]      --write puts the answers into README and docs/
 
-The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
-first rows stand in the page, as `joulemap sql` prints them.
+The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. The page shows the
+first rows of each answer, as `joulemap sql` prints them.
 
-The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. Of an output
-stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that follow: parts
-are what empty lines divide.
+The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. The comment
+above a command selects paragraphs of its output by their beginnings; `+2` adds the next two.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from joulemap.workspace import Workspace
 DOCS: Final = Path(__file__).parents[1] / "docs"
 MODEL: Final = "resnet18"
 SHOWN: Final = 3
-"""Rows of an answer that stand in the page."""
+"""Rows of an answer that the page shows."""
 
 SHOWN_PARTS: Final = "<!-- shown: "
-"""Before a command, with the parts of its output that stand in the page."""
+"""Beginning of the comment that selects the shown paragraphs of an output."""
 
 WIDTH: Final = "80"
 """Columns of the terminal that commands write to."""
@@ -48,7 +47,7 @@ QUESTION: Final = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n.*?\n```
 COMMAND: Final = re.compile(
     r"<!-- shown: (?P<parts>[^\n]*) -->\n```text\n\$ joulemap (?P<words>[^\n]*)\n.*?```\n", re.DOTALL
 )
-"""A command with what is shown of its output."""
+"""Command with the shown part of its output."""
 
 PART: Final = re.compile(r"(?P<begins>.*?)(?: \+(?P<more>\d+))?")
 """How a part of an output begins, and how many that follow belong to it."""
@@ -91,7 +90,7 @@ def answer_commands(page: str) -> str:
 
 
 def output(words: str) -> str:
-    """Return what a command writes to stdout."""
+    """Return the output of a command."""
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):
         code = run(shlex.split(words))
@@ -118,7 +117,7 @@ def choose(text: str, parts: str) -> Iterator[str]:
 
 
 def list_pages() -> Iterator[tuple[Path, Callable[[str], str]]]:
-    """Yield the pages that hold answers, each with what puts those of today into it."""
+    """Yield the pages with answers, each with the function that updates it."""
     yield DOCS / "sql.md", answer_questions
     for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
         if SHOWN_PARTS in page.read_text(encoding="utf-8"):

@@ -1,4 +1,4 @@
-"""What a report takes beyond its queries, how large it is, and when a browser has drawn it. Medians of 3.
+"""Time of a report beyond its queries, its size, and the time until a browser has drawn it. Medians of 3.
 
 python benchmarks/report.py
 """
@@ -25,7 +25,7 @@ from browser import DESKTOP, PHONE, running_browser, visiting, why_not
 
 REPEATS = 3
 GOALS = {"beyond s": 2.0, "MB": 1.5, "drawn s": 1.5}
-"""For one model on 12 hardware, on 20 for the size."""
+"""For one model on 12 chips, on 20 for the size."""
 
 TWELVE = (
     "xeon_8490h", "epyc_9654", "l4", "t4", "a100_sxm4_80gb", "h100_sxm5", "h200_sxm", "mi300x", "tpu_v4", "tpu_v5e",
@@ -35,7 +35,7 @@ TWELVE = (
 
 @attrs.frozen
 class Case:
-    """What is reported on."""
+    """Subjects of the reports."""
 
     models: tuple[str, ...]
     hardware: tuple[str, ...]

@@ -2,9 +2,9 @@
 
 python benchmarks/scoreboard.py [--database PATH] [--rows FILE.csv] [--write]
 
-Rows that a coefficient or a calibration was chosen with in view are counted and left out. Intervals are made again
-without what they are judged on: the board of whole models, the source of what is served. What changed since the numbers
-that lie in docs/scoreboard.csv is printed; nothing is written without `--write`.
+Rows that a coefficient or a calibration was chosen with in view are counted and left out. Intervals are recomputed with
+the judged group held out: the board for whole models, the source for served models. Changes relative to
+docs/scoreboard.csv are printed; nothing is written without `--write`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ AGAIN: Final = "pipeweave"
 """Source of public:serving whose rows stand in benchmarks/peer with more boards and with what others predict."""
 
 TELLING: Final = 5e-4
-"""By which a mean error has to change to be told."""
+"""Minimum change of a mean error that is printed."""
 EVERY: Final = 16
 """Of the rows of a board, kind of operator and public table one is scored by fits without the board."""
 
@@ -73,7 +73,7 @@ ORDER BY ALL
 
 @frozen(kw_only=True)
 class Scored:
-    """A measured number with what is predicted of it."""
+    """Measured number with its predictions."""
 
     source: str
     quantity: str
@@ -84,7 +84,7 @@ class Scored:
     half_width: float | None = None
     """Of an 80 % interval of the logarithm, made without this row."""
     peers: Mapping[str, float] = attrs.field(factory=dict)
-    """Who -> what they predict."""
+    """Predictor -> prediction."""
 
     @property
     def board(self) -> Any:
@@ -98,7 +98,7 @@ class Scored:
 
 @cache
 def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
-    """Return source, row of its file from 1 and quantity -> what others predict."""
+    """Return (source, row of its file from 1, quantity) -> predictions of others."""
     found: dict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
     with (PEER / "prediction.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -107,12 +107,12 @@ def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
 
 
 def name_source(source: str) -> str:
-    """Return the name of a source: what stands before the first comma, without versions and what is benchmarked."""
+    """Return the name of a source: the text before the first comma, without versions and benchmark names."""
     return re.sub(r"( v[0-9.]+| documentation| benchmark|, |: ).*$", "", source)
 
 
 def evaluate(workspace: Workspace) -> None:
-    """Import what is not in a fresh database, and predict everything measured."""
+    """Import the tables that a new database lacks, and predict everything measured."""
     for name in TABLES:
         workspace.import_measurements(f"public:{name}")
     for name in ("PipeWeave", "NeuSight"):
@@ -273,7 +273,7 @@ def make_lines(
 
 
 def name_kind(quantity: str) -> str:
-    """Return what the page adds up of a quantity: time of models or operators, memory, or energy and power."""
+    """Return the group of a quantity on the page: time of models or operators, memory, or energy and power."""
     if quantity.startswith("operator_"):
         return "single operators"
     return "energy and power" if "_j" in quantity or "_w" in quantity else "memory" if "bytes" in quantity else "time"
@@ -331,7 +331,7 @@ def tell_change(before: Sequence[Line], after: Sequence[Line]) -> Iterator[str]:
 
 
 def write_rows(path: Path, rows: Iterable[Scored]) -> None:
-    """Write every scored row with what each predictor says."""
+    """Write every scored row with each prediction."""
     rows = list(rows)
     names = sorted({peer for one in rows for peer in one.peers})
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -347,7 +347,7 @@ def _tell(text: str) -> None:
 
 
 def main() -> None:
-    """Score, tell what changed, and write the page where that is asked for."""
+    """Score, print the changes, and write the page if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
     parser.add_argument("--rows", type=Path, help="every scored row, as csv")

@@ -49,7 +49,7 @@ TOLD: Final = {
     "peak_memory_bytes": "memory",
     "samples_per_s": "training rate",
 }
-"""Quantity -> what the page calls it."""
+"""Quantity -> its displayed name."""
 
 HEAD: Final = """\
 # Scoreboard: held-out measurements
@@ -59,26 +59,26 @@ HEAD: Final = """\
 
 ![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
 
-Errors are |predicted / measured - 1| in per cent, on rows that other people measured; `bias` is the signed mean, above
-0 if predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page in view**,
-except [single operators](#operators-with-each-board-held-out), and fp8 on L40S: these errors corrected the form of the
-quantization kernel, whose numbers come from H200 and B200 alone.
+Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
+predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
+are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
+quantization kernel but not its numbers (from H200 and B200).
 
-Intervals are judged on held-out groups: the board for whole models, the source for served models. Four of five should
-hold. joulemap was given model, chip, precision, engine and batch. [Accuracy](accuracy.md) reports the errors of
-[rows in view](#rows-that-are-not-here).
+Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
+80 % of the rows. joulemap was given model, chip, precision, engine and batch. [Accuracy](accuracy.md) reports the
+errors of [rows used for fitting](#which-rows-are-not-here).
 """
 
 BESIDE: Final = """\
-The mean or the median of the other predictor is lower, on the rows that both predict. `nearer` is the share of them on
-which joulemap is nearer. Predictions of others are as published.
+Here the mean or the median error of the other predictor is lower on the rows that both predict. `closer` is the share
+of these rows on which joulemap is closer. Predictions of others are as published.
 """
 
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one
-row in sixteen, drawn by shape). The forms of the model were chosen with all rows in view. The first roofline uses 72 %
-of the peak, 80 % of the bandwidth and 2 us, the second three numbers per kind, fitted in the same way.
+row in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 us; the second fits three numbers per kind.
 """
 
 
@@ -105,7 +105,7 @@ class Line:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What it is of."""
+        """Subject of the quantity."""
         return self.part, self.name, self.quantity, self.peer
 
     @property
@@ -120,7 +120,7 @@ class Line:
 
     @property
     def of(self) -> str:
-        """What the page calls the quantity."""
+        """Displayed name of the quantity."""
         if self.name == "NeuSight, training":
             return "forward and backward"
         return TOLD.get(self.quantity, self.quantity)
@@ -168,8 +168,8 @@ def render(lines: Sequence[Line]) -> str:
         parts[one.part].append(one)
     worse = [one for one in parts["peer"] if one.is_worse]
     better = [one for one in parts["peer"] if not one.is_worse]
-    out = [HEAD, "## Where other predictors are nearer", BESIDE, *_beside(worse)]
-    out += ["## Where joulemap is nearer", *_beside(better)]
+    out = [HEAD, "## Where are other predictors closer?", BESIDE, *_beside(worse)]
+    out += ["## Where is joulemap closer?", *_beside(better)]
     out += ["## By source", *_table(("source", "quantity"), parts["source"])]
     out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
     out += ["## By year of the board", *_table(("year", "quantity"), parts["year"])]
@@ -198,7 +198,7 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
         "joulemap's median",
         "mean",
         "bias",
-        "nearer, %",
+        "closer, %",
     )
     yield from _rows(
         header,
@@ -230,36 +230,59 @@ def _cover(one: Line) -> str:
     return f"{100.0 * one.covered_count / one.interval_count:.0f}{few}"
 
 
+NEEDS: Final = "it needs"
+"""Words of a refusal for lack of memory."""
+
+TOO_LARGE: Final = "memory too small without --recompute"
+"""Reason of rows that do not fit their board."""
+
+
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
-    yield "## Rows that are not here"
+    yield "## Which rows are not here?"
     yield textwrap.fill(
-        f"{count:,} measured numbers were in view when a coefficient was chosen. Those of single operators are "
-        "scored above by fits without their board.",
+        f"{count:,} measured numbers were used to choose a coefficient. The table of single operators scores its rows "
+        "with their board held out.",
         WIDTH,
     )
     yield ""
     yield from _rows(("source", "used for", "numbers"), _group_uses(seen))
     yield "Rows that could not be predicted:"
     yield ""
-    yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
+    yield from _rows(("source", "reason", "rows"), _group_refusals(refused))
+
+
+def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
+    """Yield the refused rows of each source and reason; boards with too little memory are one row."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    boards: dict[str, dict[str, None]] = defaultdict(dict)
+    for one in refused:
+        board, _, need = one.quantity.partition(", batch ")
+        if NEEDS in need:
+            boards[one.name][board] = None
+        counts[one.name, TOO_LARGE if NEEDS in need else one.quantity] += one.row_count
+    for (name, reason), count in counts.items():
+        yield name, f"{reason}: {', '.join(boards[name])}" if reason == TOO_LARGE else reason, count
 
 
 def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
-    """Yield each source with its largest use, the number of further ones, and all of its numbers."""
+    """Yield sources with their largest use, the number of further ones, and all of their numbers."""
     groups: dict[str, list[Line]] = defaultdict(list)
     for one in seen:
         name = OWN if one.name.startswith("joulemap measurement") else one.name
         groups[name.partition(" (")[0].partition(" docs/")[0]].append(one)
+    uses: dict[str, dict[str, int]] = defaultdict(dict)
     for name, lines in sorted(groups.items()):
         lines.sort(key=lambda one: -one.row_count)
         further = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
-        yield name, lines[0].quantity.partition(";")[0] + further, f"{sum(one.row_count for one in lines):,}"
+        uses[lines[0].quantity.partition(";")[0] + further][name] = sum(one.row_count for one in lines)
+    for use, counts in uses.items():
+        yield ", ".join(counts), use, f"{sum(counts.values()):,}"
 
 
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
-    yield "`joulemap validate --source NAME` prints all rows of a source, `--by split` separates those in view."
+    yield "`joulemap validate --source NAME` scores the rows of a source; `--by split` separates fitted ones."
     yield ""
     told = list(dict.fromkeys(one.name for one in lines))
     for name in told:
@@ -283,7 +306,7 @@ def _upper(text: str) -> str:
 
 
 def _cite(name: str) -> str:
-    """Return what the rows that ship tell of a source."""
+    """Return the description of a source from the built-in rows."""
     for table in (load_public_tables()[one] for one in TABLES):
         if table.is_served and name in table.condition:
             commits = sorted({row.commit for row in table.read_served() if row.source == name})
@@ -298,7 +321,7 @@ def _cite(name: str) -> str:
 
 def _stated() -> Iterator[str]:
     yield "## Errors that other tools report"
-    yield "As published, on other rows than those above."
+    yield "These errors are as published, on other rows than those above."
     yield ""
     yield from _rows(
         ("tool", "quantity", "error", "why it is not compared row by row"),

@@ -105,7 +105,7 @@ def main() -> None:
 
 
 def write(path: Path, written: Sequence[tuple[ServingRow, str, float, float]]) -> None:
-    """Write each prediction beside what was measured."""
+    """Write each prediction with its measurement."""
     keys = ["source", "hardware", "engine", "date", "model", "weight_precision", "device_count", "tensor_parallel"]
     keys += ["pipeline_parallel", "prompt_tokens", "output_tokens", "batch", "scope"]
     with path.open("w", encoding="utf-8", newline="") as stream:

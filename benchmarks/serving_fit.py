@@ -1,4 +1,4 @@
-"""Fit what the host of an engine takes to measured rows, and print the errors in view and of what is left out.
+"""Fit the host times of an engine to measured rows, and print fitted and held-out errors.
 
 python benchmarks/serving_fit.py TABLE.csv --engine vllm [--source argonne] [--every 4] [--leave hardware]
 

@@ -2,7 +2,7 @@
 
 python benchmarks/startup.py
 
-Processor time is beside the time that passes, for it says the same on a busy machine. Code is compiled once, as where
+Processor time is printed beside wall time, because it does not depend on other load. Code is compiled once, as where
 the package is installed, whatever PYTHONDONTWRITEBYTECODE says.
 """
 

@@ -23,15 +23,15 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-The [intervals](doubt.md) of whole models, computed without the board that they are judged on, then without the model
-family. Those of a calibration come from held-out families, while the rows judged here were used for fitting. 80 % of
-the rows should be covered. `width` is the median half-width.
+The table scores [intervals](doubt.md) of whole models with the board held out, then with the model family held out.
+Intervals of a calibration come from held-out families, but the rows here were used for fitting. Intervals should
+contain 80 % of the rows. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
 ### Called and right
-The faster of two chips is called with a probability, from intervals without either board, unless a calibration has its
-own. About 90 % of the pairs called with about 90 % should be right.
+The faster of two chips is predicted with a probability, from intervals with both boards held out (a calibrated board
+has its own interval). About 90 % of the pairs predicted with 90 % should be right.
 """
 
 
@@ -40,16 +40,16 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "class": lambda one: one.architecture,
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
-"""What coverage is told of: a part that is all of a part before it once."""
+"""Groups whose coverage is shown; a group equal to an earlier one is shown once."""
 
 
 Judged = tuple[Residual, float]
-"""An error beside the half-width of the interval that was stated for it."""
+"""Error with the half-width of its predicted interval."""
 
 
 @frozen(kw_only=True)
 class Coverage:
-    """How often what was measured is within its 80 % interval."""
+    """Share of measurements within their 80 % interval."""
 
     part: str
     row_count: int
@@ -59,7 +59,7 @@ class Coverage:
 
 @frozen(kw_only=True)
 class Reliability:
-    """How often the better of two hardware is the one that was said to be, of pairs called with like probabilities."""
+    """How often the better of two chips is the one that was said to be, of pairs called with like probabilities."""
 
     least: float
     most: float
@@ -75,7 +75,7 @@ CALLS: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 1.0)
 
 
 def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str]) -> tuple[Coverage, ...]:
-    """Return how often intervals hold what was measured, part by part."""
+    """Return the share of measurements within their intervals, by group."""
     parts: dict[str, list[Judged]] = defaultdict(list)
     for residual, width in judged:
         parts[part_of(residual)].append((residual, width))
@@ -130,7 +130,7 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
 def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
     """Return how pairs of latencies were called, by the functions that answers call them by, and whether rightly.
 
-    A pair is two hardware with the same measured model and batch.
+    A pair is two chips with the same measured model and batch.
     """
     runs = [
         {

@@ -1,8 +1,8 @@
-"""Every classification model on every hardware at three batches, into one database, on two cores.
+"""Every classification model on every chip at three batches, into one database, on two cores.
 
 python benchmarks/sweep.py [--small] [--keep FILE]
 
-Workloads are stored before the clock starts. Each hardware runs at the first of fp32, fp16, bf16 and int8 that it has.
+Workloads are stored before the clock starts. Each chip runs at the first of fp32, fp16, bf16 and int8 that it has.
 The engine alone is timed on the same rows of all tables, as Arrow, in transactions of the same size.
 """
 

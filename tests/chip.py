@@ -44,7 +44,7 @@ def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, Energ
 
 
 def bound(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
-    """Return a hardware, given with its anchor, at a power mode and a boundary."""
+    """Return a chip, given with its anchor, at a power mode and a boundary."""
     return Target(hardware, (AtMode(power_mode), AtBoundary.of(hardware, boundary))).bind(hardware)
 
 

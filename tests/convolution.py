@@ -1,4 +1,4 @@
-"""One convolution on one hardware, and what is read off the run: for numbers worked out by hand."""
+"""One convolution on one chip, and what is read off the run: for numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def with_level(hardware: Hardware, name: str, capacity_bytes: float) -> Hardware
 
 
 evaluator = lru_cache(maxsize=16)(Evaluator)
-"""Make the evaluator of a workload once: its kernels, half the time of a run, serve every hardware."""
+"""Make the evaluator of a workload once: its kernels, half the time of a run, serve every chip."""
 
 
 def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str = "fused") -> RunColumns:
-    """Return the run of a workload on a hardware."""
+    """Return the run of a workload on a chip."""
     configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
     return evaluator(work).evaluate(hardware, configuration)
 

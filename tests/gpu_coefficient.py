@@ -65,6 +65,7 @@ COEFFICIENTS = {
     "issue_slots.index": 110.0,
     "again_share": 0.5,
     "traffic_ratio.batch_norm": 2.0,
+    "traffic_ratio.roll": 2.0,
     "epilogue_passes": 1.0,
     # attention
     "attention_start_clocks": 10000.0,

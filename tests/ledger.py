@@ -81,7 +81,7 @@ class Book:
         return self._connection
 
     def add_hardware(self, name: str, *, is_projection: bool = False, tdp_w: float = 100.0) -> None:
-        """Store a hardware, its digest its name."""
+        """Store a chip, its digest its name."""
         self._hardware.add(name)
         self._connection.execute(
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "

@@ -66,7 +66,7 @@ def test_errors_of_a_calibration_are_printed_for_all_batches_together(tmp_path: 
 
 
 class OneModel(Workspace):
-    """Everything that was measured, if it were resnet18 and products on one hardware."""
+    """Everything that was measured, if it were resnet18 and products on one chip."""
 
     def validate(
         self,

@@ -37,7 +37,7 @@ Allocate = Callable[..., tuple[Any, ...]]
 
 @pytest.fixture(scope="module")
 def allocate(tmp_path_factory: pytest.TempPathFactory) -> Allocate:
-    """Return the COLUMNS of the one subgraph of a product or convolution on a hardware."""
+    """Return the COLUMNS of the one subgraph of a product or convolution on a chip."""
     folder = tmp_path_factory.mktemp("allocation")
     program = folder / "shape.py"
     program.write_text(PROGRAM)

@@ -54,7 +54,7 @@ OF_EACH = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def analyses(workspace: Workspace) -> Mapping[str, AnalyzeAnswer]:
-    """mobilenet_v2 on one hardware of each class."""
+    """mobilenet_v2 on one chip of each class."""
 
     def ask_analyze(architecture: str) -> AnalyzeAnswer:
         hardware, precision, runtime = CLASSES[architecture]
@@ -277,7 +277,7 @@ def test_the_hardware_may_be_a_file_and_steps_name_it_again(
     done = joulemap(*step[1:])
     assert (done.returncode, done.stderr) == (0, "")
     assert "Energy by subgraph" in done.stdout
-    with pytest.raises(UsageError, match="is 2 hardware, expected one"):
+    with pytest.raises(UsageError, match="is 2 chips, expected one"):
         workspace.analyze("mobilenet_v2", str(folder))
     with pytest.raises(CatalogueError, match="there is no such file or folder"):
         workspace.analyze("mobilenet_v2", f"{folder}/three.toml")

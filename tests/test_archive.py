@@ -67,7 +67,7 @@ def tables(path: Path) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the questions' runs, and one hardware in two versions; never written by a test."""
+    """A database with the questions' runs, and one chip in two versions; never written by a test."""
     path = tmp_path_factory.mktemp("source") / "source.duckdb"
     workspace = Workspace(path)
     for model, options in QUESTIONS:

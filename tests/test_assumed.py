@@ -9,8 +9,7 @@ import pytest
 
 from compare import assert_close
 from joulemap.answer.assumed import (
-    BASIS,
-    OF_BOTH,
+    OF_EACH,
     OF_MANY,
     PART,
     STATIC_BASIS,
@@ -49,10 +48,10 @@ def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
     found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
     said = describe_assumed("energy of a, b, c and d", found)
     shares = {"a": "50.0 %", "b": "90.0 %", "c": "40.0 %"}
-    parts = {name: PART(share=share, hardware=name) for name, share in shares.items()}
-    assert said == OF_MANY(part=parts["b"], basis=STATIC_BASIS, count=2)
+    parts = {name: PART(share=share, hardware=name, basis="") for name, share in shares.items()}
+    assert said == OF_MANY(part=PART(share=shares["b"], hardware="b", basis=STATIC_BASIS), count=2)
     both = describe_assumed("energy of a and c", found)
-    assert both == OF_BOTH(parts=[parts["a"], parts["c"]], basis=BASIS)
+    assert both == OF_EACH(parts=[parts["a"], parts["c"]])
 
 
 def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
@@ -114,7 +113,7 @@ def test_the_gap_is_that_of_the_assumed_lines() -> None:
     assert (
         describe_assumed_gap(one, other)
         == describe_assumed_gap(other, one)
-        == "83.3 % of the gap is based on assumed numbers, mostly static power"
+        == "assumed numbers account for 83.3 % of the gap (mostly static power)"
     )
     assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
     assert describe_assumed_gap(one, one) == ""
@@ -134,7 +133,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
         assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
-    assert "of the gap is based on assumed numbers, mostly static power" in explained.document().answer
+    assert "of the gap (mostly static power)" in explained.document().answer
     assert (
         "of the energy of h100_sxm5" in workspace.analyze("resnet18", "h100_sxm5", calibration="none").document().answer
     )

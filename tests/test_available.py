@@ -104,6 +104,7 @@ HOSTS = {
 """CPUs, and chips outside data centres that need no slot, whose records state no share."""
 
 
+@pytest.mark.slow  # all hardware; `test_cost_recommend_and_fleet_count_the_same_host` has some of each kind
 def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Workspace) -> None:
     chips = load_catalogue().hardware
     unstated = {name: one for name, one in chips.items() if one.host_share is None}

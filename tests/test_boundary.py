@@ -330,6 +330,7 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert "unattributed_memory_second" in prices
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_energy_of_an_own_chip_does_not_follow_its_power_limit(architecture: str) -> None:
     # static power is stated, so that a limit three times as high changes no price and no action
@@ -379,6 +380,7 @@ def test_an_own_board_that_is_sold_says_so() -> None:
             load_text(wrong, "mine.toml")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["hailo_8", "gaudi2", "h100_sxm5"])
 def test_a_check_of_a_file_says_what_analyze_says(name: str, tmp_path: Path, joulemap: Run) -> None:
     # a compiler that leaves operators to a host, prices of circuits, a calibration that is inherited and TF32

@@ -23,6 +23,7 @@ def test_a_cache_file_without_an_object_is_empty(text: str, tmp_path: Path) -> N
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["kept.json"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", [lambda text: "[]", lambda text: re.sub(r"0\.[1-9]\d*", "0.5", text)])
 def test_remembered_probabilities_that_were_changed_are_computed_again(
     damage: Callable[[str], str], own_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

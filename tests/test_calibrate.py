@@ -126,7 +126,7 @@ def observe(columns: WorkloadColumns, target: Hardware, runtime: str, **changes:
 
 
 def examples() -> list[str]:
-    """Return a hardware of each class, and those that leave the common way."""
+    """Return a chip of each class, and those that leave the common way."""
     entries = load_catalogue().hardware.values()
     first = [next(one.id for one in entries if one.architecture == name) for name in list_architectures()]
     return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]

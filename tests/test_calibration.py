@@ -243,7 +243,7 @@ def test_a_hardware_inherits_ratios() -> None:
     launch = under.coefficients["launch_time_scale"]
     there_too = source.calibrated(calibration).coefficients["launch_time_scale"]
     assert (launch.basis, there_too.basis) == ("assumed", "measured")
-    # what a hardware states itself is not overruled
+    # what a chip states itself is not overruled
     stated = attrs.evolve(plain.coefficients["launch_time_scale"], value=1.2)
     alone = attrs.evolve(
         plain,
@@ -425,7 +425,7 @@ def test_commands_say_what_they_are_calibrated_by(tmp_path: Path, joulemap: Run)
     calibration = made(hardware())
     write_calibration(calibration, tmp_path / "mine.toml")
     told = (
-        f"tpu_v4 is calibrated by {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
+        f"tpu_v4 uses the calibration {calibration.label} (mine.toml), fitted to 4 measurements of 2 families, "
         "median error 12.5 % of latency; `--calibration none` disables it"
     )
     given = ("--calibration", "./mine.toml")

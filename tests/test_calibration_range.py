@@ -51,7 +51,7 @@ def chips(architecture: str) -> tuple[Hardware, ...]:
 
 
 def fitted(hardware: Hardware, positions: dict[str, float], factor: float, static: float) -> Calibration:
-    """Return a calibration of a hardware, as its file gives it: coefficients at these places of their range, 0 to 1."""
+    """Return a calibration of a chip, as its file gives it: coefficients at these places of their range, 0 to 1."""
     spreads = load_spreads(hardware.architecture).within(hardware)
     spread_of = {one.name: one.spread for one in spreads.coefficients}
     coefficients = {}
@@ -110,6 +110,7 @@ def calibrations(draw: st.DrawFn, architecture: str) -> tuple[Hardware, Calibrat
     return hardware, fitted(hardware, positions, factor, draw(st.floats(0.0, 1.0)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("architecture", list_architectures())
 @settings(max_examples=4)
 @given(data=st.data())
@@ -129,6 +130,7 @@ def test_every_calibration_can_be_evaluated_at_length(architecture: str, data: s
     check(hardware, calibration, model, batch, data.draw(st.sampled_from(RUNTIMES)))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("place", [0.0, 1.0])
 @pytest.mark.parametrize("architecture", list_architectures())
 def test_the_ends_of_every_range_can_be_evaluated(architecture: str, place: float) -> None:

@@ -1,4 +1,4 @@
-"""What if: numbers of a hardware set for a question, in a version of it that stands by itself."""
+"""What if: numbers of a chip set for a question, in a version of it that stands by itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAIR = ["compare", "resnet18", "--hardware", "l4,h100_sxm5", "--precision", "bf1
 
 
 def change(hardware: Hardware, **values: float) -> Hardware:
-    """Return a hardware with constants set, named with `__` for a dot."""
+    """Return a chip with constants set, named with `__` for a dot."""
     known = list_constants(hardware)
     named = {name.replace("__", "."): value for name, value in values.items()}
     return change_hardware(

@@ -173,7 +173,7 @@ def test_every_column_is_part_of_a_digest(own_database: Path) -> None:
 
 
 def check_digested_columns(edited: duckdb.DuckDBPyConnection) -> None:
-    """Assert that a change of any column of a run, a workload or a hardware changes a digest."""
+    """Assert that a change of any column of a run, a workload or a chip changes a digest."""
     changes = {
         "VARCHAR": "concat({0}, 'x')",
         "BOOLEAN": "NOT {0}",

@@ -516,6 +516,7 @@ def test_the_ranking_is_what_brute_force_finds(
     assert found == {run: set(misses) for run, misses in missed.items() if misses}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("host_share", "needs_host", "host", "total"),
     [
@@ -559,6 +560,7 @@ def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, s
         assert_close(row.total_power_w, share * row.average_power_w, rel=1e-9)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("objective", "alone", "whole"),
     [
@@ -872,6 +874,7 @@ def check_limits(joulemap: Run, path: Path, limits: Mapping[str, int], form: str
         assert all(set(row["failed"].split(", ")) <= asked for row in document["rows"] if row["failed"])
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("option", LIMIT_OPTIONS)
 def test_every_limit_alone(option: str, place: int, chosen: Path, joulemap: Run) -> None:
@@ -907,6 +910,7 @@ def test_all_limits_together(chosen: Path, joulemap: Run) -> None:
 COST_LIMITS: Final = tuple(one for one in LIMIT_OPTIONS if not one.startswith("--max-price"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("place", [0, 1])
 def test_costs_take_all_limits(place: int, chosen: Path, joulemap: Run) -> None:
     words = [word for option in COST_LIMITS for word in (option, LIMIT_OPTIONS[option][place])]

@@ -150,6 +150,7 @@ def test_more_bandwidth_is_never_slower_nor_more_bytes_faster(operation: str, ha
         before = now
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("hardware", ["h100_sxm5", "gb200", "l40s", "tpu_v5e", "inferentia2"])
 @pytest.mark.parametrize("operation", COLLECTIVES)
 def test_fewer_devices_are_never_slower_where_each_has_all_of_its_links(operation: str, hardware: str) -> None:

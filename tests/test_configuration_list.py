@@ -1,4 +1,4 @@
-"""One model at several batches, precisions and runtimes on each hardware, in one comparison."""
+"""One model at several batches, precisions and runtimes on each chip, in one comparison."""
 
 from __future__ import annotations
 

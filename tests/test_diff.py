@@ -84,7 +84,7 @@ def test_the_same_model_changes_nothing_and_leaves_no_doubt(workspace: Workspace
 
 
 def pair_half_width(workspace: Workspace, row: Any) -> float:
-    """What two models on a hardware differ by, of what docs/doubt.md says: they share class, board and own numbers."""
+    """What two models on a chip differ by, of what docs/doubt.md says: they share class, board and own numbers."""
     shares = {one.factor: one.share.value for one in load_doubt().shares if one.quantity == row.metric}
     wide, own = (
         workspace.sql(

@@ -97,6 +97,7 @@ ENGINE_FAULTS: Final = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("error", ENGINE_FAULTS, ids=lambda error: type(error).__name__)
 def test_an_error_of_the_engine_is_one_line_and_no_fault_of_the_database(
     error: duckdb.Error, joulemap: Run, monkeypatch: pytest.MonkeyPatch, own_database: Path

@@ -355,7 +355,7 @@ def test_a_module_of_a_program_is_exported(tmp_path: Path) -> None:
     ("asked", "keywords", "message"),
     [
         (("xml",), {}, "unknown export format 'xml'; known: pprof, perfetto, explorer"),
-        (("perfetto",), {"against": "tpu_v4"}, "only pprof compares two hardware"),
+        (("perfetto",), {"against": "tpu_v4"}, "only pprof compares two chips"),
         (("explorer",), {"metric": "cost"}, "unknown metric 'cost'"),
         (("explorer",), {}, "resnet18 is not a saved program"),
         (("pprof",), {"batch": (1, 2)}, "export"),
@@ -387,7 +387,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
     ("arguments", "code", "message"),
     [
         (("xml", "resnet18", "tpu_v4"), ExitCode.USAGE, "No such command 'xml'"),
-        (("pprof", "resnet18"), ExitCode.USAGE, "name a hardware after the model"),
+        (("pprof", "resnet18"), ExitCode.USAGE, "name a chip after the model"),
         (("pprof", "resnet18", "tpu_v4"), ExitCode.USAGE, "name it with --output"),
         (("pprof", "resnet18", "tpu_v44", "-o", "x.pb.gz"), ExitCode.UNKNOWN_NAME, "did you mean tpu_v4"),
         (
@@ -400,7 +400,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
         (("explorer", "resnet18", "tpu_v4", "-o", "x.json"), ExitCode.USAGE, "resnet18 is not a saved program"),
         (("explorer", "resnet18", "tpu_v4", "--metric", "cost"), ExitCode.USAGE, "'cost' is not one of"),
         (("perfetto", "resnet18", "tpu_v4", "-o", "no/x.json"), ExitCode.USAGE, "there is no folder"),
-        (("perfetto", "resnet18", "tpu_v4,h100_sxm5"), ExitCode.USAGE, "is 2 hardware, expected one"),
+        (("perfetto", "resnet18", "tpu_v4,h100_sxm5"), ExitCode.USAGE, "is 2 chips, expected one"),
         (("pprof", "resnet18", "coral", "-o", "x.pb.gz"), ExitCode.UNSUPPORTED, "fp32"),
     ],
 )

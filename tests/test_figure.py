@@ -221,8 +221,8 @@ def test_a_figure_is_as_wide_as_it_shall_be(draw: Draw) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("tornado", "resnet18", "l4", "t4"), "tornado needs one hardware, found 2"),
-        (("waterfall", "resnet18", "l4"), "waterfall needs two hardware after the model, A and B, found 1"),
+        (("tornado", "resnet18", "l4", "t4"), "tornado needs one chip, found 2"),
+        (("waterfall", "resnet18", "l4"), "waterfall needs two chips after the model, A and B, found 1"),
         (("sweep", "resnet18", "l4", "--metric", "energy"), "sweep takes no metric: leave out energy"),
         (("sweep", "resnet18", "l4", "-o", "s.bmp"), ".bmp is not a format of figures"),
         (("sweep", "resnet18", "l4", "-o", "sweep"), "sweep has no suffix"),
@@ -246,5 +246,5 @@ def test_a_file_of_somebody_else_is_kept(joulemap: Run, tmp_path: Path) -> None:
 def test_the_library_says_which_figures_there_are(workspace: Workspace) -> None:
     with pytest.raises(UsageError, match="unknown figure 'pie'"):
         workspace.plot("resnet18", "pie")  # type: ignore[call-overload]
-    with pytest.raises(UsageError, match="two hardware"):
+    with pytest.raises(UsageError, match="two chips"):
         workspace.plot("resnet18", "flip", hardware="l4")

@@ -55,6 +55,7 @@ def make_hard_link(path: Path, target: Path) -> Path:
     return path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("force", [(), ("--force",)])

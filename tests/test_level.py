@@ -24,7 +24,7 @@ MODELS = ("resnet18", "mobilenet_v2", "vit_b_16", "squeezenet1_1", "swin_t")
 
 @pytest.fixture(scope="module")
 def book() -> Book:
-    """Two hardware on three parts: a wins the first, b the second, the third is a tie; c is refused."""
+    """Two chips on three parts: a wins the first, b the second, the third is a tie; c is refused."""
     book = Book()
     book.add_run(
         [

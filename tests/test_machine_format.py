@@ -152,7 +152,8 @@ main()
 """The command line with a solver that prints to the stream of C, whatever the version of the library prints."""
 
 
-@pytest.mark.parametrize("form", ["json", pytest.param("csv", marks=pytest.mark.slow)])
+@pytest.mark.slow  # 4 s: a process that imports the solver
+@pytest.mark.parametrize("form", ["json", "csv"])
 @pytest.mark.wings
 def test_a_solver_that_prints_leaves_stdout_to_the_document(form: str, tmp_path: Path) -> None:
     """The search alone leaves a gap for inception_v3 on this box, so that the solver is made and runs."""

@@ -101,7 +101,7 @@ def test_an_unknown_option_is_still_one_line(joulemap: Run) -> None:
     assert "--nonsense" in done.stderr.splitlines()[-1]
     alone = joulemap("compare", "resnet18", "--explain-difference")
     assert alone.returncode == ExitCode.USAGE
-    assert "two hardware" in alone.stderr
+    assert "two chips" in alone.stderr
 
 
 def _choose(**keywords: object) -> list[str]:

@@ -30,7 +30,7 @@ HEAD = "hardware,model,precision,batch,runtime,latency_s,source\n"
 
 @pytest.fixture
 def folder(joulemap: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a file of models and one of a hardware that joins the catalogue."""
+    """A folder with a file of models and one of a chip that joins the catalogue."""
     (tmp_path / "m.py").write_text(FILE)
     text = joulemap("hardware", "template", "--like", "epyc_9654").stdout
     (tmp_path / "this.toml").write_text(re.sub(r'^id = ".*"$', 'id = "thisbox"', text, flags=re.MULTILINE))

@@ -192,7 +192,7 @@ def test_a_number_stays_with_its_unit() -> None:
 
 def test_only_commands_to_paste_are_longer_than_the_line() -> None:
     long = "joulemap compare resnet18 vit_b_16 --hardware tpu_v4,kpu_t256"
-    said = "energy of each subgraph of a model on each hardware, side by side"
+    said = "energy of each subgraph of a model on each chip, side by side"
     text = write(make(Text(said), Lines((said,)), Steps((long,)), title=said), "table", 40)
     assert [line for line in text.split("\n") if len(line) > 40] == [f"  {long}"]
 

@@ -96,7 +96,7 @@ def together() -> Together:
 def runs(
     hardware: Hardware, batch: int = 1, runtimes: Sequence[str] = RUNTIMES
 ) -> Iterator[tuple[tuple[str, str, str], RunColumns]]:
-    """Yield every run of the works on a hardware that it can hold, with model, precision and runtime; at least one."""
+    """Yield every run of the works on a chip that it can hold, with model, precision and runtime; at least one."""
     is_empty = True
     for (name, work), precision, runtime in itertools.product(works(batch).items(), precisions(hardware), runtimes):
         try:
@@ -110,7 +110,7 @@ def runs(
 
 @cache
 def uncapped_runs(hardware_id: str, batch: int = 1) -> dict[tuple[str, str, str], RunColumns]:
-    """Return the runs of a hardware without power cap: under one, idle units leak into the budget of the busy ones."""
+    """Return the runs of a chip without power cap: under one, idle units leak into the budget of the busy ones."""
     return dict(runs(uncapped(chips.find(hardware_id)), batch))
 
 

@@ -243,7 +243,7 @@ def test_two_that_are_named_must_run(joulemap: Run) -> None:
         (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
         (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
         pytest.param(("resnet18", "--p99", "9ms"), "no request rate: add --rate 2000/s", marks=pytest.mark.wings),
-        (("resnet18", "--between", "l4"), "name two hardware to explain, A and B; found 1"),
+        (("resnet18", "--between", "l4"), "name two chips to explain, A and B; found 1"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(joulemap: Run, arguments: tuple[str, ...], told: str) -> None:
@@ -269,13 +269,13 @@ def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_page_without_what_draws_images_has_its_figures_in_characters(
     joulemap: Run, tmp_path: Path, workspace: Workspace
 ) -> None:
-    done = joulemap("report", "mlp", "l4", "t4", "-o", "page.html", "--db", workspace.path)
+    done = joulemap("report", "mlp", "tpu_v4", "h100_sxm5", "-o", "page.html", "--db", workspace.path)
     assert done.returncode == 0, done.stderr
     assert "text charts; `pip install 'joulemap[plot]'`" in done.stderr
     text = (tmp_path / "page.html").read_text()
     assert "<script" not in text and "script-src" not in text and "<svg" not in text
     assert "Figures are drawn as text" in text and text.count("<pre aria-label=") >= 3
-    assert "<td" in text and "l4" in text
+    assert "<td" in text and "tpu_v4" in text
 
 
 @pytest.mark.usefixtures("no_converter")

@@ -44,19 +44,32 @@ def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everythi
 @pytest.mark.slow
 def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> None:
     for row in everything:
-        assert row["status"] in ("ok", "anchored", "measured", "low", "unsupported"), row
+        assert row["status"] in ("ok", "anchored", "measured", "partial", "low", "unsupported"), row
         if row["status"] != "ok":
             assert row["reason"], row
 
 
 @pytest.mark.slow
-def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything: list[dict[str, object]]) -> None:
+def test_what_draws_little_was_fitted_to_boards(everything: list[dict[str, object]]) -> None:
     catalogue = load_catalogue().hardware
     low = [row for row in everything if row["status"] == "low"]
+    assert len(low) < 10
     for row in low:
+        assert catalogue[str(row["hardware"])].priced_at == "board", row
+        assert "prices were fitted to boards at work" in str(row["reason"]), row
+
+
+@pytest.mark.slow
+def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precision(
+    everything: list[dict[str, object]],
+) -> None:
+    catalogue = load_catalogue().hardware
+    partial = [row for row in everything if row["status"] == "partial"]
+    assert {("a40", "fp64"), ("h20", "fp64")} <= {(row["hardware"], row["precision"]) for row in partial}
+    for row in partial:
         chip = catalogue[str(row["hardware"])]
         if chip.priced_at == "board":
-            assert "prices were fitted to boards at work" in str(row["reason"]), row
+            assert "a small part of what the chip is made for" in str(row["reason"]), row
         elif LIMIT_SHARE not in chip.coefficients:
             assert chip.is_projection, row
         elif DIVIDED in chip.geometry:  # one request has one of the cores
@@ -64,7 +77,7 @@ def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything
         else:
             assert has_host_memory(chip), row
             assert "waits for the link to its host" in str(row["reason"]), row
-    assert {catalogue[str(row["hardware"])].architecture for row in low} == {"cgra", "gpu", "npu", "tpu"}
+    assert {catalogue[str(row["hardware"])].architecture for row in partial} == {"cgra", "gpu", "npu"}
 
 
 @pytest.mark.slow
@@ -81,7 +94,8 @@ def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[st
 def test_a_probe_is_measured_where_a_load_was(everything: list[dict[str, object]]) -> None:
     catalogue = load_catalogue().hardware
     measured = [row for row in everything if row["status"] == "measured"]
-    assert {row["hardware"] for row in measured} == {one.id for one in catalogue.values() if one.loads}
+    run = {row["hardware"] for row in everything if row["status"] != "unsupported"}
+    assert {row["hardware"] for row in measured} == {one.id for one in catalogue.values() if one.loads} & run
     for row in measured:
         for load in catalogue[str(row["hardware"])].loads:
             assert f"{load.model} at {load.precision}" in str(row["reason"]) or "the clock gives way" in str(

@@ -223,6 +223,7 @@ def collective(name: str) -> WorkloadColumns:
 ALL_REDUCE: Final = "all_reduce(elements=1048576,devices=8)"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("target", "precision", "runtime", "model", "batch"),
@@ -347,7 +348,7 @@ def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
 
 def test_it_needs_a_hardware_and_one_precision(joulemap: Run, workspace: Workspace) -> None:
     done = joulemap("sensitivity", "resnet18")
-    assert (done.returncode, "name a hardware" in done.stderr) == (2, True)
+    assert (done.returncode, "name a chip" in done.stderr) == (2, True)
     with pytest.raises(UsageError, match="takes one precision"):
         workspace.sensitivity("resnet18", hardware="l4", precision=["fp32", "bf16"])
     with pytest.raises(UsageError, match="unknown metric"):

@@ -264,7 +264,7 @@ PIVOT = "PIVOT (SELECT model, hardware, energy_j FROM runs WHERE runtime = 'fuse
 
 
 def test_a_pivot_takes_its_columns_from_the_data(joulemap: Run, database: Path) -> None:
-    done = joulemap("sql", f"/* one column for each hardware */ {PIVOT}", "--format", "json", "--db", database)
+    done = joulemap("sql", f"/* one column for each chip */ {PIVOT}", "--format", "json", "--db", database)
     assert done.returncode == ExitCode.OK
     (row,) = json.loads(done.stdout)
     assert row["model"] == "resnet18"

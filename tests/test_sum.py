@@ -53,6 +53,7 @@ def _list_asked(chips: tuple[Hardware, ...]) -> list[tuple[Hardware, Configurati
     ]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_totals_equal_the_sums_of_the_ledger(model: str) -> None:
     evaluator, asked = Evaluator(shipped(model)), _list_asked(FORMS)

@@ -136,7 +136,7 @@ def test_every_command_has_a_title_that_is_tested_or_none() -> None:
     assert not TITLED.keys() & UNTITLED
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", TITLED)
 def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
     done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")

@@ -73,7 +73,7 @@ def vary_clock(hardware: Hardware, ratio: Floats) -> dict[Address, Floats]:
 
 
 def vary_any(hardware: Hardware, precision: str, seed: int) -> dict[Address, Floats]:
-    """Return random numbers of a hardware: a power cap that holds some points, and whatever formulas ask for."""
+    """Return random numbers of a chip: a power cap that holds some points, and whatever formulas ask for."""
     draw = np.random.default_rng(seed)
     varied = vary_clock(hardware, draw.choice([0.5, 0.8, 1.0, 1.3], POINTS))
     for address, own in list_numbers(hardware, precision).items():

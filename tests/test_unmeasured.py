@@ -67,7 +67,7 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     answer = workspace.recommend(model, hardware=("rk3588_npu", "l4"), precision="int8", inputs="64,64", trust=True)
     assert answer.best is not None and answer.best.hardware == "l4"
     reasons = {row.reason for row in answer.rows if row.hardware == "rk3588_npu"}
-    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host computes that"}
+    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host is set to compute it"}
     hosted = workspace.recommend(
         model, hardware="rk3588_npu", precision="int8", inputs="64,64", trust=True, host="rk3588_cpu"
     )
@@ -75,12 +75,12 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
 
 
 def test_a_headline_says_that_the_operators_of_a_winner_are_not_known(workspace: Workspace) -> None:
-    said = "Operator support of rk3588_npu is unknown."
+    said = "It is unknown whether rk3588_npu can run every operator."
     answer = workspace.recommend("resnet18", hardware=("rk3588_npu", "t4"), precision="int8", batch=1)
     assert answer.best is not None and answer.best.hardware == "rk3588_npu"
     assert said in answer.document().answer
     listed = workspace.recommend("resnet18", hardware=("hailo_8", "t4"), precision="int8", batch=1)
-    assert "Operator support" not in listed.document().answer
+    assert "It is unknown whether" not in listed.document().answer
 
 
 def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: Workspace) -> None:
@@ -90,6 +90,8 @@ def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: 
     widths = {name: widths["latency"][0] for name, widths in answer.scope.doubts.items()}
     for name in ("tpu_v4", "rk3588_npu", "kpu_t64"):
         assert widths[name] >= UNMEASURED, name
+    for name in ("rk3588_npu", "kpu_t64"):
+        assert answer.scope.doubts[name]["energy"][0] >= UNMEASURED, name
     for name in ("coral_edge_tpu", "hailo_8", "t4"):
         assert widths[name] < UNMEASURED, name
 

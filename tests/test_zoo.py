@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -19,7 +20,7 @@ from joulemap.hub.build import trace_request
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
-from joulemap.system import resource
+from joulemap.system import code, resource
 from joulemap.system.resource import package_version
 from joulemap.trace.source import resolve_model
 from joulemap.trace.version import RULES, WORDS, tracer_version
@@ -91,6 +92,7 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / place).parent.mkdir(exist_ok=True)
         copy(package / place, tmp_path / place)
     monkeypatch.setattr(resource, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(code, "normalize_code", cache(code.normalize_code))  # each file is read twenty times
     assert resource.read_code(*RULES, without=WORDS) == tracer_version()
     for place, old, new, is_rule in (
         ("trace/formula/gemm.py", "mac_count=macs", "mac_count=2 * macs", True),

@@ -15,7 +15,7 @@ found = { type = "VARCHAR", meaning = "found value" }
 -- stands in two subgraphs, or where a line has another energy than its price says, are then read line by line.
 --
 -- A sum of doubles depends on its order, and sums in order take ten times as long. So the sums of subgraphs are made in
--- any order first, and only those that differ are made again in the order in which they were stored.
+-- any order first; only sums that differ are computed again in the stored order.
 WITH evaluated AS (SELECT run_id FROM internal.run WHERE refusal IS NULL),
 total AS (FROM numpy.totals_of(evaluated)),
 price AS (

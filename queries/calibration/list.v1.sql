@@ -3,7 +3,7 @@ record = "StoredCalibration"
 summary = "Calibrations that runs used, with their measurements and errors"
 grain = "one row per calibration"
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "id of a hardware to restrict to; empty for all" }
+hardware = { type = "VARCHAR", default = "", meaning = "id of a chip to restrict to; empty for all" }
 run_ids = { type = "INTEGER[]", default = [], meaning = "runs to restrict to; empty for all" }
 [columns]
 calibration = { type = "VARCHAR", meaning = "name and first digits of the digest" }

@@ -1,6 +1,6 @@
 /*
 record = "ModelFigure"
-summary = "Figures of several models on several hardware, with the best of each"
+summary = "Figures of several models on several chips, with the best of each"
 grain = "one row per requested model and hardware, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
@@ -11,7 +11,7 @@ value = { type = "DOUBLE", null = true, meaning = "value of the metric, in unit"
 unit = { type = "VARCHAR", meaning = "unit of the metric" }
 hardware_rank = { type = "BIGINT", null = true, meaning = "rank of this hardware for the model, 1 for the best; ties go to the first name" }
 hardware_ratio = { type = "DOUBLE", null = true, meaning = "value over the best of the model; at least 1" }
-tied_count = { type = "BIGINT", meaning = "number of hardware that exactly ties for the best of the model" }
+tied_count = { type = "BIGINT", meaning = "number of chips that exactly tie for the best of the model" }
 model_rank = { type = "BIGINT", null = true, meaning = "rank of this model on the hardware, 1 for the best; ties go to the first name" }
 model_ratio = { type = "DOUBLE", null = true, meaning = "value over the best on this hardware; at least 1" }
 hardware_won_count = { type = "BIGINT", meaning = "number of models for which this hardware is first; ties go to the first name" }

@@ -1,6 +1,6 @@
 /*
 record = "Contender"
-summary = "Each subgraph or operator on each hardware, with the one of least cost"
+summary = "Each subgraph or operator on each chip, with the one of least cost"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]
 [parameters]
@@ -17,7 +17,7 @@ rank = { type = "BIGINT", meaning = "rank by value, 1 for the least; ties go to 
 ratio = { type = "DOUBLE", null = true, meaning = "value over the least; 1 for the least, null where only the least is 0" }
 winner = { type = "VARCHAR", meaning = "hardware with the least value" }
 is_winner = { type = "BOOLEAN", meaning = "true for the hardware with the least value" }
-tied_count = { type = "BIGINT", meaning = "number of hardware with exactly the least value" }
+tied_count = { type = "BIGINT", meaning = "number of chips with exactly the least value" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; for an operator, its share of its kernel" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2, which sums to E T of the run; metric edp" }

@@ -39,7 +39,7 @@ WITH version AS (
     WHERE v.hardware_digest IN (SELECT r.hardware_digest FROM internal.run AS r WHERE r.run_id IN (SELECT unnest($run_ids)))
     GROUP BY v.hardware_digest, v.hardware, v.vendor, v.unavailable, w.way
 ),
--- offers stand in place of a hardware's price where that is the catalogue's, and not one of a person's own
+-- offers replace a price from the catalogue, but not the user's own price
 offered AS (
     SELECT
         v.hardware_digest,

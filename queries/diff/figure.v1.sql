@@ -1,10 +1,10 @@
 /*
 record = "VersionFigure"
-summary = "Changes between two versions of a model on each hardware, with their uncertainty"
+summary = "Changes between two versions of a model on each chip, with their uncertainty"
 grain = "one row per pair of runs and metric; pairs with a refused run have no figures"
 order = ["place of the pair", "metric: latency, energy, memory"]
 [parameters]
-run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per hardware" }
+run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per chip" }
 run_ids_b = { type = "INTEGER[]", meaning = "runs of the later version, in the same order" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }
@@ -48,7 +48,7 @@ alike AS (
     FROM part
     GROUP BY run_id, work
 ),
--- kernels of one name and pattern whose work differs have as much in common as their MACs and bytes are alike
+-- kernels of equal name and pattern but different work share the part of the error by which their MACs and bytes agree
 kept AS (
     SELECT
         p.place,

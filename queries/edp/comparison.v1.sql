@@ -1,6 +1,6 @@
 /*
 record = "EdpComparison"
-summary = "The same subgraph on several hardware, with its share of each run's energy-delay product"
+summary = "The same subgraph on several chips, with its share of each run's energy-delay product"
 grain = "one row per subgraph and run"
 order = ["share of the subgraph in the first run descending", "subgraph_index", "position in run_ids"]
 [parameters]

@@ -38,7 +38,7 @@ WITH place AS (
     JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
     WHERE r.run_id IN ($run_a, $run_b) AND $subgraph IN ('', g.name)
 ),
--- what starting a kernel takes is divided among its operators as its time is, in whole femtoseconds
+-- the launch time of a kernel is divided among its operators in proportion to their time, in whole femtoseconds
 started AS (
     SELECT
         run_id,

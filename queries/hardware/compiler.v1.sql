@@ -1,6 +1,6 @@
 /*
 record = "HardwareCompiler"
-summary = "Operators that the compiler of one hardware supports"
+summary = "Operators that the compiler of one chip supports"
 grain = "one row, or none for hardware that runs every operator"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }

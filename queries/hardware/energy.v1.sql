@@ -1,6 +1,6 @@
 /*
 record = "ActionPrice"
-summary = "Energy reference table of one hardware"
+summary = "Energy reference table of one chip"
 grain = "one row per action"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }

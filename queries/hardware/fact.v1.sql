@@ -1,6 +1,6 @@
 /*
 record = "HardwareFact"
-summary = "Numbers of one hardware with unit, basis and source"
+summary = "Numbers of one chip with unit, basis and source"
 grain = "one row per number"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }

@@ -1,6 +1,6 @@
 /*
 record = "HardwareLink"
-summary = "Links of one hardware to devices of its kind and to its host"
+summary = "Links of one chip to devices of its kind and to its host"
 grain = "one row per link"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }

@@ -1,7 +1,7 @@
 /*
 record = "ListedHardware"
 summary = "Hardware of the catalogue, filtered"
-grain = "one row per hardware"
+grain = "one row per chip"
 [parameters]
 architecture = { type = "VARCHAR", default = "", meaning = "class to restrict to; empty for all" }
 deployment = { type = "VARCHAR", default = "", meaning = "deployment to restrict to: datacenter, edge or embedded; empty for all" }

@@ -1,6 +1,6 @@
 /*
 record = "RidgePoint"
-summary = "Roofline of one hardware: peak and ridge point per precision"
+summary = "Roofline of one chip: peak and ridge point per precision"
 grain = "one row per precision"
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }

@@ -7,7 +7,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and
 [columns]
 model = { type = "VARCHAR", meaning = "model: matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
-status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where the power limit sets the result, measured where a measured load sets its prices" }
+status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, partial, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; partial where the product occupies a part of the chip, so that it draws less for that reason; anchored where the power limit sets the result, measured where a measured load sets its prices" }
 average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
@@ -117,21 +117,30 @@ drawn AS (
         AND m.runtime = r.runtime
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
-judged AS (
+compared AS (
     SELECT
         drawn.*,
+        coalesce(has_host_memory, FALSE)
+        OR compute_utilization_fraction < 0.5e0
+        OR attained_ops_per_s / nullif(tdp_w, 0e0) < 0.5e0 * max(attained_ops_per_s / nullif(tdp_w, 0e0)) OVER (PARTITION BY hardware, model) AS is_partial
+    FROM drawn
+),
+judged AS (
+    SELECT
+        compared.*,
         CASE
             WHEN refusal IS NOT NULL THEN 'unsupported'
             WHEN model = 'stream_copy' AND measured_ratio < 0.75e0 THEN 'low'
             WHEN model = 'stream_copy' AND measured_ratio > 1.25e0 THEN 'high'
             WHEN model = 'matrix_product' AND power_ratio < 0.6e0 AND load IS NOT NULL THEN 'measured'
+            WHEN model = 'matrix_product' AND power_ratio < 0.6e0 AND is_partial THEN 'partial'
             WHEN model = 'matrix_product' AND power_ratio < 0.6e0 THEN 'low'
             WHEN power_ratio > 1e0 + 1e-9 THEN 'high'
             WHEN has_load_of_board AND unattributed_share_fraction > 0e0 THEN 'measured'
             WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
         END AS status
-    FROM drawn
+    FROM compared
 )
 SELECT
     hardware, architecture, model, "precision", status, average_power_w, tdp_w, power_ratio, uncapped_ratio,
@@ -158,14 +167,14 @@ SELECT
                 power_ratio * (1e0 - unattributed_share_fraction),
                 unattributed_share_fraction * 100e0
             )
-            WHEN status = 'low' AND model = 'matrix_product' AND has_host_memory THEN
+            WHEN status = 'partial' AND has_host_memory THEN
                 'waits for the link to its host, whose memory it uses: the power limit counts for the time of its units alone'
-            WHEN status = 'low' AND model = 'matrix_product' AND compute_utilization_fraction < 0.5e0 THEN printf(
+            WHEN status = 'partial' AND compute_utilization_fraction < 0.5e0 THEN printf(
                 'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip waits',
                 compute_utilization_fraction * 100e0,
                 bandwidth_utilization_fraction * 100e0
             )
-            WHEN status = 'low' AND model = 'matrix_product' AND attained_ops_per_s / nullif(tdp_w, 0e0) < 0.5e0 * max(attained_ops_per_s / nullif(tdp_w, 0e0)) OVER (PARTITION BY hardware, model) THEN printf(
+            WHEN status = 'partial' THEN printf(
                 'this precision attains %.3g operations/s for each watt of the cap, a small part of what the chip is made for',
                 attained_ops_per_s / tdp_w
             )

@@ -1,6 +1,6 @@
 /*
 record = "HardwareSummary"
-summary = "Summary of one hardware: class, names, power modes, and what is uncertain about it"
+summary = "Summary of one chip: class, names, power modes, and what is uncertain about it"
 grain = "one row"
 order = ["the only row"]
 [parameters]

@@ -14,7 +14,7 @@ half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % i
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the next hardware to the winner; null without one" }
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
 runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runner-up" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these hardware" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these chips" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with it" }
 hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
 */
@@ -59,7 +59,7 @@ WITH valued AS (
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS p
 ),
--- of each hardware, with so many devices and at a precision, the batch that is best for the goal
+-- the best batch for the goal of each chip, number of devices and precision
 candidate AS (
     SELECT
         v.*,

@@ -1,6 +1,6 @@
 /*
 summary = "Models whose operators were measured one by one, with the share of their time that traced operators account for"
-grain = "one row per hardware, model, precision, batch and runtime"
+grain = "one row per chip, model, precision, batch and runtime"
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }

@@ -1,6 +1,6 @@
 /*
 record = "SweepCrossing"
-summary = "Batches from which one hardware beats another that was better at smaller batches"
+summary = "Batches from which one chip beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch at which the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]

@@ -1,6 +1,6 @@
 /*
 record = "SweepSeries"
-summary = "Best batch of each hardware: within a latency budget, for throughput and for energy"
+summary = "Best batch of each chip: within a latency budget, for throughput and for energy"
 grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
 [parameters]

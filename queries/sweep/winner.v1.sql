@@ -9,7 +9,7 @@ winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go 
 value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
-candidate_count = { type = "BIGINT", meaning = "number of hardware that run this batch" }
+candidate_count = { type = "BIGINT", meaning = "number of chips that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }

@@ -1,6 +1,6 @@
 /*
 record = "PrecisionGain"
-summary = "Gain of each precision of a hardware over fp32, or over its widest precision without fp32"
+summary = "Gain of each precision of a chip over fp32, or over its widest precision without fp32"
 grain = "one row per requested evaluated run"
 order = ["model", "batch", "runtime", "hardware in the order of run_ids", "precision, fp32 first, then from wide to narrow"]
 [parameters]

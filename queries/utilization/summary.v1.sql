@@ -1,6 +1,6 @@
 /*
 record = "Utilization"
-summary = "Use of each hardware by a run: arithmetic, bandwidth, units, and its place on the roofline"
+summary = "Use of each chip by a run: arithmetic, bandwidth, units, and its place on the roofline"
 grain = "one row per requested run, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
 [parameters]

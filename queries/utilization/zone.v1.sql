@@ -1,6 +1,6 @@
 /*
 record = "BatchZone"
-summary = "Batches at which a hardware is well used: utilization and inferences per joule near the best of a series"
+summary = "Batches at which a chip is well used: utilization and inferences per joule near the best of a series"
 grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "first position in run_ids"]
 [parameters]

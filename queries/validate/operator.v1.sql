@@ -1,7 +1,7 @@
 /*
 record = "OperatorScore"
 summary = "Predicted against measured device time of operators inside models, by kind of operator"
-grain = "one row per hardware and operator kind, and one for all kinds"
+grain = "one row per chip and operator kind, and one for all kinds"
 order = ["hardware", "kind, all first, then by device_time_s descending"]
 [parameters]
 above_s = { type = "DOUBLE", default = 5e-6, meaning = "minimum operator time for a score of its own" }

@@ -6,9 +6,9 @@ order = ["quantity, times and rates before energies, powers and memory", "hardwa
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "model, kind of operator, or text that names of served models contain, to restrict to; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a hardware's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: novelty to the coefficients; source and quantity divide the rows of all hardware together" }
+by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a chip's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: novelty to the coefficients; source and quantity divide the rows of all hardware together" }
 source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
-calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a hardware's id, a space and a label; hardware without one is scored uncalibrated" }
+calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a chip's id, a space and a label; hardware without one is scored uncalibrated" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }

@@ -1,5 +1,5 @@
 /*
-summary = "Worst predictions of each hardware"
+summary = "Worst predictions of each chip"
 grain = "one row per quantity, hardware and rank"
 order = ["quantity, times and rates before energies, powers and memory", "hardware", "rank"]
 [parameters]

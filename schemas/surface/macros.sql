@@ -116,6 +116,12 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_h
         AND s.hardware IN ('', of_hardware)
 );
 
+-- Quantity whose scales hold for a quantity that was measured in a scope: a first token under load has scales of its own.
+CREATE MACRO name_served_scale(quantity, scope) AS CASE
+    WHEN quantity = 'time_to_first_token_s' AND scope = 'steady_serving' THEN 'loaded_time_to_first_token_s'
+    ELSE quantity
+END;
+
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 

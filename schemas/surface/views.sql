@@ -50,7 +50,7 @@ SELECT
 FROM internal.hardware_fact AS f
 JOIN internal.hardware_version AS v ON v.hardware_digest = f.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
-COMMENT ON VIEW hardware_facts IS 'One row per number of each hardware, with unit, basis and source; old versions stay, marked by is_current';
+COMMENT ON VIEW hardware_facts IS 'One row per number of each chip, with unit, basis and source; old versions stay, marked by is_current';
 
 CREATE VIEW hardware_links AS
 SELECT
@@ -76,7 +76,7 @@ JOIN internal.hardware_version AS v ON v.hardware_digest = l.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = l.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
 GROUP BY ALL;
-COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
+COMMENT ON VIEW hardware_links IS 'Links of each chip to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
 COMMENT ON COLUMN hardware_links.basis IS 'Basis of the bandwidth';
 COMMENT ON COLUMN hardware_links.source IS 'Source of the bandwidth';
 COMMENT ON COLUMN hardware_links.note IS 'Note on the bandwidth';
@@ -115,7 +115,7 @@ LEFT JOIN internal.hardware_version AS u ON u.hardware_digest = c.usual_digest
 LEFT JOIN internal.energy_per_action AS d
     ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
     AND d.action_id = e.action_id;
-COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
+COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a chip';
 COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
 COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
 COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without the board''s energy, or system with host, chassis and power supply';
@@ -1537,7 +1537,9 @@ SELECT
     p.formula_version,
     p.package_version,
     p.created_at,
-    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
+    serving_half_width(
+        name_served_scale(p.quantity, p.scope), p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)
+    ) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
@@ -1557,6 +1559,7 @@ FROM (
         n.engine,
         n.work,
         m.hardware,
+        m.scope,
         n.calibration,
         n.formula_version,
         n.package_version,

@@ -6,8 +6,8 @@
     for row in answer.rows:
         print(row.hardware, row.energy_j, row.latency_s)
 
-Importing the package loads neither torch nor duckdb; a question loads what it needs. What is public stands in the stub
-beside this file, which type checkers read and names are looked up in.
+Importing the package loads neither torch nor duckdb; a question loads what it needs. The stub beside this file lists
+the public names, for type checkers and for lookup at run time.
 """
 
 from __future__ import annotations

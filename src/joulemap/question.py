@@ -72,15 +72,15 @@ class Question:
         return ask
 
     def _prepare(self, ask: Ask) -> Ask:
-        """Return the function as it takes what is handed over."""
+        """Return the function adapted to the arguments that the workspace passes."""
         return ask
 
 
 class ModelQuestion(Question):
     """A question about models, named or as an `nn.Module` that example inputs follow; the package has it too.
 
-    A module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for what
-    is neither a name nor a module, ModelError for a module that cannot be traced.
+    A module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for an
+    argument that is neither a name nor a module, ModelError for a module that cannot be traced.
     """
 
     def __init__(self, home: str, keywords: str = "SettingsKeywords", *, is_shared: bool = True) -> None:

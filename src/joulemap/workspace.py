@@ -35,10 +35,10 @@ class Workspace:
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, the logger "joulemap" where nothing is said. `progress` is told (runs done, runs
-        to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
-        there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
-        names a service.
+        `talk` receives messages about slow operations; by default, the logger "joulemap" does. `progress` is called
+        with (runs done, runs to do) while runs are evaluated. If it raises, the question is cancelled, and complete
+        runs stay stored. `patience` says how long to wait for others who hold the database. Raises UsageError for a
+        path that names a service.
         """
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)

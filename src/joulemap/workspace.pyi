@@ -118,10 +118,10 @@ class Workspace:
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, the logger "joulemap" where nothing is said. `progress` is told (runs done, runs
-        to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
-        there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
-        names a service.
+        `talk` receives messages about slow operations; by default, the logger "joulemap" does. `progress` is called
+        with (runs done, runs to do) while runs are evaluated. If it raises, the question is cancelled, and complete
+        runs stay stored. `patience` says how long to wait for others who hold the database. Raises UsageError for a
+        path that names a service.
         """
     @overload
     def compare(
@@ -132,11 +132,11 @@ class Workspace:
         baseline: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> CompareAnswer:
-        """Compare a model on each hardware: named ones, those of an architecture or deployment, or the default four.
+        """Compare a model on each chip: named ones, those of an architecture or deployment, or the default four.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
         followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
-        to `baseline`, by default the first hardware. A hardware that cannot run the configuration is an `unsupported` row
+        to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row
         with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
         if no hardware can run it.
         """
@@ -160,7 +160,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ModelsAnswer:
-        """Compare several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+        """Compare several models on each chip, ranked both ways by a metric; raises as `compare`."""
     @overload
     def compare_models(
         self,
@@ -183,10 +183,10 @@ class Workspace:
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer:
-        """Return a report on models on each hardware; its `save` writes one page that needs no network.
+        """Return a report on models on each chip; its `save` writes one page that needs no network.
 
         The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
-        `between` names the two hardware to explain, by default the best and each other one. `asked` maps further chapters
+        `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
         to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
         Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
         for an unknown chapter.
@@ -211,7 +211,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[SettingsKeywords],
     ) -> BreakdownAnswer:
-        """Compare models on one or several hardware: the figures of each run, and the tree of its energy.
+        """Compare models on one or several chips: the figures of each run, and the tree of its energy.
 
         Raises as `compare`.
         """
@@ -234,7 +234,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ContestAnswer:
-        """Compare each subgraph or operator of the models on each hardware by a metric.
+        """Compare each subgraph or operator of the models on each chip by a metric.
 
         For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
         """
@@ -261,7 +261,7 @@ class Workspace:
         subgraph: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> PartAnswer:
-        """Break down the energy of each subgraph or operator on each hardware.
+        """Break down the energy of each subgraph or operator on each chip.
 
         Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
         UnknownNameError for a subgraph that no model has.
@@ -292,7 +292,7 @@ class Workspace:
     ) -> RankingAnswer:
         """Rank hardware by a metric of deployment; raises as `compare`.
 
-        `has_details` adds the specifications of each hardware and the spread of its utilization. `has_subgraphs` adds every
+        `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
         subgraph with the units that it is placed on and its bottleneck.
         """
     @overload
@@ -321,7 +321,7 @@ class Workspace:
         """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
         `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
-        does not have; UsageError for a folder with several hardware; UnsupportedError with the reason if the hardware
+        does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
         cannot run the configuration, for example for lack of a precision or of memory.
         """
     @overload
@@ -383,7 +383,7 @@ class Workspace:
 
         `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
         the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
-        folder of several hardware.
+        folder of several chips.
         """
     @overload
     def explain(
@@ -409,7 +409,7 @@ class Workspace:
         usage: Usage = USAGE,
         **keywords: Unpack[SettingsKeywords],
     ) -> SensitivityAnswer:
-        """Compute the effect of each constant of each hardware on a metric of the model.
+        """Compute the effect of each constant of each chip on a metric of the model.
 
         Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises as
         `compare`; UsageError if no hardware is named.
@@ -521,9 +521,9 @@ class Workspace:
         """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
         Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
-        two hardware, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
+        two chips, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
         flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
-        number of hardware, UnsupportedError if there is nothing to draw.
+        number of chips, UnsupportedError if there is nothing to draw.
         """
     @overload
     def plot(
@@ -635,7 +635,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> ModulesAnswer:
-        """Return the energy and time of each module on one hardware, including nested modules; raises as `analyze`."""
+        """Return the energy and time of each module on one chip, including nested modules; raises as `analyze`."""
     @overload
     def modules(
         self,
@@ -653,10 +653,10 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[SettingsKeywords],
     ) -> RunTally:
-        """Evaluate every model at every batch, precision and runtime on each hardware; return a tally.
+        """Evaluate every model at every batch, precision and runtime on each chip; return a tally.
 
         Models and hardware are named as for `compare`. Stored runs are skipped, so that an interrupted evaluation resumes
-        where it stopped. A configuration that a hardware cannot run is stored with the reason. Runs are written in
+        where it stopped. A configuration that a chip cannot run is stored with the reason. Runs are written in
         transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
         """
     @overload
@@ -792,13 +792,13 @@ class Workspace:
         is_pairing: bool = False,
         **keywords: Unpack[SettingsKeywords],
     ) -> UtilizationAnswer:
-        """Compute the utilization of each hardware by the model, and flag unhealthy values with a reason.
+        """Compute the utilization of each chip by the model, and flag unhealthy values with a reason.
 
         A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
         class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
         excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
         hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
-        then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+        then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
         Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
         """
     @overload
@@ -826,7 +826,7 @@ class Workspace:
         max_latency_s: float = 0.0,
         **keywords: Unpack[SettingsKeywords],
     ) -> SweepAnswer:
-        """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each hardware.
+        """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each chip.
 
         Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
         `evaluate`; UnsupportedError if no hardware can run any of it.
@@ -884,7 +884,7 @@ class Workspace:
         bounds: Bounds = STREAMED,
         output: str | Path | None = None,
     ) -> AbstractContextManager[Statement]:
-        """Yield a statement whose rows, any number of them, are read while it is open; arguments as for `sql`.
+        """Yield an open statement that streams any number of rows; arguments as for `sql`.
 
         Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
         limit applies to the wait for each row. Raises as `sql`.
@@ -928,7 +928,7 @@ class Workspace:
         *,
         calibration: str | Calibration = "auto",
     ) -> HardwareAnswer:
-        """Return every number of one hardware: an id or alias, with or without `@MODE`, or a hardware file.
+        """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
         Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
         breaks a rule.
@@ -949,7 +949,7 @@ class Workspace:
         calibration: str | Calibration = "auto",
         boundary: Boundary = "board",
     ) -> Table[ActionPrice]:
-        """Return the energy reference table of one hardware, as runs at this boundary use it.
+        """Return the energy reference table of one chip, as runs at this boundary use it.
 
         Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
         hardware lacks.
@@ -958,7 +958,7 @@ class Workspace:
         self,
         hardware: Iterable[str | Hardware] = (),
     ) -> SanityAnswer:
-        """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
+        """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
 
         Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
         """
@@ -967,14 +967,14 @@ class Workspace:
         hardware: str = "",
         model: str = "",
     ) -> Table[ListedMeasurement]:
-        """Return the measurements on a hardware (id or alias) of a model or a kind of operator; "" selects all."""
+        """Return the measurements on a chip (id or alias) of a model or a kind of operator; "" selects all."""
     def served_measurements(
         self,
         hardware: str = "",
         model: str = "",
         origin: str = "",
     ) -> Table[ServedMeasurement]:
-        """Return measurements of served models on a hardware, with texts that model and source names contain."""
+        """Return measurements of served models on a chip, with texts that model and source names contain."""
     def import_measurements(
         self,
         path: str | Path,
@@ -1000,10 +1000,10 @@ class Workspace:
 
         `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
         rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-        kind of operator, such as `gemm`, or a text that names of served models contain; `source` is a text that the sources
-        of measurements contain. Measured configurations that are not stored are evaluated first; the table's notes count
-        measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
-        run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
+        kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the sources of
+        measurements. Measured configurations that are not stored are evaluated first; the table's notes count measurements
+        of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows run only
+        with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
         """
     def serving_refusals(
         self,
@@ -1039,7 +1039,7 @@ class Workspace:
         force: bool = False,
         beside: Sequence[Measurement] = (),
     ) -> CalibrateAnswer:
-        """Fit the coefficients of a hardware to all its measurements, or to those of these precisions and models.
+        """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
 
         `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
         `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
@@ -1066,7 +1066,7 @@ class Workspace:
         fail_above: Mapping[str, float] = NOTHING,
         **keywords: Unpack[SettingsKeywords],
     ) -> DiffAnswer:
-        """Compare two versions of a model on each hardware: named ones, or four typical ones by default.
+        """Compare two versions of a model on each chip: named ones, or four typical ones by default.
 
         A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
         repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
@@ -1108,7 +1108,7 @@ class Workspace:
     ) -> AbstractContextManager[Iterator[bytes]]:
         """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
-        `pprof` is a gzipped profile, or with `against` the difference to another hardware; `perfetto` is a trace in JSON;
+        `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
         `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
         another kind of model, and for `against` with a format other than `pprof`.
         """
@@ -1220,7 +1220,7 @@ class Workspace:
     ) -> RegretAnswer:
         """Return the best configuration of each model, and the regret of each chip as the only one.
 
-        Evaluates every hardware of the settings, or the catalogue, at every power mode, precision, batch and runtime;
+        Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
         without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
         runs.
         """
@@ -1256,9 +1256,9 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> FleetAnswer:
-        """Return how many of each hardware serve a demand, with the best fleet by the objective first.
+        """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-        `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+        `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
         takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
         served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
         the nearest hardware, if none meets the target.
@@ -1274,12 +1274,11 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> LlmAnswer:
-        """Return how each hardware serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
+        """Return how each chip serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-        `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
-        has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
-        energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
-        the reason.
+        `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration has
+        two runs: the prefill pass, and a decode step at the middle of the output. Both runs are of one device; energies in
+        the answer cover all devices. A configuration that does not fit or lacks the precision is a row with the reason.
 
         Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
         a model that cannot be traced, UnsupportedError if nothing serves the model.
@@ -1307,7 +1306,7 @@ class Workspace:
     ) -> PhasesAnswer:
         """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-        By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
+        By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A chip that
         lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
         """
     @overload
@@ -1393,7 +1392,7 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> TrainAnswer:
-        """Return time, energy, memory and sample cost of a model's training step on each hardware.
+        """Return time, energy, memory and sample cost of a model's training step on each chip.
 
         The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
         answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all

@@ -103,6 +103,7 @@ def test_a_footer_with_a_key_twice_or_unknown_is_refused_as_files_of_the_catalog
         parse_footer('{"formt": 1}')
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("column", [WRITES, READS, 'set_"quoted', "set_ä", "", "set_" + "x" * 100_000])
 def test_a_column_of_a_footer_runs_no_statement(lake: Path, column: str, joulemap: Run) -> None:
     mark = lake / "mark"
@@ -171,6 +172,7 @@ def change_type(name: str) -> Callable[[Any], Any]:
     return alter
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "alter",
     [drop("latency_fs"), drop("set_clock_hz"), drop("batch"), change_type("energy_fj"), change_type("set_clock_hz"),
@@ -226,6 +228,7 @@ def put_noise(path: Path) -> None:
     name_content(path, b"PAR1 this is none PAR1")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("put_there", [put_pipe, put_link, put_loop, put_folder, put_noise])
 def test_what_is_no_shard_under_the_name_of_one_is_told(
     lake: Path, put_there: Callable[[Path], None], joulemap: Run

@@ -276,6 +276,7 @@ def test_two_who_fill_a_lake_at_once_keep_each_block_once(tmp_path: Path) -> Non
     assert (len(found.shards), found.twice, found.damaged, found.unfinished) == (8, (), (), ())
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("how", ["cut", "altered", "emptied"])
 def test_a_damaged_shard_is_named_left_out_and_replaced(how: str, tmp_path: Path) -> None:
     fill(tmp_path, map(Cell, range(2)), evaluate_cell)

@@ -22,6 +22,7 @@ class StraightPass:
     attend_s: float = 0.0
     watts: float = 500.0
     idle_w: float = 100.0
+    resting_w: float = 100.0
 
     def step(
         self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike

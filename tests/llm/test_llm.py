@@ -38,7 +38,7 @@ MODEL: Final = "llama-3.1-8b"
 
 @pytest.fixture
 def served() -> tuple[Book, dict[str, Any]]:
-    """Two hardware: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
+    """Two chips: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
     book = Book()
     prefill: dict[str, Any] = {"model": "net(tokens=100)", "batch": 2}
     decode: dict[str, Any] = {"model": "net(cached=105)", "batch": 2}
@@ -100,7 +100,7 @@ def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
 
 
 def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
-    """Of an engine and a vendor that nobody measured, the errors of all, beside what a hardware's own numbers leave."""
+    """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
     connection, said = served[0].connection, {"vendor": "none", "engine": "none", "work": "model", "hardware": "none"}
     write_doubt(connection, load_doubt())
     for row in ask(served, "llm.phase", engine="none"):

@@ -17,7 +17,7 @@ from conftest import Run
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale
+from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, name_served_scale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
@@ -211,7 +211,7 @@ def test_rows_that_ship_say_what_they_are() -> None:
     one = find_public_table("public:serving")
     assert one is not None and one.is_served
     rows = one.read_served()
-    assert 300 <= len(rows) <= 600 and len(set(rows)) == len(rows)
+    assert 300 <= len(rows) <= 900 and len(set(rows)) == len(rows)
     assert {row.source for row in rows} == set(one.condition)
     assert set(one.seen) <= set(one.condition)
     # no source has more than three in ten rows, and each says what its rows depend on
@@ -228,16 +228,37 @@ def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> No
     scales = {one.level: one for one in fit_served([A])}
     assert [one.level for one in scales.values()] == [0, 1, 2, 3, 4, 5]
     assert [one.engine for one in scales.values()] == ["", "", "e", *["e 2024"] * 3]
-    # one part each time: h^2 = (0.1^2 + 2 above^2) / 3
+    # one part each time: h^2 = (0.1^2 + 2 above^2) / 3; beside it, what a source adds that nobody has seen
     width = ASSUMED
-    for level in range(6):
+    for level, new in enumerate((0.2, 0.2, 0.15, 0.15, 0.15, 0.1)):
         width = math.sqrt((0.1**2 + FULL_GROUPS * width**2) / (1.0 + FULL_GROUPS))
-        assert_close(scales[level].half_width, width, rel=1e-9)
+        assert_close(scales[level].half_width, math.hypot(width, new), rel=1e-9)
     assert (scales[5].hardware, scales[4].hardware, scales[1].vendor) == ("h", "", "N")
     # another board that errs four times as much: the engine is the root mean square of both
     both = fit_served([A, attrs.evolve(A, hardware="i", error=-0.4)])
     boards = {one.hardware: one.half_width for one in both if one.level == 5}
     assert boards["h"] < next(one.half_width for one in both if one.level == 4) < boards["i"]
+
+
+def test_rows_of_one_source_on_a_board_count_once() -> None:
+    def fit(*rows: ServingResidual) -> ServingScale:
+        return next(one for one in fit_served(rows) if one.level == 5)
+
+    other = attrs.evolve(A, model="n", error=-0.1)
+    assert (fit(A, other).group_count, fit(A, other).row_count) == (1, 2)
+    assert_close(fit(A, other).half_width, fit(A).half_width, rel=1e-9)
+    second = fit(A, attrs.evolve(other, source="t"))
+    assert second.group_count == 2
+    assert second.half_width < fit(A).half_width
+
+
+def test_first_tokens_under_load_have_scales_of_their_own() -> None:
+    loaded = name_served_scale("time_to_first_token_s", "steady_serving")
+    assert loaded != "time_to_first_token_s" == name_served_scale("time_to_first_token_s", "offline")
+    assert name_served_scale("power_w", "steady_serving") == "power_w"
+    first = next(one for one in fit_served([attrs.evolve(A, quantity=loaded)]) if one.level == 5)
+    alone = next(one for one in fit_served([attrs.evolve(A, quantity="time_to_first_token_s")]) if one.level == 5)
+    assert_close(first.half_width, math.hypot(alone.half_width, 0.7), rel=1e-9)
 
 
 @pytest.mark.slow

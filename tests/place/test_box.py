@@ -1,4 +1,4 @@
-"""A box as a hardware of any command: its numbers by hand, its runs beside its placements, and what is refused."""
+"""A box as a chip of any command: its numbers by hand, its runs beside its placements, and what is refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PI = "raspberry_pi_5_hailo"
 
 
 def toy_box(**changes: object) -> BoxHardware:
-    """Return two toys of 1 W and a link as one hardware."""
+    """Return two toys of 1 W and a link as one chip."""
     box, members = toys(**changes)
     return combine(box, [one.hardware for one in members], ["default", "default"])
 

@@ -215,7 +215,7 @@ class RunAnswer(Answer):
     ) -> Document:
         """Return the document: headline, sections, insights, notes and the commands that continue from it.
 
-        `chosen` are the runs that `answer` names, if it chooses among the runs of each hardware; None for all.
+        `chosen` are the runs that `answer` names, if it chooses among the runs of each chip; None for all.
 
         `sure` defaults to the spread of the runs, and `notes` to those of their scope. There are no commands for a
         module in memory, because a shell cannot name it.
@@ -319,4 +319,5 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
 def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
     """Return notes, with an explanation of the projection mark if a section or a note shows it."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
-    return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))
+    is_explained = any(note.startswith(PROJECTED) for note in notes)
+    return (*notes, *((PROJECTION_NOTE,) if is_marked and not is_explained else ()))

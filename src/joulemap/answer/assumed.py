@@ -16,15 +16,13 @@ from joulemap.present.document import SHARE_HEADING
 from joulemap.present.template import Template
 from joulemap.store.run import AssumedEnergy
 
-PART: Final = Template("{share} of the energy of {hardware}")
+PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
-OF_ONE: Final = Template("{part} is {basis}")
-OF_BOTH: Final = Template("{parts:and} are {basis}")
-OF_MANY: Final = Template("{part} is {basis}; for {count} others, over a third is")
-OF_GAP: Final = Template("{share} of the gap is {basis}")
+OF_EACH: Final = Template("assumed numbers account for {parts:and}")
+OF_MANY: Final = Template("assumed numbers account for {part}, and over a third for {count} others")
+OF_GAP: Final = Template("assumed numbers account for {share} of the gap[ ({basis})]")
 ALL: Final = "all"
-BASIS: Final = "based on assumed numbers"
-STATIC_BASIS: Final = "based on assumed numbers, mostly static power"
+STATIC_BASIS: Final = "mostly static power"
 
 LEAST_TOLD: Final = 1.0 / 3.0
 """Assumed share of a figure above which it is stated."""
@@ -36,7 +34,7 @@ MOSTLY: Final = 0.8
 """Share of the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Maximum hardware in a headline whose shares are listed; beyond it, only the largest share and a count are."""
+"""Maximum chips in a headline whose shares are listed; beyond it, only the largest share and a count are."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
@@ -63,26 +61,25 @@ def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
 
 
 def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
-    """Return the assumed share of the energy of each hardware that a headline names; empty up to a third.
+    """Return the assumed share of the energy of each chip that a headline names; empty up to a third.
 
-    `energies` maps the displayed name of a hardware to the energies of its runs.
+    `energies` maps the displayed name of a chip to the energies of its runs.
     """
     if not names_energy(headline):
         return ""
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[float, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
         if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])
-        found.append((shares[-1].fraction, PART(share=share, hardware=name), name_assumed(shares[-1])))
+        basis = name_assumed(shares[-1])
+        found.append((shares[-1].fraction, PART(share=share, hardware=name, basis=basis)))
     if len(found) > MOST_NAMED:
-        _, part, basis = max(found)
-        return OF_MANY(part=part, basis=basis, count=len(found) - 1)
-    if len(found) == MOST_NAMED and len({basis for *_, basis in found}) == 1:
-        return OF_BOTH(parts=[part for _, part, _ in found], basis=found[0][-1])
-    return "; ".join(OF_ONE(part=part, basis=basis) for _, part, basis in found)
+        _, part = max(found)
+        return OF_MANY(part=part, count=len(found) - 1)
+    return OF_EACH(parts=[part for _, part in found]) if found else ""
 
 
 def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
@@ -93,10 +90,10 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
     if share <= LEAST_TOLD:
         return ""
     static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
-    basis = STATIC_BASIS if static_fj / assumed_fj >= MOSTLY else BASIS
+    basis = STATIC_BASIS if static_fj / assumed_fj >= MOSTLY else ""
     return OF_GAP(share=show_share(share) if share <= 1.0 else ALL, basis=basis)
 
 
 def name_assumed(energy: AssumedEnergy) -> str:
-    """Return a phrase on the basis of an energy, with static power named if it dominates."""
-    return STATIC_BASIS if energy.static_fraction >= MOSTLY * energy.fraction else BASIS
+    """Return the main part of the assumed energy if static power dominates it; else empty."""
+    return STATIC_BASIS if energy.static_fraction >= MOSTLY * energy.fraction else ""

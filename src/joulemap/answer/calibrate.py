@@ -1,4 +1,4 @@
-"""Fit a calibration to all measurements of a hardware, and report its errors."""
+"""Fit a calibration to all measurements of a chip, and report its errors."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def calibrate(
     force: bool = False,
     beside: Sequence[Measurement] = (),
 ) -> CalibrateAnswer:
-    """Fit the coefficients of a hardware to all its measurements, or to those of these precisions and models.
+    """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
 
     `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
     `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
@@ -247,11 +247,11 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
 
     name = hardware if isinstance(hardware, str) else ""
     if (ref := HardwareRef.read(name)).mode:
-        raise UsageError(f"a calibration covers all power modes of a hardware: name {ref.label}")
+        raise UsageError(f"a calibration covers all power modes of a chip: name {ref.label}")
     if not isinstance(hardware, str) or is_hardware_path(name):
         names, own, _ = read_names([hardware], known_hardware())
         if len(names) != 1:
-            raise UsageError(f"{name} holds {len(names)} hardware, expected one; name its file")
+            raise UsageError(f"{name} holds {len(names)} chips, expected one; name its file")
         for label, one in own.items():
             check_names(one, known_hardware(), label)
             return one

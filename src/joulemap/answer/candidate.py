@@ -42,7 +42,7 @@ CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 PAID: Final = Template("{way}[ ({sellers})]")
 EITHER_WAY: Final = "rented or bought"
-SOLD: Final = Template("hardware that can be {ways}")
+SOLD: Final = Template("chips that can be {ways}")
 EVERY_WAY: Final = "bought or rented"
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
@@ -54,7 +54,7 @@ COLUMNS: Final = "hardware | *precision | *batch | "
 RUNTIME: Final = "runtime | "
 
 PROJECTION: Final = Template("{name} is not available, but would be {ratio:x} better: {value} (--all ranks it)")
-LEFT_OUT: Final = Template("{count} hardware left out: {reason} (--notes lists them)")
+LEFT_OUT: Final = Template("{count:n chip} left out: {reason} (--notes lists them)")
 
 SURE: Final = Template("{chance:chance} confidence in {chip}")
 SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, at any of its configurations")
@@ -71,7 +71,9 @@ BATCH_NOTE: Final = (
     "waits for its whole batch"
 )
 PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
-UNRANKED: Final = Template("not ranked, because they can be neither bought nor rented: {names} (--all ranks them)")
+UNRANKED: Final = Template(
+    "~ marks chips that can be neither bought nor rented, which are not ranked (--all ranks them): {names}"
+)
 UNKNOWN: Final = Template("{count:n configuration} {problem}, {reason}: {names}")
 UNSUPPORTED: Final = Template(
     "{count:n configuration} unsupported: {reasons}[; and {more} more reasons, which --format json has]"
@@ -149,7 +151,7 @@ def describe_pay(pay: str, kind: str = "") -> str:
 
 
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
-    """Return the first row of each hardware, regardless of power mode."""
+    """Return the first row of each chip, regardless of power mode."""
     found: dict[str, Row] = {}
     for row in rows:
         found.setdefault(find_chip(row), row)
@@ -262,7 +264,7 @@ class CandidateAnswer(RunAnswer):
     def _describe_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
         """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
 
-        Empty if there is only one hardware. `chances` maps hardware to the probability that one of its configurations
+        Empty if there is only one chip. `chances` maps hardware to the probability that one of its configurations
         is the best.
         """
         chip = find_chip(self.best)
@@ -334,7 +336,7 @@ class CandidateAnswer(RunAnswer):
         ]
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the command that compares the best with the first rival, if that is another hardware."""
+        """Return the command that compares the best with the first rival, if that is another chip."""
         is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
         return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []
 

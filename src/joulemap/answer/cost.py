@@ -1,4 +1,4 @@
-"""Compute costs: a million inferences on each hardware, a break-even, carbon by grid, and the assumptions."""
+"""Compute costs: a million inferences on each chip, a break-even, carbon by grid, and the assumptions."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
 DRAWN_TITLE: Final = Template("{model}: {use}")
 
 BEST: Final = Template(
-    "{name} {row.way} is the cheapest[ configuration of {own}]{available}, at {cost} per million {unit}"
+    "{paying} {name} is the cheapest option{available}: {cost} per million {unit}"
     "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
-IF_AVAILABLE: Final = ", but is not available"
+CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
+PAYING: Final = {"rented": "renting", "bought": "buying"}
+IF_AVAILABLE: Final = ", but not available"
 GIVEN_GRID: Final = "given grid"
 AVERAGE_GRID: Final = Template("{region} average grid")
-NO_PRICE: Final = Template("No {noun} is known for any of this hardware.")
+NO_PRICE: Final = Template("No {noun} is known for any of these chips.")
 PRICE_NOUNS: Final = {"rented": "rent", "bought": "purchase price"}
 PRICE: Final = "price"
 
@@ -74,8 +76,8 @@ PRICES: Final = (
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 
-OTHER_WAY: Final = Template("if {row.way}, {name} would be the cheapest: {cost}[, {more:x} as much][, {less:x} less]")
-OTHER_WAY_ONLY: Final = Template("if {row.way}, {name} would be the cheapest: {cost} (--pay {row.way})")
+OTHER_WAY: Final = Template("{paying} {name} would cost {cost}[, {more:x} as much][, {less:x} less]")
+OTHER_WAY_ONLY: Final = Template("{paying} {name} would be the cheapest option: {cost} (--pay {row.way})")
 EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
     "never": Template("{below} is cheaper than {above} at any volume"),
@@ -91,7 +93,7 @@ EVEN: Final = {
 UNLIKE: Final = Template(
     "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
 )
-UNPRICED: Final = Template("{count} hardware left out without a {noun} (--notes lists them)")
+UNPRICED: Final = Template("{count:n chip} left out without a {noun} (--notes lists them)")
 
 PRICE_DOUBT: Final = Template("its price ({price}) is uncertain by {doubt:±}")
 PRICE_GIVEN: Final = "its price is given"
@@ -106,8 +108,8 @@ CARBON_ENERGY: Final = "energy"
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
-    "the cost includes the chip, board or kit that the price is for and, if it is bought, its electricity and a host. "
-    "A rent includes all of these. Staff and carbon of manufacturing are not counted"
+    "the cost includes the chip, board or kit with this price and, if it is bought, electricity and a host. "
+    "A rent includes both. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
@@ -122,7 +124,7 @@ LATENCY_NOTE: Final = "latency is per batch, which every inference of it waits f
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 SHOWN_UNLIKE: Final = 3
-"""Maximum hardware named on the line about other kinds of seller."""
+"""Maximum chips named on the line about other kinds of seller."""
 
 
 @frozen(kw_only=True)
@@ -187,7 +189,7 @@ class CostAnswer(CandidateAnswer):
         return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
 
     def figures(self) -> Figures:
-        """Return the cost of the cheapest configuration of each hardware by component; empty if nothing has a price."""
+        """Return the cost of the cheapest configuration of each chip by component; empty if nothing has a price."""
         if self.best is None:
             return ()
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
@@ -224,7 +226,7 @@ class CostAnswer(CandidateAnswer):
             details=(
                 Section(COSTS_TITLE, self._show_costs(priced, limit)),
                 Section(PRICES_TITLE, self._show_prices(priced, limit)),
-                Section(UNPRICED_TITLE, self._lay_rows(unpriced, FIGURES, limit, noun="hardware")),
+                Section(UNPRICED_TITLE, self._lay_rows(unpriced, FIGURES, limit, noun="chips")),
                 Section(CARBON_TITLE(unit=self._unit), self._show_grids()),
                 self._assume("cost", "carbon"),
             ),
@@ -233,7 +235,7 @@ class CostAnswer(CandidateAnswer):
         )
 
     def _unpriced_each(self) -> list[CostOption]:
-        """Return each hardware without a price in the selected way of paying, at its lowest energy."""
+        """Return each chip without a price in the selected way of paying, at its lowest energy."""
         priced = {find_chip(row) for row in self.rows if self._is_asked(row)}
         others = (row for row in self.rows if row.status != "unsupported" and row.is_available)
         rows = [row for row in others if find_chip(row) not in priced]
@@ -260,8 +262,8 @@ class CostAnswer(CandidateAnswer):
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
         return BEST(
             row=best,
-            name=self.name(best),
-            own=self.scope.mark(find_chip(best)) if second is None else None,
+            paying=PAYING[best.way].capitalize(),
+            name=self._describe_configuration(best),
             available="" if best.is_available or self.scope.settings.takes_all else IF_AVAILABLE,
             cost=show_interval(best.usd_per_million, "USD", best.usd_half_width),
             unit=self._unit,
@@ -274,13 +276,22 @@ class CostAnswer(CandidateAnswer):
             place=AVERAGE_GRID(region=region) if region else GIVEN_GRID,
         )
 
+    def _describe_configuration(self, row: CostOption) -> str:
+        """Return a configuration for a sentence; the runtime only if several are compared."""
+        return self._fill(CONFIGURED, row, runtime=row.runtime if self._has_runtimes else "")
+
     def _insights(self) -> list[str]:
         """Return sentences on the other way of paying, the break-even, missing prices and unavailable hardware."""
         best, other, projection = self.best, self.other_way, self.projection
         lines = []
         if other is not None:
             ratio = None if best is None else _usd(other) / _usd(best)
-            told = {"row": other, "name": self.name(other), "cost": _show_usd(other.usd_per_million)}
+            told = {
+                "row": other,
+                "paying": PAYING[other.way],
+                "name": self._describe_configuration(other),
+                "cost": _show_usd(other.usd_per_million),
+            }
             more = ratio if ratio is not None and ratio >= 1.0 else None
             less = 1.0 / ratio if ratio is not None and more is None else None
             lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
@@ -310,13 +321,13 @@ class CostAnswer(CandidateAnswer):
         return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
     def _show_deciding(self, rows: Sequence[CostOption], limit: int) -> Grid:
-        """Return a grid of each hardware at its cheapest configuration."""
+        """Return a grid of each chip at its cheapest configuration."""
         chances = self._chances("probability_cheapest")
         return self._lay_rows(
             rows,
             DECIDING,
             limit,
-            noun="hardware",
+            noun="chips",
             ranked="cost",
             stays=self._is_best,
             usd_per_million=lambda row: show_interval(row.usd_per_million, "USD", row.usd_half_width),
@@ -329,7 +340,7 @@ class CostAnswer(CandidateAnswer):
             rows,
             COSTS + FIGURES,
             limit,
-            noun="hardware",
+            noun="chips",
             ranked="cost",
             stays=self._is_best,
             energy_usd_per_million=lambda row: (
@@ -383,7 +394,7 @@ class CostAnswer(CandidateAnswer):
             attrs.evolve(self.rows, rows=tuple(rows)),
             PRICES,
             limit=limit,
-            noun="hardware",
+            noun="chips",
             hardware=lambda row: self.scope.mark(find_chip(row)),
             price=_show_price,
         )

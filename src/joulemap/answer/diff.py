@@ -1,4 +1,4 @@
-"""Compare two versions of a model: latency, energy, memory and cost on each hardware."""
+"""Compare two versions of a model: latency, energy, memory and cost on each chip."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ STEP: Final = Template("db diff {run_a} {run_b}")
 
 @frozen(kw_only=True)
 class DiffAnswer(RunAnswer):
-    """Two versions of a model on each hardware."""
+    """Two versions of a model on each chip."""
 
     before: str
     """Names of both versions, as given by the caller."""
     after: str
     rows: Table[VersionFigure]
-    """Latency, energy, memory and, with a known price, cost on each hardware."""
+    """Latency, energy, memory and, with a known price, cost on each chip."""
     subgraphs: Mapping[str, Table[SubgraphDifference]]
     """Hardware that runs both versions -> subgraphs that differ in energy, largest difference first."""
     allowed: Mapping[str, float]
@@ -111,7 +111,7 @@ class DiffAnswer(RunAnswer):
         return {**super().data(), **asked, "subgraphs": parts, "failures": self.failures}
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` subgraphs of each hardware; csv holds the figures."""
+        """Return the document with `limit` subgraphs of each chip; csv holds the figures."""
         rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.change_fraction is not None))
         drawn = self._lay(
             rows,
@@ -155,7 +155,7 @@ class DiffAnswer(RunAnswer):
         return VERDICTS[verdict].format(limit=_show_fraction(allowed))
 
     def _lay_parts(self, hardware: str, limit: int) -> Grid:
-        """Return a grid of the subgraphs that differ most on one hardware."""
+        """Return a grid of the subgraphs that differ most on one chip."""
         return self._lay(
             self.subgraphs[hardware],
             PART_COLUMNS,
@@ -212,7 +212,7 @@ def diff(
     *,
     fail_above: Mapping[str, float] = NOTHING,
 ) -> DiffAnswer:
-    """Compare two versions of a model on each hardware: named ones, or four typical ones by default.
+    """Compare two versions of a model on each chip: named ones, or four typical ones by default.
 
     A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
     repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
@@ -260,7 +260,7 @@ def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[Subgrap
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
-    """Return the rows with the cost of each hardware after its memory, if both versions have a cost.
+    """Return the rows with the cost of each chip after its memory, if both versions have a cost.
 
     A rent scales with latency and has its interval; for bought hardware, the electricity scales with energy.
     """

@@ -60,7 +60,7 @@ def export(
 ) -> Iterator[Iterator[bytes]]:
     """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
-    `pprof` is a gzipped profile, or with `against` the difference to another hardware; `perfetto` is a trace in JSON;
+    `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
     `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
     another kind of model, and for `against` with a format other than `pprof`.
     """
@@ -68,7 +68,7 @@ def export(
     check_name("metric", metric, PART_METRICS)
     settings.check_single("export")
     if against is not None and form != "pprof":
-        raise UsageError(f"only pprof compares two hardware, not {form}")
+        raise UsageError(f"only pprof compares two chips, not {form}")
     asked = (hardware,) if against is None else (hardware, against)
     for one in asked:
         select_one(one, settings)

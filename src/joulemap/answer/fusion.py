@@ -67,7 +67,7 @@ REST: Final = Template("saving {energy:J}")
 COSTS_IN: Final = Template(
     "fusion costs in {count:n subgraph}[, most in {worst}][, {only}]: {change}, because {reason}"
 )
-UNFUSED: Final = Template("{count:n subgraph} with one kernel either way: {change}, because {reason}")
+UNFUSED: Final = Template("{count:n subgraph} with one kernel in both cases: {change}, because {reason}")
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} but {second}")
 LARGEST: Final = Template(
@@ -80,9 +80,7 @@ BYTES: Final = Template(
 )
 SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
 
-PASSED: Final = (
-    "operators after a library's product run in a pass of their own, which writes and reads its result again"
-)
+PASSED: Final = "operators after a library's product run in a separate pass, which reads and writes the result again"
 MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of one of its own"
 STREAMED: Final = "more bytes are moved off chip"
 CACHED: Final = "fewer live activations leave room for the weights on chip"
@@ -110,8 +108,8 @@ EDP_SUM: Final = (
 )
 
 SEPARATE: Final = {
-    "graph": "separate: every operator is a kernel of its own, without host cost (runtime graph)",
-    "eager": "eager fuses nothing: every operator is a kernel of its own, launched by the host; that run is compared "
+    "graph": "separate: every operator is a separate kernel, without host cost (runtime graph)",
+    "eager": "eager fuses nothing: every operator is a separate kernel, launched by the host; that run is compared "
     "with the same one in fused",
 }
 """Runtime of separate operators -> its meaning."""

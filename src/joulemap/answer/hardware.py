@@ -70,7 +70,7 @@ MAIN: Final[Mapping[str, str]] = {
     "price_purchase": "purchase price",
     "price_cloud": "cloud price",
 }
-"""Main quantity of a hardware -> its label."""
+"""Main quantity of a chip -> its label."""
 PEAK: Final = Template("peak {precision}")
 OFFER: Final = Template("{basis}: {told}")
 
@@ -112,12 +112,12 @@ UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
-"""Way of paying -> quantity of a hardware that holds its price."""
+"""Way of paying -> quantity of a chip that holds its price."""
 
 
 @frozen(kw_only=True)
 class HardwareAnswer(Answer):
-    """One hardware: summary, rooflines, links and every number."""
+    """One chip: summary, rooflines, links and every number."""
 
     asked: str
     """Name or file given by the caller."""
@@ -224,7 +224,7 @@ class HardwareAnswer(Answer):
 
 
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
-    """Return every number of one hardware: an id or alias, with or without `@MODE`, or a hardware file.
+    """Return every number of one chip: an id or alias, with or without `@MODE`, or a hardware file.
 
     Numbers are those under its calibration, as in `compare`. Raises UnknownNameError, or CatalogueError for a file that
     breaks a rule.
@@ -241,7 +241,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
 def _find_calibrations(
     connection: Connection, hardware: str, used: CalibrationEntry | None
 ) -> Table[StoredCalibration]:
-    """Return the calibration of a hardware's numbers; one of another hardware is marked as inherited."""
+    """Return the calibration of a chip's numbers; one of another chip is marked as inherited."""
     table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
     is_inherited = used is not None and used.hardware != hardware
     inheritors = [hardware] if is_inherited else []
@@ -251,7 +251,7 @@ def _find_calibrations(
 def energy_reference(
     source: Source, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
 ) -> Table[ActionPrice]:
-    """Return the energy reference table of one hardware, as runs at this boundary use it.
+    """Return the energy reference table of one chip, as runs at this boundary use it.
 
     Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
     hardware lacks.
@@ -264,7 +264,7 @@ def energy_reference(
 def opening_hardware(
     source: Source, name: str, calibration: str | Calibration, boundary: Boundary | None = None
 ) -> Iterator[tuple[Connection, str, CalibrationEntry | None]]:
-    """Yield a connection whose catalogue holds a hardware, the hardware's id, and the calibration of its numbers.
+    """Yield a connection whose catalogue holds a chip, the hardware's id, and the calibration of its numbers.
 
     `name` is an id or alias, with or without `@MODE`, or a file. Without a boundary the hardware is as described,
     without an anchor. The database is used if it holds the answer. UsageError for an unknown boundary.

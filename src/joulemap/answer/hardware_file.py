@@ -206,7 +206,7 @@ def _trial_workloads(models: Sequence[str]) -> dict[str, WorkloadColumns]:
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
-    with using(open_in_memory(), "the shipped workloads") as connection:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as connection:
         wanted = [Shipped(model, batch=1, workload_key=model) for model in models]
         ids = read_shipped(connection, ZOO, wanted)
         return {one.model: read_columns(connection, found) for one, found in zip(wanted, ids, strict=True)}

@@ -24,9 +24,9 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
-CLASSES: Final = Template("{count} hardware: {classes:list}[; {unavailable} of them are not available].")
+CLASSES: Final = Template("{count:n chip}: {classes:list}[; {unavailable} of them are not available].")
 CLASS: Final = Template("{count} {architecture}")
-NO_MATCH: Final = "No hardware matches."
+NO_MATCH: Final = "No chip matches."
 
 BOX: Final = Template("{box}: {name}")
 BOX_SUMMARY: Final = Template("{count:n device}[ that share {power_w:W}].")
@@ -151,7 +151,7 @@ def box_list(source: Source) -> Table[ListedBox]:
     """Return the boxes of the catalogue, by id."""
     from joulemap.catalog.box import load_boxes
 
-    del source  # boxes are files: nothing of them is stored
+    del source  # boxes are files and are not stored in the database
     return make_table("boxes", ListedBox, map(_list, load_boxes().values()))
 
 

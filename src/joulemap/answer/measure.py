@@ -190,7 +190,7 @@ def _has_memory_of(known: Hardware, detected: Hardware) -> bool:
 
 
 def is_name_of(hardware: Hardware, name: str) -> bool:
-    """Return whether a device's own name is one of a hardware's names, ignoring marks and core counts."""
+    """Return whether a device's own name is one of a chip's names, ignoring marks and core counts."""
     from joulemap.catalog.detected import slug
 
     own = f"_{slug(name)}_"

@@ -58,7 +58,7 @@ PARTS: Final = (OPERATOR, "block")
 
 
 def measurements(source: Source, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
-    """Return the measurements on a hardware (id or alias) of a model or a kind of operator; "" selects all."""
+    """Return the measurements on a chip (id or alias) of a model or a kind of operator; "" selects all."""
     return list_measurements(source, hardware, model)
 
 
@@ -74,7 +74,7 @@ def list_measurements(
 def served_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ServedMeasurement]:
-    """Return measurements of served models on a hardware, with texts that model and source names contain."""
+    """Return measurements of served models on a chip, with texts that model and source names contain."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
     with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
         connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
@@ -120,7 +120,7 @@ def find_measurements(source: Source) -> tuple[Measurement, ...]:
 
 
 def name_measured(source: Source, hardware: str) -> str:
-    """Return the name under which measurements of a hardware are stored: its id, or one that `measure` stored.
+    """Return the name under which measurements of a chip are stored: its id, or one that `measure` stored.
 
     Empty for an empty name; raises UnknownNameError for an unknown one.
     """
@@ -139,7 +139,7 @@ def name_models(model: str) -> str:
 
 
 def find_described(source: Source, hardware: str) -> Hardware | None:
-    """Return the description used by the newest run on a hardware, without its calibration; None without runs."""
+    """Return the description used by the newest run on a chip, without its calibration; None without runs."""
     from joulemap.store.hardware import find_described as find_digest, read_hardware
 
     with reading_if_there(source) as connection:
@@ -157,7 +157,7 @@ def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
 def observe(
     source: Source, hardware: Hardware, measured: Sequence[Measurement], *, trust: bool = False
 ) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
-    """Return the observations of a hardware with their workloads, and the omitted measurements with reasons.
+    """Return the observations of a chip with their workloads, and the omitted measurements with reasons.
 
     Workloads that are not stored are traced, or read from the shipped ones; code named in rows runs only with `trust`.
     """
@@ -229,7 +229,7 @@ def find_workloads(
             found |= _read_stored(
                 connection, {place: one for place, one in models.items() if not is_operator(place[0])}
             )
-    with using(open_in_memory(), "the shipped workloads") as scratch:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         shipped = {place: one for place, one in models.items() if place not in found and one.shipped is not None}
         ensure_shipped(scratch, list(shipped.values()))
         for place, model in shipped.items():

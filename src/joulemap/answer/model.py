@@ -245,7 +245,7 @@ def _show_count(count: int) -> str:
 
 
 def modules(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> ModulesAnswer:
-    """Return the energy and time of each module on one hardware, including nested modules; raises as `analyze`."""
+    """Return the energy and time of each module on one chip, including nested modules; raises as `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as (scope, connection, ids):

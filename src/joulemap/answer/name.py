@@ -17,7 +17,7 @@ from joulemap.system.errors import UnknownNameError
 
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
-    """Return each hardware among words, as `Settings.hardware` takes them; other words stay as written."""
+    """Return each chip among words, as `Settings.hardware` takes them; other words stay as written."""
     return split_hardware(words, known_hardware())
 
 
@@ -25,7 +25,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return the models and the hardware among words.
 
     A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
-    it. Raises UnknownNameError for a word that resembles a hardware and no model.
+    it. Raises UnknownNameError for a word that resembles a chip and no model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
@@ -57,7 +57,7 @@ def _is_model(word: str) -> bool:
 
 
 def _refuse_like_hardware(word: str) -> None:
-    """Raise UnknownNameError with a suggestion for a word that resembles the name of a hardware."""
+    """Raise UnknownNameError with a suggestion for a word that resembles the name of a chip."""
     try:
         find_chip(known_hardware(), word)
     except UnknownNameError as error:

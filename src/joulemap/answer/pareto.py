@@ -41,7 +41,7 @@ DRAWN_TITLE: Final = Template("{model}: {y.meaning} over {x.meaning}")
 FRONT: Final = Template("{count} of {all} are on the Pareto front{among}: from {first} to {last}.")
 END: Final = Template("{name} ({x}, {y})")
 ONE: Final = Template("{name} beats every other configuration{among}, with {x} and {y}.")
-AMONG: Final = " of available hardware"
+AMONG: Final = " of available chips"
 NOTHING: Final = Template("No configuration has both {x.meaning} and {y.meaning}.")
 
 PLACED: Final = Template("*{x.label} x_value | *{y.label} y_value | *front confidence probability_front | ")
@@ -56,7 +56,7 @@ PROJECTIONS: Final = Template(
     "{count:n configuration} of hardware that is not available would be on the front: {names} (--all places them)"
 )
 
-ON_FRONT: Final = Template("{count} of {front} are on the front with more than {least:chance} confidence")
+ON_FRONT: Final = Template("{count} of {front} configurations on the front have more than {least:chance} confidence")
 ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on it with 50 % confidence or more")
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 

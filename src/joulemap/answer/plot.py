@@ -33,7 +33,7 @@ class Asked:
     """Module that defines the question."""
     name: str
     hardware_count: int | None = None
-    """Required number of hardware; None for any number, or the question's default."""
+    """Required number of chips; None for any number, or the question's default."""
     metrics: tuple[str, ...] = ()
     """Metrics that the question accepts."""
     keywords: Mapping[str, object] = attrs.field(factory=dict)
@@ -81,9 +81,9 @@ def plot(
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
     Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
-    two hardware, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
+    two chips, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
     flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
-    number of hardware, UnsupportedError if there is nothing to draw.
+    number of chips, UnsupportedError if there is nothing to draw.
     """
     from joulemap.answer.name import list_hardware
 
@@ -98,7 +98,7 @@ def plot(
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
-        wanted = "two hardware after the model, A and B" if asked.hardware_count == 2 else "one hardware"
+        wanted = "two chips after the model, A and B" if asked.hardware_count == 2 else "one chip"
         raise UsageError(f"{figure} needs {wanted}, found {len(hardware)}")
     if metric and not asked.metrics:
         raise UsageError(f"{figure} takes no metric: leave out {metric}")
@@ -112,5 +112,5 @@ def plot(
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
-        raise UsageError(f"{figure} shows one hardware: name one of the {len(found)}")
+        raise UsageError(f"{figure} shows one chip: name one of the {len(found)}")
     return found[0]

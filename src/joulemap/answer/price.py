@@ -38,7 +38,7 @@ class ComparedPrices:
 
 
 def read_price_file(path: Path) -> tuple[Price, ...]:
-    """Read the prices of a CSV file, one row per hardware, or of a TOML file, one table per hardware.
+    """Read the prices of a CSV file, one row per chip, or of a TOML file, one table per chip.
 
     Raises UsageError naming file, line or table and reason.
     """
@@ -101,7 +101,7 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
 def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
     """Return prices as query parameters: keys such as `l4:rented` with dollars, and their sources.
 
-    The last price of a hardware and way wins. Raises UnknownNameError for an unknown hardware, UsageError for a class
+    The last price of a chip and way wins. Raises UnknownNameError for an unknown hardware, UsageError for a class
     of hardware or a power mode.
     """
     found: dict[str, tuple[float, str]] = {}
@@ -138,8 +138,8 @@ def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | N
 
 
 def find_chip(name: str) -> str:
-    """Return the id of a hardware that is priced or owned; raises as `price_parameters`."""
+    """Return the id of a chip that is priced or owned; raises as `price_parameters`."""
     if (ref := HardwareRef.read(name)).mode:
-        raise UsageError(f"{name}: a price covers all power modes of a hardware: name {ref.label}")
+        raise UsageError(f"{name}: a price covers all power modes of a chip: name {ref.label}")
     ((entry, _),) = select_chip(name, Settings()).pairs
     return entry.id

@@ -117,7 +117,7 @@ def stream(
     bounds: Bounds = STREAMED,
     output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Yield a statement whose rows, any number of them, are read while it is open; arguments as for `sql`.
+    """Yield an open statement that streams any number of rows; arguments as for `sql`.
 
     Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
     limit applies to the wait for each row. Raises as `sql`.

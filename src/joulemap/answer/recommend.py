@@ -87,10 +87,10 @@ OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
 
-CHANCE_NOTE: Final = "confidence: probability that one of the configurations of the hardware is the best of all"
+CHANCE_NOTE: Final = "confidence: probability that one of the chip's configurations is the best of all"
 MISS_NOTE: Final = (
-    "configurations that miss a limit are ordered by their largest miss relative to the limit: value / limit - 1, for "
-    "throughput limit / value - 1"
+    "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
+    "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
     "Ranked and limited energies include a host. USB and M.2 accelerators are charged a host, including its static "
@@ -340,7 +340,7 @@ class RecommendAnswer(CandidateAnswer):
         return {"miss": miss, "others": _list_other_misses(row)}
 
     def _show_deciding(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
-        """Return a grid of each hardware at its best configuration, with the limited metrics."""
+        """Return a grid of each chip at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
         bounded = [
             TOTALS.get(name) or list_metrics((name,))
@@ -349,7 +349,7 @@ class RecommendAnswer(CandidateAnswer):
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
-            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "hardware", held
+            rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
         )
 
     def _show_every(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:

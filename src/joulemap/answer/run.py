@@ -70,7 +70,7 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
 
 
 def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
-    """Return a line for each hardware slowed down by its power cap."""
+    """Return a line for each chip slowed down by its power cap."""
     slow = (row for row in rows if row.clock_fraction is not None and row.clock_fraction < 1.0)
     return [SLOWED(row, name=scope.mark(row.hardware)) for row in slow]
 

@@ -34,7 +34,7 @@ COPY: Final = "stream_copy"
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as in the measurements."""
 
-STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
+STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
 COLUMNS: Final = (
     "hardware | model | precision | status | power average_power_w | power cap tdp_w | power ratio power_ratio | "
@@ -69,7 +69,7 @@ class SanityAnswer(Answer):
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
-    """Probe the power of a large matrix product at each precision and of a stream copy, on these hardware or on all.
+    """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
 
     Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
     """

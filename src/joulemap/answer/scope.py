@@ -52,13 +52,13 @@ SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which it rounds to zero."""
 
 SHOWN_LEFT_OUT: Final = 12
-"""Maximum hardware named as left out by a power budget; machine formats list all."""
+"""Maximum chips named as left out by a power budget; machine formats list all."""
 
 LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
-"""Maximum hardware named on one line about the same fallback."""
+"""Maximum chips named on one line about the same fallback."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns shown of a fallback to a host."""
@@ -70,19 +70,19 @@ SHOWN_ENGINES: Final = 4
 """Maximum inference engines named in a note; machine formats list all."""
 
 SHOWN_PER_ENGINE: Final = 3
-"""Maximum hardware named beside an inference engine."""
+"""Maximum chips named per inference engine."""
 
 SHOWN_UNCALIBRATED: Final = 6
-"""Maximum uncalibrated hardware named beside calibrated hardware."""
+"""Maximum uncalibrated chips named in a note."""
 
 SHOWN_CHANGES: Final = 3
-"""Maximum hardware with distinct changes named in a heading; the notes have the others."""
+"""Maximum chips with distinct changes named in a heading; the notes have the others."""
 
 SHOWN_NUMBERS: Final = 6
-"""Maximum changed numbers named per hardware; a design from a file has dozens."""
+"""Maximum changed numbers named per chip; a design from a file has dozens."""
 
 LEAST_OWN: Final = 0.1
-"""Half width due to a hardware's own numbers below which it is not stated."""
+"""Half width due to a chip's own numbers below which it is not stated."""
 
 DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "energy": ("energy",),
@@ -119,7 +119,7 @@ class Scope:
     spelling: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware as the answer names it -> its name in a question, if it comes from a file."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class named in place of a hardware -> hardware that represents it."""
+    """Class named in place of a chip -> hardware that represents it."""
     budget: Budget | None = None
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -176,9 +176,20 @@ class Scope:
     """
 
     def warn_unlisted(self, headline: str) -> str:
-        """Return a clause on hardware of a headline without a list of supported operators; empty for none."""
+        """Return a clause on hardware of a headline without a list of supported operators; empty for none.
+
+        It names those of them on which no model was measured.
+        """
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
-        return text.UNLISTED(hardware=named) if named else ""
+        if not named:
+            return ""
+        from joulemap.catalog.doubt import load_doubt
+
+        doubt = load_doubt()
+        measured = {one.hardware for one in doubt.scales if one.work == "model"} | {
+            one.hardware for one in doubt.served
+        }
+        return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
 
     def warn_unhosted(self, headline: str) -> str:
         """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.
@@ -281,18 +292,19 @@ class Scope:
                 is_one = show_doubt(widths[0]) == show_doubt(widths[-1])
                 spans.append(text.SPAN(lowest=widths[0], highest=None if is_one else widths[-1], quantity=quantity))
         new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
-        return ", ".join((
+        own = self.describe_own_uncertainty(is_yours=True)
+        return "; ".join((
             *([text.SPREAD(spans=spans)] if spans else []),
             *([text.NEW(hardware=new)] if self.new else []),
-            *self.describe_own_uncertainty(is_yours=True),
+            *(text.OWN_SPREAD(line=line) for line in own),
         ))  # fmt: skip
 
     def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
-        """Return the uncertainty due to the assumed numbers of each hardware that has any.
+        """Return the uncertainty due to the assumed numbers of each chip that has any.
 
         `is_yours` restricts the result to hardware from the user's own files.
         """
-        told = []
+        told: list[tuple[str, str]] = []
         for name, widths in self.doubts.items():
             parts = [
                 text.OWN_WIDTH(width=own, quantity=quantity)
@@ -300,9 +312,13 @@ class Scope:
                 if own >= LEAST_OWN
             ]
             if parts and (not is_yours or self._own(name) == text.YOURS):
-                told.append(text.OWN_PART(whose=self._own(name), hardware=self.mark(name), widths=parts))
+                told.append((self._own(name), text.OWN_PART(hardware=self.mark(name), widths=parts)))
         more = max(0, len(told) - SHOWN_UNCALIBRATED) or None
-        return [text.OWN(parts="; ".join(told[:SHOWN_UNCALIBRATED]), more=more)] if told else []
+        groups: dict[str, list[str]] = {}
+        for whose, part in told[:SHOWN_UNCALIBRATED]:
+            groups.setdefault(whose, []).append(part)
+        owners = [text.OWN_OF(whose=whose, parts=parts) for whose, parts in groups.items()]
+        return [text.OWN(parts=owners, more=more)] if told else []
 
     def _own(self, name: str) -> str:
         return text.YOURS if HardwareRef.read(name).label in self.spelling else text.ASSUMED
@@ -314,15 +330,15 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a hardware's displayed name, marked if it can be neither bought nor rented."""
+        """Return a chip's displayed name, marked if it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
     def can_flip(self, *hardware: str) -> bool:
-        """Return whether `flip` accepts these hardware: chips, but no boxes."""
+        """Return whether `flip` accepts all of these: chips, but no boxes."""
         return not set(hardware) & set(self.placements)
 
     def spell(self, hardware: str) -> str:
-        """Return the name of a hardware in a question."""
+        """Return the name of a chip in a question."""
         return self.spelling.get(hardware, hardware)
 
     def describe_left_out(self) -> tuple[Text, ...]:
@@ -350,13 +366,17 @@ class Scope:
             *(text.SET(change=told) for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
             *self._describe_plugged(),
-            *self._describe_hosts(),
+            *_join(self._describe_hosts()),
             *self._describe_launches(),
             *describe_fallen(self.fallen, self.mark),
             *self._describe_engines(),
-            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
-            *self._describe_uncalibrated(),
-            *(text.OWN_NOTE(line=line.removeprefix("of which ")) for line in self.describe_own_uncertainty()),
+            *_join(
+                [
+                    *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
+                    *self._describe_uncalibrated(),
+                ]
+            ),
+            *(text.OWN_NOTE(line=line) for line in self.describe_own_uncertainty()),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 
@@ -385,12 +405,14 @@ class Scope:
             key = (bool(host), host or suggest_host(self.slots.get(name, "")))
             groups.setdefault(key, []).append(self.mark(name))
         is_idle = self.settings.host and not any(self.hosts.values()) and not self.launches
+        is_short = any(not is_counted for is_counted, _ in groups)
         return [
             *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
             *(
                 (text.HOSTED if is_counted else text.HOSTLESS)(hardware=names, host=host)
                 for (is_counted, host), names in groups.items()
             ),
+            *([text.HOST_RANKED] if is_short else []),
         ]
 
     def _describe_launches(self) -> list[str]:
@@ -467,10 +489,8 @@ class Scope:
         """Return a note if some of the hardware is calibrated and some is not."""
         if not self.calibrations or not self.uncalibrated:
             return []
-        calibrated = sorted({row.hardware for row in self.calibrations} & set(self.hardware))
-        calibrated += [name for row in self.calibrations for name in row.inheritors]
         more = max(0, len(self.uncalibrated) - SHOWN_UNCALIBRATED) or None
-        return [text.UNCALIBRATED(calibrated=calibrated, others=self.uncalibrated[:SHOWN_UNCALIBRATED], more=more)]
+        return [text.UNCALIBRATED(others=self.uncalibrated[:SHOWN_UNCALIBRATED], more=more)]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats."""
@@ -501,14 +521,19 @@ class Scope:
         }
 
 
+def _join(notes: Sequence[str]) -> list[str]:
+    """Return notes with one cause as one note; empty for none."""
+    return ["; ".join(notes)] if notes else []
+
+
 def _shorten(told: Sequence[str]) -> tuple[str, ...]:
-    """Return the changed numbers of one hardware: the first few, and the count of the rest."""
+    """Return the changed numbers of one chip: the first few, and the count of the rest."""
     hidden = len(told) - SHOWN_NUMBERS
     return (*told[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(told)
 
 
 def _names(headline: str, hardware: str) -> bool:
-    """Return whether a headline names a hardware."""
+    """Return whether a headline names a chip."""
     return re.search(rf"(?<!\w){re.escape(hardware)}(?!\w)", headline) is not None
 
 

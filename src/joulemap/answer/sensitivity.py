@@ -1,4 +1,4 @@
-"""Compute the sensitivity of a model's metrics to each constant of a hardware, and the range of each metric."""
+"""Compute the sensitivity of a model's metrics to each constant of a chip, and the range of each metric."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {p
 DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}")
 
 FIRST: Final = Template(
-    "{metric.label} on {hardware} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
+    "On {hardware}, {metric.label} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
 )
 NOTHING: Final = Template("no constant changes {metric.label} on {hardware}")
 DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
@@ -59,7 +59,7 @@ LINEAR_NOTE: Final = (
 CAPPED_NOTE: Final = Template(
     "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
 )
-RANGE_NOTE: Final = "range: the constant's own, that of its class's fit, or that of its basis"
+RANGE_NOTE: Final = "range: from the constant's own entry, the fit of its class, or its basis"
 STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json has them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
@@ -69,10 +69,10 @@ SHOWN: Final = 10
 """Default number of constants in the main table, all hardware together."""
 
 FEWEST: Final = 3
-"""Minimum constants per hardware if there are many hardware."""
+"""Minimum constants per chip if there are many chips."""
 
 TOLD: Final = 2
-"""Maximum hardware whose most sensitive constant is named."""
+"""Maximum chips whose most sensitive constant is named."""
 
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
@@ -86,7 +86,7 @@ LEAST_SPAN: Final = 1e-9
 
 @frozen
 class Sensitivity(Varied):
-    """Effect of one constant on a model's metrics on one hardware."""
+    """Effect of one constant on a model's metrics on one chip."""
 
     hardware: str = told("catalogue id, with @MODE for a power mode other than the default")
     low: float | None = told("lower end of its range")
@@ -108,7 +108,7 @@ class Sensitivity(Varied):
 
 @frozen(kw_only=True)
 class SensitivityAnswer(RunAnswer):
-    """Sensitivity of a model's energy and time on each hardware."""
+    """Sensitivity of a model's energy and time on each chip."""
 
     metric: VariedMetricName
     paid: str
@@ -119,7 +119,7 @@ class SensitivityAnswer(RunAnswer):
     """Hardware whose clock the power cap lowers, so that energy prices change times."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
-        """Return the rows of one hardware."""
+        """Return the rows of one chip."""
         return tuple(row for row in self.rows if row.hardware == hardware)
 
     def data(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class SensitivityAnswer(RunAnswer):
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
 
     def figures(self) -> Figures:
-        """Return a figure for each hardware that any constant affects."""
+        """Return a figure for each chip that any constant affects."""
         from joulemap.figure.figure import describe_metric
 
         metric = METRIC[self.metric]
@@ -173,13 +173,13 @@ class SensitivityAnswer(RunAnswer):
         return [row for row in self.of(hardware) if _moves(row)]
 
     def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
-        """Return the constants with the largest effect on a hardware, and static power in any case."""
+        """Return the constants with the largest effect on a chip, and static power in any case."""
         rows = self._moving(hardware)
         static = [row for row in rows[count:] if row.constant == STATIC]
         return [*rows[: count - len(static)], *static]
 
     def _describe_first(self, name: str) -> str:
-        """Return the constant with the largest effect on a hardware, and the range of the metric."""
+        """Return the constant with the largest effect on a chip, and the range of the metric."""
         metric, row = METRIC[self.metric], next(iter(self._moving(name)), None)
         values = {"metric": metric, "hardware": self.scope.mark(name)}
         if row is None:
@@ -264,7 +264,7 @@ def sensitivity(
     metric: VariedMetricName = "energy",
     usage: Usage = USAGE,
 ) -> SensitivityAnswer:
-    """Compute the effect of each constant of each hardware on a metric of the model.
+    """Compute the effect of each constant of each chip on a metric of the model.
 
     Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises as
     `compare`; UsageError if no hardware is named.
@@ -272,7 +272,7 @@ def sensitivity(
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("sensitivity")
     if not settings.hardware and not settings.architecture and not settings.deployment:
-        raise UsageError("name a hardware after the model; see `joulemap hardware list`")
+        raise UsageError("name a chip after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
     with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
         scope = find_scope(runs)

@@ -1,4 +1,4 @@
-"""Notes of answers at the boundary `system`: what surrounds each board at the wall plug."""
+"""Notes of answers at the boundary `system`: host, power supply and growth of each board at the wall plug."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from joulemap.present.template import Template
 from joulemap.row.run import PluggedHardware
 
-ALONE: Final = Template("system: power at the wall plug, {hardware:and}: nothing is added to the board")
+ALONE: Final = Template("wall-plug power of {hardware:and} equals the power of the board")
 
 AROUND: Final = Template(
-    "system: power at the wall plug, {hardware:and}: {growth:plain} J per joule of the board"
-    "[, and {host_w:W} of a host ({share})]"
+    "wall-plug power of {hardware:and} is {growth:plain} times the power of the board"
+    "[, plus {host_w:W} for the host ({share})]"
 )
 
 UNPLUGGED: Final = Template("left out: {hardware:and}: no boundary system: {reason}")

@@ -26,19 +26,23 @@ AND_HOST: Final = " + host"
 
 # Clauses after a headline
 
-UNLISTED: Final = Template("operator support of {hardware:and} is unknown")
-UNHOSTED: Final = Template("the energy of {hardware:and} leaves out the host that it needs: {options} adds it")
+UNLISTED: Final = Template(
+    "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:and}]"
+)
+UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
-FALLEN_SHARE: Final = Template("a host computes what the compiler of the chip does not run: of the time {shares:and}")
-SHARE_ON: Final = Template("{share:%} on {hardware}")
+FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:and}")
+SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 # Uncertainty
 
-SPREAD: Final = Template("4 in 5 measurements are within {spans:and} of the figure")
-SPAN: Final = Template("{lowest:±}[ to {highest:±}] ({quantity})")
-NEW: Final = Template("[for {hardware:and} ]estimated from other work of classes without measurements of this kind")
-OWN: Final = Template("of which {parts}[ and those of {more} more]")
-OWN_PART: Final = Template("{whose} of {hardware} contribute {widths:and}")
+SPREAD: Final = Template("80 % intervals: {spans:list}")
+SPAN: Final = Template("{quantity} {lowest:±}[ to {highest:±}]")
+NEW: Final = Template("[those of {hardware:and} are ]estimated from other work, for lack of measurements of this kind")
+OWN: Final = Template("{parts:and}[ and {more} more]")
+OWN_SPREAD: Final = Template("part of it comes from {line}")
+OWN_OF: Final = Template("{whose} of {parts:list}")
+OWN_PART: Final = Template("{hardware} {widths:and}")
 OWN_WIDTH: Final = Template("{width:±} ({quantity})")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
@@ -58,41 +62,38 @@ TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never`
 PLACED: Final = Template("{hardware} runs it {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
-BUDGET: Final = Template("each hardware at its largest power mode within {budget}")
+BUDGET: Final = Template("each chip at its largest power mode within {budget}")
 NO_MODE: Final = Template(
     "left out, no mode within {budget:W}: {names:list}[ and {more} more, which --format json has]"
 )
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
-HOSTED: Final = Template("energy and power include the static power of {host} as the host of {hardware:and}")
-HOSTLESS: Final = Template(
-    "the energy of {hardware:and} leaves out the host: `--host {host}`, for example, adds it; `recommend` ranks with a "
-    "host"
-)
+HOST_RANKED: Final = "`recommend` ranks with a host"
+HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
+HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host {host}`, for example, adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
 BESIDE: Final = "a core beside it"
 OTHER_HOST: Final = "`--host` names another, `joulemap measure host` times this machine"
 FALLEN: Final = Template(
-    "{compiler} does not run {operations:and}: {helper} computes that beside {hardware:and}[, and {others}], for "
-    "{latency} of the time and {energy} of the energy, copies included"
+    "{compiler} does not run {operations:and}: {helper} computes these for {hardware:and}[, and {others}], taking "
+    "{latency} of the time and {energy} of the energy, including copies"
 )
 FALLEN_BESIDE: Final = {
-    "first": Template("{count:n operator} behind the first of them"),
+    "first": Template("{count:n operator} after the first of them"),
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }
 MORE: Final = Template("{count} more")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
-ENGINES: Final = Template("engine stands for {engines}; `--runtime fused` is the framework's compiler")
+ENGINES: Final = Template("engine means {engines}; `--runtime fused` is the framework's compiler")
 COMPILERS: Final = Template(
-    "fused stands for {own}, and elsewhere for the framework's compiler; deployments there use {deployed}: "
-    "`--runtime engine`"
+    "fused means {own}, elsewhere the framework's compiler; deployments would use {deployed}: `--runtime engine`"
 )
 
 CALIBRATED: Final = Template(
-    "{row.hardware} is calibrated by {row.calibration} ({row.place}), {fit}; `--calibration none` disables it"
+    "{row.hardware} uses the calibration {row.calibration} ({row.place}), {fit}; `--calibration none` disables it"
 )
 INHERITED: Final = Template(
     "{row.inheritors:and} {verb} the calibration of {row.hardware} (same generation, {row.hardware_generation}): "
@@ -103,15 +104,15 @@ FIT: Final = Template(
 )
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
-    "the {measurement_count:n measurement} of {hardware} decide {weights:and}, its class the rest; the coefficients "
-    "move by {farthest:%} at most ({most_moved}), and the measurements determine {determined_count} of {moved_count}"
+    "the {measurement_count:n measurement} of {hardware} weigh {weights:and}, the rest is its class's; coefficients "
+    "change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of {moved_count}"
 )
 WEIGHT_IN: Final = Template("{share:%} in {quantity}")
 UNCALIBRATED: Final = Template(
-    "calibrated: {calibrated:list}; not calibrated: {others:list}[ and {more} more]; part of the difference is due to "
-    "calibration (`--calibration none` compares class defaults)"
+    "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
+    "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("uncertainty: {line}")
+OWN_NOTE: Final = Template("uncertainty from {line}")
 RECALLED: Final = Template(
-    "{fraction:%} of the energy of {hardware} rests on public numbers that are not checked at their source"
+    "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

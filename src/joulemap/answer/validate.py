@@ -82,10 +82,10 @@ def validate(
 
     `by` is runtime, family, kind of operator, model, batch, precision, engine, hardware, or split, the novelty of the
     rows to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-    kind of operator, such as `gemm`, or a text that names of served models contain; `source` is a text that the sources
-    of measurements contain. Measured configurations that are not stored are evaluated first; the table's notes count
-    measurements of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows
-    run only with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
+    kind of operator, such as `gemm`, or a part of the names of served models; `source` is a part of the sources of
+    measurements. Measured configurations that are not stored are evaluated first; the table's notes count measurements
+    of served models that cannot be predicted. `calibration` is as for `compare`. Model files named in rows run only
+    with `trust`; without it the notes name them. Raises NoMeasurementError if nothing matches.
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}

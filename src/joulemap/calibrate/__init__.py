@@ -1,4 +1,4 @@
-"""Fit coefficients of one hardware to its measurements.
+"""Fit coefficients of one chip to its measurements.
 
 observations ─► stack of kernels ─► latency fit ─► energy fit ─► score
 └─ the same without each family in turn: cross-validation

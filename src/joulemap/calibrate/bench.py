@@ -1,4 +1,4 @@
-"""Predict all observations of one hardware under changing coefficients, and compute the slope of latencies.
+"""Predict all observations of one chip under changing coefficients, and compute the slope of latencies.
 
 Slopes are finite differences; each parameter is moved only for the kernels that depend on it.
 """
@@ -98,7 +98,7 @@ class Throttle:
 
 @frozen(kw_only=True, eq=False)
 class Bench:
-    """Observations of one hardware."""
+    """Observations of one chip."""
 
     hardware: Hardware
     """Hardware before any calibration, at the default power mode."""
@@ -266,7 +266,7 @@ class LatencyModel:
         return self.bench.coefficients(values_at(self.parameters, position))
 
     def _moved(self, coefficients: Mapping[str, Quantity], number: int, u: float, group: Group) -> Hardware:
-        """Return the hardware as a group sees it, with one parameter moved."""
+        """Return the chip as evaluated for a group, with one parameter changed."""
         one = self.parameters[number]
         changed = {**coefficients, one.name: attrs.evolve(coefficients[one.name], value=one.value(u))}
         return self.bench.under(changed, group)

@@ -1,4 +1,4 @@
-"""Calibrate a hardware to observations: fit, score, and report contradictions."""
+"""Calibrate a chip to observations: fit, score, and report contradictions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def calibrate(
     start: Calibration | None,
     tell: Callable[[str], None],
 ) -> Outcome:
-    """Calibrate a hardware, given uncalibrated and at its default power mode, to these observations.
+    """Calibrate a chip, given uncalibrated and at its default power mode, to these observations.
 
     The fit begins at `start`, or at the class defaults if that is None. `tell` receives progress messages.
     """

@@ -1,7 +1,7 @@
 """Estimate the uncertainty of predictions from past errors: half-widths by group, and correlations of errors.
 
 Half-widths are of 80 % intervals of ln(measured / predicted). Let q be the 80 % quantile of absolute errors among rows
-on one hardware with one runtime and precision. A coarser group takes the root mean square of its subgroups, which is
+on one chip with one runtime and precision. A coarser group takes the root mean square of its subgroups, which is
 the error expected of an unseen subgroup. Both are shrunk towards their parent group, as in an empirical Bayes estimate
 of a variance:
 
@@ -51,7 +51,7 @@ MODEL_LEVEL: Final = 3
 """Level of groups of one class and kind of work."""
 
 OWN_LEVEL: Final = 6
-"""Level of groups of one hardware."""
+"""Level of groups of one chip."""
 
 ABOVE: Final = (0, 0, 0, 1, 3, 4, 5)
 """Level -> level of the group that it is shrunk towards."""

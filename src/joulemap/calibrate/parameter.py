@@ -56,7 +56,7 @@ class Parameter:
 
 
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return the coefficients of a hardware that have a spread; one of 0 cannot be scaled and is omitted.
+    """Return the coefficients of a chip that have a spread; one of 0 cannot be scaled and is omitted.
 
     A class has coefficients that only some of its hardware use, such as those of microcontrollers; others lack them.
     """

@@ -38,7 +38,7 @@ def score(
 def _groups(
     observations: Sequence[Observation], counted: Booleans
 ) -> Iterator[tuple[tuple[str, str, int, str], Booleans]]:
-    """Yield ((runtime, precision, batch, family), rows) for groups with rows; empty or 0 stands for all."""
+    """Yield ((runtime, precision, batch, family), rows) for groups with rows; empty or 0 means all."""
     places: dict[tuple[str, str, int, str], list[int]] = {}
     batches: dict[tuple[str, str], set[int]] = {}
     for row in np.flatnonzero(counted).tolist():

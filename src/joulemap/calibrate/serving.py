@@ -1,26 +1,31 @@
 """Estimate the uncertainty of serving predictions from past errors, by group.
 
-Let q be the 80 % quantile of absolute errors ln(measured / predicted) on one hardware, for one kind of work under one
-engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group takes the root
-mean square of its subgroups, which is the error expected of an unmeasured board or engine. Both are shrunk towards
-their parent group, as for single runs (`calibrate.doubt`), where n is the number of models on each board:
+Let q be the 80 % quantile of absolute errors ln(measured / predicted) of one source on one chip, for one kind of work
+under one engine. Each model has equal weight, because rows of one model have correlated errors. A coarser group takes
+the root mean square of its subgroups, which is the error expected of an unmeasured source, board or engine. Both are
+shrunk towards their parent group, as for single runs (`calibrate.doubt`):
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
+    half-width^2 = h^2 + new^2
 
-The coarsest group is shrunk towards an assumed value.
+Here n is the number of sources, counted on each board: rows of one source share host, date, prompts and meter. A
+user's server is always a source that no coefficient has seen; `new` is what such a source adds (`NEW`). It is larger on
+a board without measurements of the engine, and largest if no board of the vendor has any. The coarsest group is shrunk
+towards an assumed value.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from joulemap.calibrate.doubt import Key, find_quantile
-from joulemap.domain.doubt import FULL_GROUPS, ServingScale
+from joulemap.domain.doubt import FULL_GROUPS, LOADED_FIRST, ServingScale
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("vendor", "name", "engine", "work", "hardware")
@@ -31,6 +36,28 @@ ASSUMED: Final = math.log(2.0)
 
 LEAST: Final = 1e-2
 """Smallest half-width of a group."""
+
+ON_BOARD: Final = 5
+"""Level whose groups have measurements of the engine on the board."""
+
+ON_VENDOR: Final = 2
+"""First level whose groups have measurements of the engine on a board of the vendor."""
+
+NEW: Final[Mapping[str, tuple[float, float, float]]] = {
+    "time": (0.15, 0.2, 0.5),
+    "energy": (0.2, 0.3, 0.5),
+    "power": (0.1, 0.15, 0.2),
+}
+"""Half-widths that a new source adds: engine measured on the board, on a board of the vendor, on neither.
+
+Source: judged from errors with a source, a board or an engine of a vendor left out: 0 to 0.2, 0.1 and 0.35 to 0.6.
+"""
+
+NEW_FIRST: Final = 0.7
+"""Half-width that admission adds to a first token under load: nothing tells when a server lets a request in.
+
+Source: as `NEW`; first tokens of InferenceX and pipeweave, of which some waited nine times as long as predicted.
+"""
 
 
 @frozen(kw_only=True)
@@ -63,6 +90,11 @@ class ServingResidual:
         """Hardware, model and source, whose rows have strongly correlated errors."""
         return self.hardware, self.model, self.source
 
+    @property
+    def leaf(self) -> tuple[str, str]:
+        """Hardware and source, whose rows share host, date, prompts and meter."""
+        return self.hardware, self.source
+
 
 def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
     """Return the half-width of every group with rows, by quantity, coarsest first."""
@@ -77,7 +109,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     for one in residuals:
         for level, groups in enumerate(levels):
             groups[one.key(level)].append(one)
-    plain = [{key: find_quantile(rows, LEAST) for key, rows in levels[-1].items()}]
+    plain = [{key: _join_sources(rows) for key, rows in levels[-1].items()}]
     for level in range(len(LEVELS) - 1, -1, -1):
         parts: dict[Key, list[float]] = defaultdict(list)
         for key, width in plain[0].items():
@@ -88,20 +120,35 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     for level, groups in enumerate(levels):
         for key, rows in groups.items():
             above = found[rows[0].key(level - 1)] if level else ASSUMED
-            count = len({one.group for one in rows})
+            count = len({one.leaf for one in rows})
             width = math.sqrt((count * plain[level][key] ** 2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
             found[key] = width
             scales.append(
                 ServingScale(
                     quantity=rows[0].quantity,
                     level=level,
-                    half_width=width,
+                    half_width=math.hypot(width, find_new(rows[0].quantity, level)),
                     group_count=count,
                     row_count=len(rows),
                     **_spell(key),
                 )
             )
     return scales
+
+
+def _join_sources(residuals: Sequence[ServingResidual]) -> float:
+    """Return the root mean square of the sources' 80 % quantiles on one chip."""
+    sources: dict[str, list[ServingResidual]] = defaultdict(list)
+    for one in residuals:
+        sources[one.source].append(one)
+    return math.sqrt(statistics.fmean(find_quantile(rows, LEAST) ** 2 for rows in sources.values()))
+
+
+def find_new(quantity: str, level: int) -> float:
+    """Return the half-width that a new source adds to a quantity, for predictions whose finest group has this level."""
+    kind = "energy" if quantity.startswith("energy") else "power" if quantity == "power_w" else "time"
+    new = NEW[kind][0 if level >= ON_BOARD else 1 if level >= ON_VENDOR else 2]
+    return math.hypot(new, NEW_FIRST) if quantity == LOADED_FIRST else new
 
 
 def _spell(key: Key) -> dict[str, str]:

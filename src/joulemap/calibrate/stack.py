@@ -1,6 +1,6 @@
 """Stack the kernels of many workloads, so that one placement serves all of them.
 
-Most architectures place each kernel from its own columns and those that its workload has in common. The kernels of all
+Most architectures place each kernel from its own columns and the common columns of its workload. The kernels of all
 workloads at one precision and runtime can then be placed together, and kernels with equal columns only once:
 
     latency of a workload = sum over its distinct kernels of count x seconds

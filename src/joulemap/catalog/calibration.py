@@ -1,6 +1,6 @@
 """Find, identify, read and write calibration files.
 
-The calibration of a hardware is `ID.toml` in the user's folder, or else the built-in one. Any other calibration is
+The calibration of a chip is `ID.toml` in the user's folder, or else the built-in one. Any other calibration is
 selected by name or file. Finding a file and its digest needs no parsing, because stored runs were evaluated with the
 same bytes.
 """
@@ -66,7 +66,7 @@ def find_calibration(name: str) -> CalibrationEntry | None:
 
 
 def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-    """Return the built-in calibration of a hardware or, failing that, of its generation; None if there is none."""
+    """Return the built-in calibration of a chip or, failing that, of its generation; None if there is none."""
     path = SHIPPED / f"{hardware.id}.toml"
     return _entry(path, hardware.id) if os.path.isfile(path) else shipped_generations().get(hardware.generation)
 
@@ -133,7 +133,7 @@ def _digest(content: bytes) -> str:
 def read_calibration(path: Path) -> Calibration:
     """Read the calibration of a file; CatalogueError names file, key and reason.
 
-    `Hardware.calibrated` checks that it fits a hardware.
+    `Hardware.calibrated` checks that it fits a chip.
     """
     from joulemap.catalog.parser import name_file, read_file
     from joulemap.catalog.schema import CalibrationFile

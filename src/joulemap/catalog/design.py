@@ -1,4 +1,4 @@
-"""Read and write design files: a hardware derived from another one by changed numbers.
+"""Read and write design files: a chip derived from another one by changed numbers.
 
 id = "small"            like = "kpu_t256"
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ID: Final = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 HEAD: Final = """\
-# A design like another hardware, as `joulemap explore --save-as` writes it: use it with `--hardware FILE`.
+# A design like another chip, as `joulemap explore --save-as` writes it: use it with `--hardware FILE`.
 # Numbers are in SI, and set in place of its own where its runs have them, as `--set NAME=VALUE` does.
 """
 

@@ -215,7 +215,7 @@ def _find_static_range(
 
 
 def _choose_actions(shared: ArchitectureFile, levels: Sequence[MemoryLevel]) -> list[ActionEntry]:
-    """Return the actions of a class that apply to a hardware with these memory levels."""
+    """Return the actions of a class that apply to a chip with these memory levels."""
     names = {level.name for level in levels}
     of_level = [entry for entry in shared.actions if entry.level in names]
     return of_level or [entry for entry in shared.actions if not entry.level]

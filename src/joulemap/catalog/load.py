@@ -23,7 +23,7 @@ from joulemap.domain.offer import Offer, reference_offers
 from joulemap.system.errors import CatalogueError
 
 PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
-"""Price of a hardware -> way of paying."""
+"""Price of a chip -> way of paying."""
 
 
 def load_catalogue() -> Catalogue:
@@ -69,11 +69,9 @@ def load_hardware(path: Path) -> Hardware:
 
     label = name_file(path)
     if is_box_file(path):
-        raise CatalogueError(f"{label}: it is a box of several devices, where one hardware is asked for")
+        raise CatalogueError(f"{label}: it is a box of several devices, where one chip is asked for")
     if is_design_file(path):
-        raise CatalogueError(
-            f"{label}: it is a design like another hardware: `joulemap compare MODEL --hardware {path}`"
-        )
+        raise CatalogueError(f"{label}: it is a design like another chip: `joulemap compare MODEL --hardware {path}`")
     chip, _ = read_file(path, HardwareFile)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
@@ -83,7 +81,7 @@ def load_hardware(path: Path) -> Hardware:
 
 
 def _with_offers(hardware: Hardware) -> Hardware:
-    """Return a hardware with offers for its id as prices, where its file gives none."""
+    """Return a chip with offers for its id as prices, where its file gives none."""
     found = _reference_offers()
     missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
     given: dict[str, Any] = {
@@ -98,7 +96,7 @@ def _reference_offers() -> dict[tuple[str, str], Offer]:
 
 
 def load_text(text: str, label: str) -> Hardware:
-    """Load a hardware from the text of a file; CatalogueError names `label`, key and reason."""
+    """Load a chip from the text of a file; CatalogueError names `label`, key and reason."""
     return _resolve(parse_content(label, text.encode(), HardwareFile), label)
 
 

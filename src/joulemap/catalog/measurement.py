@@ -275,7 +275,7 @@ def check_range(name: str, value: float) -> None:
 
 
 def _name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
-    """Return a hardware's id, or the name unchanged if the catalogue does not have it."""
+    """Return a chip's id, or the name unchanged if the catalogue does not have it."""
     try:
         return _name_hardware(name, entries)
     except UnknownNameError:
@@ -283,7 +283,7 @@ def _name_or_keep(name: str, entries: Mapping[str, HardwareEntry]) -> str:
 
 
 def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
-    """Return a hardware's id, with @MODE if a power mode is named; UnknownNameError for an unknown one."""
+    """Return a chip's id, with @MODE if a power mode is named; UnknownNameError for an unknown one."""
     ref = HardwareRef.read(name)
     entry = find_entry(entries, ref.label)
     return f"{entry.id}@{entry.find_mode(ref.mode)}" if ref.mode else entry.id

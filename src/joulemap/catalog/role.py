@@ -23,7 +23,7 @@ SHARED: Final[dict[ActionKey, str]] = {
 
 
 STEP: Final = "instruction"
-"""Role of the action that tells a unit what to do."""
+"""Role of the action that controls a unit, such as an instruction or a token."""
 
 
 def load_roles() -> tuple[ActionRole, ...]:

@@ -173,7 +173,7 @@ class LinkEntry:
     domain_size: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
-    """Energy of one byte sent and one received. Latency and energy default to those of links of the name."""
+    """Energy of one byte sent and one received. Latency and energy default to the usual values of the named link."""
 
 
 @frozen(kw_only=True)
@@ -275,7 +275,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
     level: str = ""
-    """Memory level that a hardware must have for the coefficient to apply, in place of an earlier one of its name."""
+    """Memory level that a chip must have for the coefficient to apply, in place of an earlier one of its name."""
 
 
 @frozen(kw_only=True)
@@ -403,7 +403,7 @@ class ActionEntry:
     amount: float = 1.0
     """Units of the role per count of the action."""
     level: str = ""
-    """Memory level that a hardware must have for the action to apply. Such a hardware has no actions without a level.
+    """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level.
     """
 
 
@@ -425,7 +425,7 @@ class EventEntry:
     part_of: str = ""
     """Earlier event of the same component that this one is a share of."""
     costs: list[str] | None = None
-    """Actions whose energy belongs to the event. By default those that it sums, or none for a difference."""
+    """Actions whose energy belongs to the event. Default: the events that it sums, or none for a difference."""
 
 
 @frozen(kw_only=True)
@@ -475,7 +475,7 @@ class ArchitectureFile:
     ways: dict[str, str] = attrs.field(factory=dict)
     """Role -> difference in how this class fulfils it, as a phrase after `they`."""
     control_step: str = ""
-    """Name of what tells a unit what to do, such as an instruction or a token: a count of the role `instruction`."""
+    """Name of the unit of control, such as an instruction or a token: a count of the role `instruction`."""
     unit_name: str = "unit"
     operators: str = attrs.field(default="listed", validator=attrs.validators.in_(("listed", "any")))
     """Operator support. `any`: compilers of this class lower every operator, as for CPUs and GPUs, and XLA for TPUs.

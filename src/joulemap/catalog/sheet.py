@@ -96,7 +96,7 @@ def load_assumptions() -> tuple[CostAssumption, ...]:
 
 @cache
 def load_offers() -> tuple[Offer, ...]:
-    """Return sellers' offers of hardware, the reference offer of each hardware first."""
+    """Return sellers' offers of hardware, the reference offer of each chip first."""
     return read_records(Offer, DATA / "cost" / "offer.csv")
 
 

@@ -42,7 +42,7 @@ class Spreads:
     """Energy scales, including that of static power if it may be fitted."""
 
     def within(self, hardware: Hardware) -> Spreads:
-        """Return what a calibration of this hardware may change: coefficients and actions that it has."""
+        """Return the coefficients and actions of this chip that a calibration may change."""
         return Spreads(
             coefficients=tuple(one for one in self.coefficients if one.name in hardware.coefficients),
             energy_scales=tuple(
@@ -56,7 +56,7 @@ UNATTRIBUTED_SPREAD: Final = 0.7
 
 
 def scale_unattributed(reference: EnergyReference) -> tuple[ScaleSpread, ...]:
-    """Return the single factor on energy that a power limit implies; none if a hardware has no such energy."""
+    """Return the single factor on energy that a power limit implies; none if a chip has no such energy."""
     actions = tuple(action.key for action in reference if action.is_on_board and action.key != LOSS_ACTION)
     meaning = "power of busy units and memories that the power limit implies beyond their circuits"
     scale = EnergyScale(name="unattributed", factor=1.0, actions=actions, meaning=meaning)

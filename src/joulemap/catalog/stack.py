@@ -1,6 +1,7 @@
-"""Serving stacks: an inference engine for language models at a date, and the time it adds to that of the chip.
+"""Serving stacks: an inference engine for language models at a date, and the time that it adds to the chip's.
 
-    pass = (device time ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + host per sequence x sequences
+    pass = ((factor x device time) ^ 2.5 + (host per layer x layers) ^ 2.5) ^ (1 / 2.5) + each x sequences
+    each = host per sequence + state x recurrent layers
 
 The host launches layers while devices compute, and each sometimes waits for the other. Their times combine by the norm
 used for a kernel's compute and memory time. Graphs cover decode passes only, so a prefill pass is launched layer
@@ -121,10 +122,14 @@ class Stack:
         kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
-    def add_host(self, device_s: Number, launch_s: Number, sequences: Number) -> Number:
+    def each(self, recurrent_layers: int, *kinds: str) -> float:
+        """Return the seconds that each sequence adds to a pass of a model with so many recurrent layers."""
+        return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
+
+    def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:
         """Return the time of passes with `sequences` sequences: device time combined with host time."""
         together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
-        whole_s: Number = together_s + self.value("host_sequence") * sequences
+        whole_s: Number = together_s + each_s * sequences
         return whole_s
 
     @property
@@ -164,12 +169,28 @@ class Coefficient:
 
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
+    "device_time": Coefficient(
+        value=1.0, unit="1", meaning="factor on the time of devices, of an engine's kernels over modelled ones"
+    ),
     "host_layer": Coefficient(value=0.0, unit="s", meaning="host time per layer of a pass, overlapping with devices"),
     "host_expert": Coefficient(value=0.0, unit="s", meaning="host time per expert of a layer, taken one by one"),
     "host_sequence": Coefficient(value=0.0, unit="s", meaning="host time per sequence between passes"),
+    "state_time": Coefficient(
+        value=0.0, unit="s", meaning="time per recurrent layer and sequence beyond that of modelled kernels"
+    ),
     "sample_energy": Coefficient(value=0.0, unit="J", meaning="device energy per logit that a token is sampled from"),
+    "gap_power": Coefficient(
+        value=0.0, unit="1", meaning="power above static power, as a share of TDP, while a pass waits for its host"
+    ),
     "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
+    "rank_wait": Coefficient(
+        value=0.0, unit="1", meaning="steps for which a prompt waits for prompts on other data-parallel ranks"
+    ),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="factor on the memory bandwidth of modelled kernels"),
+    "unit_stream": Coefficient(
+        value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
+    ),
+    "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
@@ -180,7 +201,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="maximum tokens of a pass"),
 }
 """Numbers that a stack file may state; `memory_rate.LPDDR` applies to one memory type, `host_layer.prompt` to prefill
-passes, `host_layer.int8` to weights in that format.
+passes, `host_layer.int8` to weights in that format, `host_layer.experts_fp8` to mixtures of experts in that format,
+`device_time.experts_CDNA3` to mixtures of experts on that microarchitecture.
 """
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")

@@ -128,7 +128,7 @@ SHOWN_UNITS: Final = {"Hz": "GHz", "B/s": "GB/s", "T/s": "GT/s"}
 
 
 def own_id(name: str) -> str:
-    """Return an id for a copy of a hardware."""
+    """Return an id for a copy of a chip."""
     return f"my_{name}"
 
 

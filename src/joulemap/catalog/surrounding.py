@@ -1,4 +1,4 @@
-"""Surroundings of each hardware at the wall plug: a named form, or the form of its class and slot."""
+"""Surroundings of each chip at the wall plug: a named form, or the form of its class and slot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_surroundings() -> Mapping[str, Surrounding]:
 
 
 def _write_out(row: Mapping[str, str], sources: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Return the source of a number, with that of an earlier form or number in place of a reference to it."""
+    """Return the source of a number, with references to an earlier form or number resolved."""
     reference, semicolon, rest = row["source"].partition("; ")
     kind, _, name = reference.partition(": ")
     form, quantity = row["form"], row["quantity"]
@@ -60,7 +60,7 @@ def _load_named() -> Mapping[str, tuple[str, str]]:
 
 
 def explain_missing(hardware: HardwareEntry | Hardware) -> str:
-    """Return the reason why nothing is known of the power at the wall around a hardware; empty if its form is known."""
+    """Return the reason why nothing is known of the power at the wall around a chip; empty if its form is known."""
     if _find_form(hardware):
         return ""
     _, reason = _load_named().get(_describe_id(hardware), ("", ""))
@@ -71,7 +71,7 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
 
 
 def find_surrounding(hardware: HardwareEntry | Hardware) -> Surrounding:
-    """Return the surroundings of a hardware at the wall plug; UsageError if nothing is known of them."""
+    """Return the surroundings of a chip at the wall plug; UsageError if they are unknown."""
     form = _find_form(hardware)
     if not form:
         raise UsageError(f"{hardware.id} has no boundary system: {explain_missing(hardware)}; use --boundary board")
@@ -79,15 +79,15 @@ def find_surrounding(hardware: HardwareEntry | Hardware) -> Surrounding:
 
 
 def _describe_id(hardware: HardwareEntry | Hardware) -> str:
-    """Return the id of the description of a hardware: of a variant, that of its base."""
+    """Return the id of a chip's description; for a variant, the id of its base."""
     return getattr(hardware, "described", hardware.id)
 
 
 def _find_form(hardware: HardwareEntry | Hardware) -> str:
-    """Return the name of a hardware's form; empty for none.
+    """Return the name of a chip's form; empty for none.
 
-    A hardware that the table does not name has the form of its slot or class. Servers of accelerators that nobody
-    measured are taken to be like those of eight boards.
+    A chip that the table does not name has the form of its slot or class. Unmeasured servers of accelerators are
+    assumed to equal servers of eight boards.
     """
     form, reason = _load_named().get(_describe_id(hardware), ("", ""))
     if form or reason or hardware.unavailable.startswith(BUILT_IN):

@@ -33,7 +33,7 @@ _heeded = Event()
 
 
 def open_standard_descriptors() -> None:
-    """Open those of stdin, stdout and stderr that are closed; the next file would get the number and the output."""
+    """Reopen closed standard streams; otherwise the next opened file would receive their output."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -210,7 +210,7 @@ class OutputOptions(DatabaseOptions):
             yield self.open(say, tell)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
-        """Return the options that a follow-up command repeats: those of the runs, and the database."""
+        """Return the options that a follow-up command repeats: run options and the database."""
         return (*options.repeat(), *self.repeat_database())
 
     def repeat_database(self) -> tuple[str, ...]:

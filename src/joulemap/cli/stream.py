@@ -1,8 +1,8 @@
 """Writer of a statement's rows as they arrive, in any number.
 
-This module also stops a query that the engine does not stop. After too much time the process ends; the database
-survives that. The operating system limits memory, since the limit of the engine does not hold within one call of a
-function.
+This module also stops a query that the engine does not stop. If this takes too long, the process ends, which does not
+damage the database. The operating system limits memory, since the limit of the engine does not hold within one call of
+a function.
 """
 
 from __future__ import annotations

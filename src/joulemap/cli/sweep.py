@@ -43,7 +43,7 @@ def sweep(
     max_latency: str = option("", "Maximum latency of a batch, e.g. 50ms.", metavar="TIME", shown=False, panel=LIMITS),
     level: SweepDivision = option(
         "hardware",
-        "Table: best batch size per hardware, every batch, winner per batch, or crossing (where the ranking reverses).",
+        "Table: best batch size per chip, every batch, winner per batch, or crossing (where the ranking reverses).",
     ),
     limit: Limit = 12,
     hardware: HardwareOptions,

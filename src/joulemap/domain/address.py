@@ -1,4 +1,4 @@
-"""Addresses of numbers: one name for each number of a hardware, with one parser, one reader and one writer.
+"""Addresses of numbers: one name for each number of a chip, with one parser, one reader and one writer.
 
     clock, tdp, static_power …         quantity of the datasheet
     geometry.array_rows                quantity of the class's geometry
@@ -33,10 +33,10 @@ SOURCE: Final = "--set"
 """Source of a number set by the user; its basis is `assumed`."""
 
 MAPPINGS: Final = {"geometry": "geometry", "coefficient": "coefficients", "peak": "peaks"}
-"""Kind of numbers under names -> field of a hardware."""
+"""Kind of numbers under names -> field of a chip."""
 
 RECORDS: Final = {"memory": "memory_levels", "link": "links"}
-"""Kind of numbers in named records -> field of a hardware."""
+"""Kind of numbers in named records -> field of a chip."""
 
 USE: Final = "use"
 """Kind of the assumptions about use and prices, which belong to no hardware."""
@@ -46,7 +46,7 @@ Make = Callable[..., Any]
 
 
 class Address(NamedTuple):
-    """Address of one number of a hardware."""
+    """Address of one number of a chip."""
 
     kind: str
     """Kind: `quantity`, `geometry`, `coefficient`, `memory`, `peak`, `link`, `price` or `use`."""
@@ -141,7 +141,7 @@ def _find_row(reference: EnergyReference, address: Address) -> int:
 
 
 def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = vary) -> Hardware:
-    """Return a hardware with replaced numbers, an action's energy in femtojoules.
+    """Return a chip with replaced numbers, an action's energy in femtojoules.
 
     With `vary`, the numbers may be arrays and are not validated. Raises KeyError if the hardware has no such number.
     """

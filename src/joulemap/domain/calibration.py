@@ -187,7 +187,7 @@ class CalibrationError:
 
 @frozen(kw_only=True)
 class Calibration:
-    """Coefficients, energy scales and static power of one hardware, fitted to its measurements."""
+    """Coefficients, energy scales and static power of one chip, fitted to its measurements."""
 
     name: str
     """File name without its extension."""
@@ -244,7 +244,7 @@ class Calibration:
         return (*self.coefficients.values(), *self.energy_scales, *static)
 
     def check_target(self, hardware: str, digest: str) -> None:
-        """Raise ValueError if the calibration is for another hardware or for another description of this one."""
+        """Raise ValueError if the calibration is for another chip or for another description of this one."""
         if self.hardware != hardware:
             raise ValueError(f"hardware: it is a calibration of {self.hardware}, not of {hardware}")
         if self.hardware_digest != digest:

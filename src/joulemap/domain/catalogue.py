@@ -60,7 +60,7 @@ def _numbers(values: Iterable[float]) -> tuple[float, ...]:
 
 @frozen(kw_only=True)
 class Variant:
-    """Origin of a hardware that was derived from another by changed numbers."""
+    """Origin of a chip that was derived from another by changed numbers."""
 
     base: str
     """Id of the original hardware."""
@@ -204,7 +204,7 @@ class HardwareEntry:
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
-    """Return the named power modes that equal a hardware's default mode."""
+    """Return the named power modes that equal a chip's default mode."""
     return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
 
 
@@ -221,7 +221,7 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     """Return the entry with this name; a partial name never matches.
 
     Case, spaces, `-`, `_` and word order do not matter; vendor and class may be added. Raises AmbiguousNameError if
-    several hardware match, else UnknownNameError with the nearest names.
+    several chips match, else UnknownNameError with the nearest names.
     """
     asked = unmark(name)
     found = find_alike(entries, asked)
@@ -239,7 +239,7 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
     """Return the hardware with exactly this name, or, if there is none, those whose words match.
 
-    Vendor and class words are optional. Words of several names of one hardware may be combined: `Altra Max M128`
+    Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128`
     combines Altra-Max and M128-30.
     """
     asked = unmark(name)
@@ -258,7 +258,7 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
-    """Return True if the words match one name of a hardware, with words from its other names allowed.
+    """Return True if the words match one name of a chip, with words from its other names allowed.
 
     Vendor and class words may be missing from the id and the full name. They may not be missing from an alias, where
     they distinguish hardware.

@@ -1,4 +1,4 @@
-"""Changes of a hardware's numbers for one question."""
+"""Changes of a chip's numbers for one question."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from joulemap.system.record import frozen
 
 @frozen(kw_only=True)
 class Change:
-    """One constant of a hardware, as set by the user."""
+    """One constant of a chip, as set by the user."""
 
     address: Address
     value: float
@@ -45,5 +45,5 @@ def check_value(constant: Constant, value: float) -> None:
 
 
 def word_changes(changes: Sequence[Change], name: str = "") -> str:
-    """Return the word that stands for changes, and a new name, in a digest."""
+    """Return the word that represents changes and a new name in a digest."""
     return changes_word(((one.name, one.value) for one in changes), name)

@@ -1,4 +1,4 @@
-"""Named constants of a hardware: energies per action, quantities, geometry and coefficients."""
+"""Named constants of a chip: energies per action, quantities, geometry and coefficients."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class Constant:
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of a hardware as used in a run: energies, quantities, geometry, levels, peaks,
+    """Return name -> constant of a chip as used in a run: energies, quantities, geometry, levels, peaks,
     coefficients.
 
     A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that

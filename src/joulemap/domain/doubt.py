@@ -1,7 +1,7 @@
 """Uncertainty of predictions: half-widths of 80 % intervals, and the shares of error that two runs have in common.
 
-An error is ln(measured / predicted). A half-width h is that of an 80 % interval of it: a figure v lies between
-v exp(-h) and v exp(h) four times in five. docs/doubt.md says where they come from and how they have done.
+An error is ln(measured / predicted). h is the half-width of its 80 % interval: 80 % of measurements lie between v
+exp(-h) and v exp(h). docs/doubt.md says where they come from and how they have done.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ SCORED: Final = "derived"
 UNMEASURED: Final = 0.98
 """Least half-width of a latency on an accelerator that nobody measured, of a class other than CPU and GPU.
 
-Derived: nine measured boards (3 edge and 4 server NPUs, a DPU, a DSP, an Edge TPU; 121 rows), each predicted with the
-coefficients of its class alone, without those that its own measurements gave. 80 % of their errors are below 0.02 to
-1.80, in the root mean square 0.98. It holds what such chips differ in that a data sheet does not tell, among it what
-their compilers run: no list of operators is known of most of them. Decompositions, of which no board was measured,
-have it on every class: what libraries for one chip take differs that much between their algorithms."""
+Derived: nine measured boards (3 edge and 4 server NPUs, a DPU, a DSP, an Edge TPU; 121 rows), each predicted with class
+coefficients, without coefficients fitted to its own measurements. 80 % of their errors are below 0.02 to 1.80, in the
+root mean square 0.98. It covers differences between such chips that data sheets omit, such as the operators that their
+compilers support, which most vendors do not list. Decompositions have it on every class, because none was measured, and
+the times of libraries on one chip differ by as much between algorithms."""
 
 MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
-"""Classes of which boards were predicted before anybody fitted them: an unmeasured one has the doubt of its class."""
+"""Classes with boards that were predicted before they were fitted; unmeasured boards have the uncertainty of their
+class."""
 
 WITHOUT_PEAK: Final = ("cgra", "dpu")
 """Classes whose formulas compute by units and clock alone."""
@@ -50,7 +51,7 @@ SAME_SIZE: Final = 10.0
 """Peaks that are within this factor of each other are of one size class: assumed, an order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
-"""Groups of measurements that weigh as much as what was thought without them."""
+"""Number of groups of measurements that weighs as much as the prior judgement."""
 
 TOLD_APART: Final = 0.8
 """Probability from which on one run is said to be better than another."""
@@ -58,8 +59,11 @@ TOLD_APART: Final = 0.8
 CORRELATION: Final = 0.7
 """Correlation of the latency and energy errors of one run; 0.73 on 1,038 configurations of three boards with both."""
 
+LOADED_FIRST: Final = "loaded_time_to_first_token_s"
+"""Quantity of the scales of a first token under a steady load, where admission and other prompts decide."""
+
 DoubtQuantity = Literal["latency", "energy", "joint"]
-"""`joint`: what the errors of latency and energy of one run have in common."""
+"""`joint`: shared part of the errors of latency and energy of one run."""
 
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "energy")
 """Kinds of work that have separate errors."""
@@ -68,12 +72,18 @@ OWN: Final = "own"
 """Factor that a run shares with itself alone."""
 
 MODEL: Final = "model"
-"""Sort of work of most whole models; that of a single operator is its kind."""
+"""Kind of work of most whole models; for a single operator, the kind of the operator."""
 
 
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that a class computes by; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
+
+
+def name_served_scale(quantity: str, scope: str) -> str:
+    """Return the quantity whose scales hold for a measured quantity in a scope: the SQL's macro of this name."""
+    is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
+    return LOADED_FIRST if is_loaded else quantity
 
 
 @frozen(kw_only=True)
@@ -97,7 +107,7 @@ class ErrorScale:
     least_ops_per_s: float = 0.0
     """Smallest peak of the boards that were measured; 0 where it holds for every size."""
     most_ops_per_s: float = math.inf
-    """Largest peak of them; endless likewise."""
+    """Largest peak of these boards; infinite likewise."""
 
     def is_of_size(self, ops_per_s: float) -> bool:
         """Return True if this peak is within the size range of the measured boards."""
@@ -121,7 +131,7 @@ class ServingScale:
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Models times boards; 0 where it is assumed."""
+    """Sources, counted on each board; 0 where it is assumed."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
 
 
@@ -159,7 +169,7 @@ class Doubt:
     served: tuple[ServingScale, ...] = ()
 
     def serving_half_width(self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str) -> float | None:
-        """Return the half-width of what is predicted of a served model: the SQL's macro of this name.
+        """Return the half-width of a prediction of a served model, as the SQL macro of this name does.
 
         None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
         operating point.
@@ -176,8 +186,8 @@ class Doubt:
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return what a price, and a number, of each basis leaves open that stands in a hardware file.
 
-        Errors of hardware that was scored hold what numbers like its own, `SCORED` at worst, leave open: this is what a
-        less sure one leaves open beyond.
+        Errors of scored chips include the uncertainty of numbers with the basis `SCORED` or better. This is the
+        additional uncertainty of a number with a weaker basis.
         """
         known = next(one for one in self.spreads if one.number_basis == SCORED)
 
@@ -193,9 +203,9 @@ class Doubt:
         )
 
     def complete_shares(self) -> tuple[ErrorShare, ...]:
-        """Return the shares, what they leave to each run, and how `CORRELATION` divides among them.
+        """Return the shared parts, the independent rest, and the division of `CORRELATION` among the factors.
 
-        A factor has of it as much as the geometric mean of its shares of latency and of energy.
+        A factor's part of it is the geometric mean of its shares of latency and energy.
         """
         known = {(one.quantity, one.factor): one.share.value for one in self.shares}
         factors = [*dict.fromkeys(factor for _, factor in known), OWN]

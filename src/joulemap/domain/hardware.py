@@ -76,7 +76,7 @@ UNITS: Final[Mapping[str, str]] = {
     "price_cloud": "USD/h",
     "host_share": "1",
 }
-"""Quantity of a hardware -> SI unit."""
+"""Quantity of a chip -> SI unit."""
 
 TOLERANCE: Final = 0.03
 """Largest relative disagreement between numbers that follow from each other."""
@@ -107,7 +107,7 @@ BUILT_IN: Final = "sold only inside"
 """Start of the reason why a part of phones, laptops or cars is not sold as a board."""
 
 PRICES: Final = ("price_purchase", "price_cloud")
-"""Purchase and rental price of a hardware."""
+"""Purchase and rental price of a chip."""
 
 LEVEL_KINDS: Final = ("cache", "scratchpad")
 LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
@@ -181,7 +181,7 @@ class Link:
     """Link between a device and its peers, or between a device and its host."""
 
     name: str
-    """Name, unique on a hardware: `nvlink`, `pcie`, `ici` …"""
+    """Name, unique on a chip: `nvlink`, `pcie`, `ici` …"""
     connects: str = attrs.field(validator=attrs.validators.in_(LINK_ENDS))
     """Endpoint: `device` for peers of the same kind; `host` for the host processor and its memory."""
     generation: str = ""
@@ -207,7 +207,7 @@ class Load:
     """Workload under which a board's power was measured at its default power mode."""
 
     name: str
-    """Name, unique on a hardware."""
+    """Name, unique on a chip."""
     model: str
     precision: str
     batch: int = attrs.field(validator=attrs.validators.ge(1))
@@ -289,7 +289,7 @@ def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
 
 @frozen(kw_only=True)
 class Hardware:
-    """One hardware with everything that the models need; each number has unit, basis and source."""
+    """One chip with everything that the models need; each number has unit, basis and source."""
 
     id: str = attrs.field(validator=_is_text)
     name: str = attrs.field(validator=_is_text)
@@ -656,7 +656,7 @@ class Hardware:
         """Return this hardware with the values of its calibration, before any power mode.
 
         Coefficients and static power are replaced, and energies of actions are scaled. A power mode that states a
-        static power keeps it. Raises ValueError if the calibration is for another hardware or description, or has a
+        static power keeps it. Raises ValueError if the calibration is for another chip or description, or has a
         coefficient or action that this hardware lacks.
         """
         calibration.check_target(self.id, self.digest)

@@ -11,7 +11,7 @@ from joulemap.system.record import frozen
 
 @frozen
 class HardwareRef:
-    """A hardware by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`."""
+    """A chip by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`."""
 
     id: str
     """Id, alias, class or path as it is written."""
@@ -29,12 +29,12 @@ class HardwareRef:
 
     @classmethod
     def at(cls, label: str, mode: str) -> HardwareRef:
-        """Return a hardware at a power mode as answers name it: the default mode is left out."""
+        """Return a chip at a power mode as answers name it: the default mode is left out."""
         return cls(label, "", "" if mode == DEFAULT_MODE else mode)
 
     @property
     def label(self) -> str:
-        """The hardware with what is set, without its power mode."""
+        """Chip with its set constants, without its power mode."""
         return self.id + self.settings
 
     @property
@@ -53,10 +53,10 @@ class HardwareRef:
 
 
 def name_configured(hardware: str, mode: str) -> str:
-    """Return a hardware at a power mode as answers name it."""
+    """Return a chip at a power mode as answers name it."""
     return str(HardwareRef.at(hardware, mode))
 
 
 def name_variant(hardware: str, changes: Iterable[tuple[str, str]]) -> str:
-    """Return the id of a hardware of which numbers are set."""
+    """Return the id of a chip of which numbers are set."""
     return f"{hardware}[{';'.join(f'{name}={value}' for name, value in changes)}]"

@@ -88,7 +88,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def unmark(name: str) -> str:
-    """Return the name of a hardware without the mark that tables add."""
+    """Return the name of a chip without the mark that tables add."""
     return name.strip().removeprefix(PROJECTED).strip()
 
 

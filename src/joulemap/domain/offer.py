@@ -72,7 +72,7 @@ def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> 
 
 @frozen(kw_only=True)
 class Offer:
-    """One seller's price of one hardware."""
+    """One seller's price of one chip."""
 
     hardware: str
     kind: str = attrs.field(validator=attrs.validators.in_(tuple(WAY_OF)))
@@ -100,13 +100,13 @@ class Offer:
 
     @property
     def quantity(self) -> Quantity:
-        """Price as a quantity of a hardware."""
+        """Price as a quantity of a chip."""
         return Quantity(value=self.usd, unit=self.unit, basis=self.basis, source=self.source, note=self.note)
 
 
 @frozen(kw_only=True)
 class SellerPrice:
-    """Price of one hardware at one kind of seller: the median of the newest offer of each seller."""
+    """Price of one chip at one kind of seller: the median of the newest offer of each seller."""
 
     hardware: str
     way: str
@@ -130,7 +130,7 @@ class SellerPrice:
 
 
 def newest_offers(offers: Iterable[Offer]) -> tuple[Offer, ...]:
-    """Return the newest offer of each seller per hardware and kind, in the given order."""
+    """Return the newest offer of each seller per chip and kind, in the given order."""
     found: dict[tuple[str, str, str], Offer] = {}
     for one in offers:
         key = one.hardware, one.kind, one.seller
@@ -155,7 +155,7 @@ def _square(prices: Sequence[float]) -> float:
 
 
 def pool_spreads(groups: Mapping[tuple[str, str], Sequence[Offer]]) -> dict[str, float]:
-    """Return kind of seller -> half-width of ln(price) over sellers of one hardware, pooled over hardware.
+    """Return kind of seller -> half-width of ln(price) over sellers of one chip, pooled over hardware.
 
     Kinds with too few offer pairs take the spread of all kinds with the same way of paying, or else `ASSUMED_SPREAD`.
     """
@@ -178,7 +178,7 @@ def _median(values: Iterable[float]) -> float:
 def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
     """Return the share of the variance of ln(price) that is common to one seller's prices, and the number of pairs.
 
-    The share is the mean product of a seller's deviations for two hardware, divided by the mean square. Both use one
+    The share is the mean product of a seller's deviations for two chips, divided by the mean square. Both use one
     kind of seller, and hardware that at least three sell.
     """
     groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
@@ -213,7 +213,7 @@ def _describe_dates(offers: Sequence[Offer]) -> str:
 
 
 def summarize_offers(offers: Sequence[Offer]) -> tuple[SellerPrice, ...]:
-    """Return the price of each hardware at each kind of seller that offers it."""
+    """Return the price of each chip at each kind of seller that offers it."""
     groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
     for one in newest_offers(offers):
         groups[one.hardware, one.kind].append(one)

@@ -1,4 +1,4 @@
-"""Energy reference tables: the energy of each action of a hardware."""
+"""Energy reference tables: the energy of each action of a chip."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def cycle_action(precision: str) -> ActionKey:
 
 @frozen(kw_only=True)
 class EnergyAction:
-    """Row of the energy reference table of one hardware."""
+    """Row of the energy reference table of one chip."""
 
     category: str
     """Category of the architecture class, e.g. `register_file`."""
@@ -150,7 +150,7 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) 
 
 @frozen
 class EnergyReference:
-    """Energy reference table of one hardware, in a fixed order."""
+    """Energy reference table of one chip, in a fixed order."""
 
     actions: tuple[EnergyAction, ...]
     prices_fj: tuple[float, ...] = attrs.field(init=False, eq=False, repr=False)

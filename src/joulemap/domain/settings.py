@@ -92,7 +92,7 @@ ScoreDivision = Literal[
     "engine",
     "quantity",
 ]
-"""Divisions of a hardware's measurements."""
+"""Divisions of a chip's measurements."""
 
 
 Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
@@ -268,8 +268,8 @@ class Settings:
     the budget of the scenario or deployment, if there is one.
     """
     takes_all: bool = False
-    """True if hardware that can be neither bought nor rented is ranked like the rest. False lists it beside the
-    ranking, where it wins only if there is nothing else.
+    """True if hardware that can be neither bought nor rented is ranked like the rest. False lists such chips without
+    ranking them unless there are no others.
     """
     power_mode: str = ""
     """Power mode of hardware named without one. Empty: the default mode, or every mode if the question covers all."""
@@ -302,7 +302,7 @@ class Settings:
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """Calibration: `auto` (each hardware's own, if any), `none`, or a name, file or record; the latter applies to its
+    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record; the latter applies to its
     own hardware, and `auto` to all other hardware.
     """
     host: str = ""
@@ -338,7 +338,7 @@ class Settings:
 
     @property
     def points(self) -> tuple[Mapping[str, str], ...]:
-        """Dimension -> value for each run of one workload on one hardware, in every combination; raises as
+        """Dimension -> value for each run of one workload on one chip, in every combination; raises as
         `precisions`.
         """
         others = [name for name in ASKED if name not in ("precision", "weight_precision")]

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BOARD_COUNT: Final = "system_board_count"
-"""Coefficient of a hardware at the wall: boards that share one host."""
+"""Coefficient of a chip at the wall: boards that share one host."""
 
 GROWTH_HALF_WIDTH: Final = "system_growth_half_width"
-"""Coefficient of a hardware at the wall: half-width of the logarithm of everything but the host."""
+"""Coefficient of a chip at the wall: half-width of the logarithm of everything but the host."""
 
 HOST_HALF_WIDTH: Final = "system_host_half_width"
-"""Coefficient of a hardware at the wall: half-width of the logarithm of the host's power."""
+"""Coefficient of a chip at the wall: half-width of the logarithm of the host's power."""
 
 KEPT: Final = (BOARD_COUNT, GROWTH_HALF_WIDTH, HOST_HALF_WIDTH)
-"""Coefficients that the surroundings add to a hardware."""
+"""Coefficients that the surroundings add to a chip."""
 
 
 def _at_least(least: float) -> Any:
@@ -140,7 +140,7 @@ class Surrounding:
         return tuple(row for row in rows if row.energy_per_action_fj > 0.0)
 
     def list_coefficients(self) -> Mapping[str, Quantity]:
-        """Return the numbers of these surroundings that a hardware keeps beside its prices."""
+        """Return the numbers of these surroundings that a chip keeps beside its prices."""
         return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
 
     def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **told: Any) -> EnergyAction:

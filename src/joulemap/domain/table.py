@@ -15,7 +15,7 @@ HARDWARE_COLUMNS: Final = frozenset({
     "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",
     "hardware_b", "best_hardware", "other_hardware",
 })  # fmt: skip
-"""Columns whose text begins with a hardware, in every query."""
+"""Columns whose text begins with a chip, in every query."""
 
 
 @frozen(kw_only=True)

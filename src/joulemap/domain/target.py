@@ -1,6 +1,6 @@
-"""Words by which the modifiers of a question extend the digest of a hardware.
+"""Words by which the modifiers of a question extend the digest of a chip.
 
-A hardware as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
+A chip as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
 changes) extends it by a word, in the order in which they apply. No word leaves the digest as it is.
 """
 
@@ -20,7 +20,7 @@ FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
 
 
 def extend_digest(digest: str, word: str) -> str:
-    """Return the digest of a hardware after a modifier of this word."""
+    """Return the digest of a chip after a modifier of this word."""
     return hashlib.sha256(f"{digest}{word}".encode()).hexdigest()[:16] if word else digest
 
 
@@ -37,8 +37,8 @@ def mode_word(power_mode: str) -> str:
 def boundary_word(boundary: str, priced_at: str, version: str, around: str = "") -> str:
     """Return the word of a boundary; none at the board where the prices were fitted there.
 
-    `version` is that of the formulas, because they find what the board takes beyond the chip. `around` is the digest of
-    the surroundings at the boundary `system`.
+    `version` is the formula version, because formulas determine the board's share beyond the chip. `around` is the
+    digest of the surroundings at the boundary `system`.
     """
     return "" if boundary == priced_at == BOARD else f"|{boundary}|{version}" + (f"|{around}" if around else "")
 

@@ -235,7 +235,7 @@ class Workload:
         """Kind of work, which groups prediction errors because errors of one kind say little about another.
 
         `training`: weights are changed. `decomposition`: steps of decompositions outnumber all other operators and
-        steps. `experts`: tokens choose among weights. `decode`: most attention is of a few tokens behind a cache.
+        steps. `experts`: tokens choose among weights. `decode`: most attention is of a few tokens with a long cache.
         `model`: all else.
         """
         if any(one.module_path == OPTIMIZER for one in self.operators):

@@ -76,7 +76,7 @@ MEASURED: Final = ("_s", "_j", "_w")
 """Endings of the columns that hold measured quantities."""
 
 NEVER_SCORED: Final = ("requests_per_s",)
-"""Measured columns that only tell how many requests were in flight."""
+"""Measured columns that only give the number of requests in flight."""
 
 LEFT_OUT: Final = "left out"
 """Key of a merged run that tells which of its parts have no usable number."""

@@ -1,6 +1,6 @@
 """Groups of operators with their dependencies, kept free of cycles while groups grow and join.
 
-Each group stands after all groups that it needs. If a join needs a group that stands later, the groups in between move
+Each group comes after all groups that it needs. If a join needs a group that comes later, the groups in between move
 (dynamic topological order of Pearce and Kelly), so that the cost of a join is their number. Joins across more than
 `DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a cycle. The cost
 of a join is thus bounded for any model.
@@ -79,7 +79,7 @@ class Order:
     def _leads(self, starts: Iterable[int], goals: set[int], last: int) -> bool:
         """Return whether a path leads from any of these to a goal; True also if the search gives up.
 
-        No goal stands after `last`.
+        No goal comes after `last`.
         """
         open_ends = list(starts)
         seen = set(open_ends)
@@ -114,7 +114,7 @@ class Order:
         self.before[second].add(first)
 
     def _place(self, first: int, second: int) -> None:
-        """Move the groups after `second` behind those that `first` needs, so that `first` stands before `second`."""
+        """Move the groups after `second` past the groups that `first` needs, so that `first` precedes `second`."""
         low, high = self.rank[second], self.rank[first]
         if high < low:
             return
@@ -136,7 +136,7 @@ class Order:
 
 
 def sort_groups(firsts: Sequence[int], edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return groups, 0, 1, 2 ..., in an order that can be executed: of those that are ready, the first to begin.
+    """Return groups 0, 1, 2 ... in an executable order; among ready groups, the one that begins first comes first.
 
     `firsts` is the first operator of each group, and `edges` are pairs (needed, needing) of groups. There is no cycle.
     """

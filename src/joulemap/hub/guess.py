@@ -119,7 +119,7 @@ _FEATURES: Final = {
 
 
 def _fill_placeholders(guess: Guess) -> None:
-    """Put as many placeholders among the ids as images and sounds have features; ModelError if they do not fit."""
+    """Insert one placeholder id per feature of images and sounds; ModelError if they do not fit."""
     ids = guess.made.get("input_ids")
     if ids is None:
         return
@@ -147,7 +147,7 @@ def _fill_placeholders(guess: Guess) -> None:
 
 
 def _text_width(guess: Guess) -> int:
-    """Return the width of embedded text, as the embedding layer has it."""
+    """Return the width of embedded text, from the embedding layer."""
     with contextlib.suppress(Exception):
         return int(guess.module.get_input_embeddings().weight.shape[-1])
     return guess.number("text", "hidden_size", "d_model")

@@ -126,7 +126,7 @@ def _with_channels(guess: Guess, error: str) -> Inputs | None:
 
 
 def _lengthen(guess: Guess, error: str) -> Inputs | None:
-    """Return as many ids as there are features to add to them."""
+    """Return one id per feature that is added to them."""
     found = _LENGTHS.search(error)
     ids = guess.made.get("input_ids")
     if found is None or ids is None or "input_ids" in guess.given or ids.shape[-1] != int(found[3]):

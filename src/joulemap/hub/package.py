@@ -44,7 +44,7 @@ def digest_package(path: Path) -> str:
 
 @contextlib.contextmanager
 def importing(tree: Path, other: Path) -> Iterator[None]:
-    """Make imports inside look in a source tree first, and forget what they imported afterwards.
+    """Search a source tree first for imports inside the block, and unload these modules afterwards.
 
     Modules already imported from the tree, or from an `other` version of it, are set aside inside.
     """

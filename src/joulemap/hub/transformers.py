@@ -277,7 +277,7 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
     """Make the image and audio parts fit the text that they join, if the library's defaults do not.
 
     Features become as wide as the text, and an image becomes whole squares of the patches that are pooled to one token.
-    Requested settings stay. Returns notes on what was set.
+    Requested settings stay. Returns notes on the adjusted values.
     """
     notes = []
 

@@ -29,7 +29,7 @@ all prices except static power and the shares of regulators, so that
 The anchor counts time, not MACs or bytes, because a busy chip draws most of its limit at low fractions of its peak.
 Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 79), at 5 to 30 % of the peak. A price
 per MAC or per byte of DRAM traffic would add almost nothing to work bound by on-chip memory or vector units. If batches
-overlap, the time is that of all units together for a batch: an interval, not a latency.
+overlap, the time is the interval between batches, not the latency.
 
 A calibration scales these prices like any other. Prices fitted to measured board power need no anchor, regardless of
 the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a link-bound

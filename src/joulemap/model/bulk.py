@@ -218,7 +218,7 @@ def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: s
 
 
 def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
-    """Return the reason why a hardware's compiler does not run the whole workload; empty if it does."""
+    """Return the reason why a chip's compiler does not run the whole workload; empty if it does."""
     if hardware.compiler is None:
         return ""
     fallen = find_fallen(work, hardware.compiler)

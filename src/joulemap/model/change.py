@@ -1,4 +1,4 @@
-"""Versions of a hardware with other numbers: set by a question, or one of many points.
+"""Versions of a chip with other numbers: set by a question, or one of many points.
 
 A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, and the other clocks
 follow the main one, as in a power mode. `follow` says this once, for one number as for arrays of many designs.
@@ -25,7 +25,7 @@ CLOCK_DIE = Address("quantity", "clock_die")
 
 
 def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
-    """Return a hardware, as used in runs, with some numbers replaced; without changes, the hardware itself.
+    """Return a chip, as used in runs, with some numbers replaced; without changes, the hardware itself.
 
     Numbers derived earlier stay as they are. `name` becomes the new id, if given. Raises ValueError if the resulting
     numbers contradict each other.

@@ -1,10 +1,10 @@
-"""Several hardware as one whose numbers are columns, so that a formula written for one runs for all of them.
+"""Several chips as one with columns as numbers, so that a formula written for one chip runs for all.
 
-    hardware.coefficient("tile_rows")      one hardware: a number
+    hardware.coefficient("tile_rows")      one chip: a number
                                            several: points x 1 numbers, which broadcast against a workload's columns
 
-Everything that formulas branch on (texts, flags, the presence of parts) is equal for all of them. `skeleton` returns
-these for any hardware, `Architecture.decides` those of a class.
+All properties on which formulas branch (texts, flags, the presence of parts) are equal for these chips. `skeleton`
+returns these for any hardware, `Architecture.decides` those of a class.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_AXES: Final = 8
 
 
 def list_numbers(hardware: Hardware, precision: str) -> Mapping[Address, float]:
-    """Return the numbers of a hardware that formulas may use at a precision, except those of links."""
+    """Return the numbers of a chip that formulas may use at a precision, except those of links."""
     return dict(_numbers(hardware, precision))
 
 
@@ -84,7 +84,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
 
 
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return several hardware of one skeleton as one; a single hardware is returned unchanged."""
+    """Return several chips of one skeleton as one; a single hardware is returned unchanged."""
     if len(hardware) == 1:
         return hardware[0]
     numbers = [list_numbers(one, precision) for one in hardware]

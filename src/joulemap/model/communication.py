@@ -76,7 +76,7 @@ DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
 
 @frozen(kw_only=True)
 class Path:
-    """Connection between the devices of a group, on one hardware."""
+    """Connection between the devices of a group, on one chip."""
 
     ring_rate: Floats | float
     """Bytes per second of a device in one direction, all of its links together."""
@@ -113,7 +113,7 @@ class Exchange:
 
 
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
-    """Return the path between devices of one hardware; raises UnsupportedError if there is none.
+    """Return the path between devices of one chip; raises UnsupportedError if there is none.
 
     `stride` is the distance in devices between neighbours of a group that may reach beyond a link; 0 for a group that
     may not.

@@ -84,7 +84,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:
-        raise UnsupportedError(f"{told}, and no host computes that")
+        raise UnsupportedError(f"{told}, and no host is set to compute it")
     if not work.mac_count[~fallen].any() and work.mac_count.any():
         raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
     return hardware.helper
@@ -205,7 +205,7 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
 
 
 def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
-    """Return the static energy of a hardware over these times, each line rounded as in the ledger."""
+    """Return the static energy of a chip over these times, each line rounded as in the ledger."""
     prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
     leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
     return leaked

@@ -41,8 +41,8 @@ class KernelColumns:
     """Operators as members of the runtime's kernels: one row per member, in workload order.
 
     Arrays are per row unless stated otherwise. If kernels of several workloads are joined, a number of one workload is
-    an array, one value per row. If numbers of the hardware are arrays, values derived from them have an axis of points
-    before that of rows.
+    an array, one value per row. If numbers of the chip are arrays, derived values have an axis of points before the
+    axis of rows.
     """
 
     work: Work

@@ -37,7 +37,7 @@ ROUNDING: Final = 2.0**-50
 
 @frozen(kw_only=True, eq=False)
 class Timed:
-    """Kernels timed on one hardware, or on several gathered ones; each kind of kernel is timed once."""
+    """Kernels timed on one chip, or on several gathered ones; each kind of kernel is timed once."""
 
     timing: Timing
     hardware: Hardware
@@ -133,7 +133,7 @@ def cut_runs(
     beside: Sequence[int],
     asked: Sequence[Asked],
 ) -> list[RunColumns]:
-    """Return the runs of kernels timed on several hardware, each at its index in `places`.
+    """Return the runs of kernels timed on several chips, each at its index in `places`.
 
     `apart` holds the same with one kernel per ATen call, at the indices in `beside`.
     """
@@ -212,7 +212,7 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
 
 
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the rows of the subgraphs that run, by column name, and the row boundaries of each hardware.
+    """Return the rows of the subgraphs that run, by column name, and the row boundaries of each chip.
 
     If an engine joins several subgraphs, the kernel's launch belongs to its leader's subgraph.
     """

@@ -39,7 +39,7 @@ SEPARATE: Final = "graph"
 """Runtime used for the cost of each ATen call as a separate kernel."""
 
 Place = tuple[Timed, int, int]
-"""Timed kernels, the index of one hardware in them, and the number of hardware in them."""
+"""Timed kernels, the index of one chip in them, and the number of chips in them."""
 
 Made = TypeVar("Made", bound=RunFacts)
 Make = Callable[[Sequence[Asked]], Sequence[Made]]
@@ -62,14 +62,14 @@ class Gathering:
     _gathered: dict[tuple[str | int, ...], tuple[Sequence[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
 
     def find_skeleton(self, hardware: Hardware, precision: str) -> Hashable:
-        """Return the skeleton of a hardware, cached."""
+        """Return the skeleton of a chip, cached."""
         key = id(hardware), precision
         if key not in self._skeletons:
             self._skeletons[key] = hardware, skeleton(hardware, precision)
         return self._skeletons[key][1]
 
     def gather(self, hardware: Sequence[Hardware], precision: str) -> Hardware:
-        """Return several hardware of one skeleton as one, cached."""
+        """Return several chips of one skeleton as one, cached."""
         key: tuple[str | int, ...] = precision, *map(id, hardware)
         if key not in self._gathered:
             self._gathered[key] = hardware, gather(hardware, precision)
@@ -97,7 +97,7 @@ class Evaluator:
         return Evaluator, (self.work, self.stretch)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the run of the workload on a hardware; raises as `evaluate`."""
+        """Return the run of the workload on a chip; raises as `evaluate`."""
         (found,) = self.evaluate_all([(hardware, configuration)])
         if isinstance(found, Exception):
             raise found
@@ -149,7 +149,7 @@ class Evaluator:
         return [found[number] for number in range(len(asked))]
 
     def falls_back(self, hardware: Hardware) -> bool:
-        """Return whether the compiler of a hardware leaves operators to a host."""
+        """Return whether the compiler of a chip leaves operators to a host."""
         if hardware.compiler is None:
             return False
         if hardware.compiler not in self._parts:
@@ -275,7 +275,7 @@ class Evaluator:
 
 
 def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
-    """Return the run of a workload on a hardware.
+    """Return the run of a workload on a chip.
 
     Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or
     for a run beyond the store's range; UnpricedActionError for an action without a price.
@@ -284,7 +284,7 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
 
 
 def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
-    """Return the values that formulas branch on besides the skeleton: numbers, or arrays for several hardware."""
+    """Return the values that formulas branch on besides the skeleton: numbers, or arrays for several chips."""
     return (
         *find_architecture(hardware.architecture).decides(hardware, work, precision),
         np.greater(hardware.reference.loss_j, 0.0),
@@ -294,12 +294,12 @@ def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tup
 
 
 def describe_precision(hardware: Hardware, precision: str) -> str:
-    """Return the message that a hardware lacks a precision."""
+    """Return the message that a chip lacks a precision."""
     return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
 
 
 def describe_shortage(name: str, required: float, capacity: float) -> str:
-    """Return the message that the required bytes exceed a hardware's memory; empty if they fit."""
+    """Return the message that the required bytes exceed a chip's memory; empty if they fit."""
     if required <= capacity:
         return ""
     scale, unit = (1e9, "GB") if capacity >= LEAST_GB * 1e9 else (1e6, "MB")

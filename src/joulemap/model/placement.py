@@ -49,7 +49,7 @@ class Overlap:
     """Time of the memory that all units share."""
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return it with the times of units and memory, and those of launches, times factors.
+        """Return the placement with times of units and memory, and of launches, multiplied by factors.
 
         A factor of several numbers has one for each point, operator or kernel.
         """

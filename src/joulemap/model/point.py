@@ -1,4 +1,4 @@
-"""Points under evaluation: numbers of a hardware as arrays, evaluated in blocks, and the totals of each block."""
+"""Points under evaluation: numbers of a chip as arrays, evaluated in blocks, and the totals of each block."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Points:
 
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Address, Floats]) -> Self:
-        """Return the points of a hardware; contradictory numbers and insufficient memory are refused."""
+        """Return the points of a chip; contradictory numbers and insufficient memory are refused."""
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
         numbers = {
             address: column.reshape((1,) * (len(shape) - column.ndim) + column.shape)
@@ -186,7 +186,7 @@ class Points:
 
 
 def _set_arrays(hardware: Hardware, numbers: Mapping[Address, Floats]) -> Hardware:
-    """Return a hardware with varied numbers; an array of equal values becomes a single number."""
+    """Return a chip with varied numbers; an array of equal values becomes a single number."""
     values = {
         address: float(one.flat[0]) if (one == one.flat[0]).all() else one[..., None]
         for address, one in numbers.items()

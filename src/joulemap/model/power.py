@@ -9,8 +9,8 @@ With x the clock as a share of the highest of the die, phi as a share of the hig
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
 For a GPU, the p-norm of the two replaces their maximum. A run repeats without a pause, so that the cap is in effect. If
-batches overlap, T is the interval between batches, and for latencies the time of one batch alone. A single kernel is
-timed as benchmarks time it, over a delay: see `at_first`.
+batches overlap, T is the interval between batches, and for latencies the time of one batch alone. Single kernels are
+timed like benchmarks, before the cap takes effect: see `at_first`.
 
 Power only falls as the clock falls, so the highest clock is unique. Below the knee an action costs the same as at the
 knee, and only time changes. With a floor and a knee of 1 the voltage is fixed, and all time is divided by phi.
@@ -41,7 +41,7 @@ STEPS: Final = 100
 
 @frozen(kw_only=True)
 class PowerLaw:
-    """Parameters of voltage and power cap of a hardware at its power mode; for several hardware, a column each."""
+    """Parameters of voltage and power cap of a chip at its power mode; for several chips, a column each."""
 
     floor: Floats | float
     """Lowest voltage, as a share of the highest."""
@@ -57,7 +57,7 @@ class PowerLaw:
 
     @classmethod
     def of(cls, hardware: Hardware, static_w: float | None = None) -> Self:
-        """Return the law of a hardware; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
+        """Return the law of a chip; a file may state its own `voltage_floor`, `voltage_knee` and `cap_share`.
 
         `static_w`, if given, replaces its static power.
         """

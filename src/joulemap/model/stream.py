@@ -4,8 +4,8 @@
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
 
 A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels. It does not wait for
-other streams, and has the whole memory bandwidth while others compute. The latency of a run is that of a batch with all
-units to itself.
+other streams, and has the whole memory bandwidth while others compute. The latency of a run is the latency of a batch
+that has all units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
 documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
@@ -41,7 +41,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the share of a hardware that one of several streams has."""
+    """Return the share of a chip that one of several streams has."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
 
     def cut(quantity: Quantity) -> Quantity:

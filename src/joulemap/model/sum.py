@@ -124,7 +124,7 @@ class Sums:
 
     @property
     def energy_fj(self) -> list[int]:
-        """Energy of each workload on one hardware, exact at any size."""
+        """Energy of each workload on one chip, exact at any size."""
         if self.most_fj < MOST:
             return self._sum_actions(list(self.energies.values()))
         self.check_range()
@@ -271,7 +271,7 @@ class Sums:
 
 
 def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
-    """Return the totals of kernels timed on several hardware, each at its index in `places`; None beyond 64 bits.
+    """Return the totals of kernels timed on several chips, each at its index in `places`; None beyond 64 bits.
 
     Raises UnsupportedError as the ledger does.
     """

@@ -64,7 +64,7 @@ class Timing:
 def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Timing:
     """Return the times and action counts of kernels, with the power cap applied to each workload separately.
 
-    An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one hardware only.
+    An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one chip only.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     part, times = split(kernels, hardware)
@@ -86,7 +86,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the number of parts in which each hardware's engine runs a batch; a single 1 if none cuts it."""
+    """Return the number of parts in which each chip's engine runs a batch; a single 1 if none cuts it."""
     counts = _list_parts(kernels, hardware)
     seconds: list[Floats] = []
     for count in (1.0, *counts) if counts else ():

@@ -1,4 +1,4 @@
-"""One workload on variations of a hardware: its totals, without a ledger, and the constants that it uses.
+"""One workload on variations of a chip: its totals, without a ledger, and the constants that it uses.
 
     kernels ─► time ─► count ─► price ─► sums          the totals of `pipeline`, not rounded
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 FAILURES: Final = (ValueError, KeyError, ArithmeticError, JoulemapError)
-"""Exceptions that formulas raise for numbers that a hardware cannot have."""
+"""Exceptions that formulas raise for numbers that a chip cannot have."""
 
 
 @frozen(kw_only=True)
 class Totals:
-    """Totals of a workload on one hardware."""
+    """Totals of a workload on one chip."""
 
     latency_s: float
     interval_s: float
@@ -53,7 +53,7 @@ class Totals:
     energy_j: float
     action_j: Mapping[str, float]
     """Price constant -> joules proportional to it, at this clock, including regulator losses and, at the boundary
-    `system`, what grows with the board around it.
+    `system`, the growth outside the board.
 
     Losses are also listed under their own constants, so the parts exceed the total by that amount.
     """
@@ -87,7 +87,7 @@ class _Watched(dict[str, Value]):
 
 
 def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[str]]]:
-    """Return a hardware that records reads of constants in its mappings, and a function that returns their names."""
+    """Return a chip that records reads of constants in its mappings, and a function that returns their names."""
     kept = {"coefficient": _Watched(hardware.coefficients), "geometry": _Watched(hardware.geometry)}
     peaks = _Watched(hardware.peaks)
     watched = attrs.evolve(hardware, coefficients=kept["coefficient"], geometry=kept["geometry"], peaks=peaks)
@@ -97,7 +97,7 @@ def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[st
 
 @define(eq=False)
 class Varied:
-    """Kernels of a workload at one precision and runtime, evaluated on variations of a hardware."""
+    """Kernels of a workload at one precision and runtime, evaluated on variations of a chip."""
 
     kernels: KernelColumns
     work: WorkloadColumns
@@ -110,13 +110,13 @@ class Varied:
         return cls(form_kernels(work, precision, runtime, weight_precision), work, weight_precision)
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
-        """Return the coefficients, geometry constants and peaks of a hardware that its run uses."""
+        """Return the coefficients, geometry constants and peaks of a chip that its run uses."""
         watched, asked = watch_asked(hardware)
         self.evaluate(watched)
         return asked()
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the totals of the workload on a hardware; raises as `pipeline.evaluate`."""
+        """Return the totals of the workload on a chip; raises as `pipeline.evaluate`."""
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)
@@ -124,7 +124,7 @@ class Varied:
         return found
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return the exact result of `evaluate` for each hardware, alike ones together; None where it raises."""
+        """Return the exact result of `evaluate` for each chip, alike ones together; None where it raises."""
         own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
         found: list[Totals | None] = [None] * len(hardware)
         for chip in dict.fromkeys(chip for chip, _ in own):
@@ -138,7 +138,7 @@ class Varied:
         return found
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return its run on a hardware that computes all of it; separate operators are the same as in their kernels.
+        """Return its run on a chip that computes all of it; separate operators are the same as in their kernels.
 
         Raises UnsupportedError if it does not fit the memory, else as `evaluate`.
         """
@@ -164,7 +164,7 @@ class Varied:
     def _each(
         self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
     ) -> list[Value | None]:
-        """Return the result of `make` for each hardware, with alike hardware timed as one; None where it raises.
+        """Return the result of `make` for each chip, with alike hardware timed as one; None where it raises.
 
         `make` receives the indices of the timed hardware and their timing.
         """
@@ -176,7 +176,7 @@ class Varied:
         found: list[Value | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
-            # In a group, an invalid division means that one member is wrong; for one hardware, its sums show it.
+            # In a group, an invalid division means that one member is wrong; for one chip, its sums show it.
             wrong: Literal["raise", "ignore"] = "raise" if len(some) > 1 else "ignore"
             try:
                 with np.errstate(all="ignore", divide=wrong, invalid=wrong):
@@ -190,7 +190,7 @@ class Varied:
         return found
 
     def _key(self, hardware: Hardware, number: int) -> Hashable:
-        """Return everything that formulas branch on for a hardware; its number if that raises."""
+        """Return everything that formulas branch on for a chip; its number if that raises."""
         precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
         try:
             decided = decides(hardware, self.work, precision, batch)
@@ -230,13 +230,13 @@ class Varied:
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the runs of several hardware that were timed as one."""
+    """Return the runs of several chips that were timed as one."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
 
 
 def _list_totals(timed: Timed, points: int) -> list[Totals]:
-    """Return the totals of each of several hardware timed as one; raises ArithmeticError if one is not finite."""
+    """Return the totals of each of several chips timed as one; raises ArithmeticError if one is not finite."""
 
     def each(column: Floats | float) -> Floats:
         return np.broadcast_to(np.ravel(column), points)

@@ -1,4 +1,4 @@
-"""Anchor of a hardware: prices for its board beyond the chip, found by probing its numbers."""
+"""Anchor of a chip: prices for its board beyond the chip, found by probing its numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
 def anchor_hardware(hardware: Hardware) -> Hardware:
     """Return a described hardware at its default mode, with the prices that its anchor adds or changes.
 
-    Raises CatalogueError for a hardware that cannot be mapped.
+    Raises CatalogueError for a chip that cannot be mapped.
     """
     if hardware.priced_at == BOARD:
         return hardware
@@ -59,16 +59,16 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
-    """Return a hardware under its own calibration or one of its generation; ValueError where it does not fit."""
+    """Return a chip under its own calibration or one of its generation; ValueError where it does not fit."""
     if calibration.hardware == hardware.id:
         return hardware.calibrated(calibration)
     return hardware.inheriting(calibration)
 
 
 def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
-    """Return the default target of a hardware: its default mode and the boundary of its board.
+    """Return the default target of a chip: its default mode and the boundary of its board.
 
-    A calibration entry is enough for the digest. `bind` raises CatalogueError for a hardware that cannot be mapped,
+    A calibration entry is enough for the digest. `bind` raises CatalogueError for a chip that cannot be mapped,
     ValueError for a calibration that does not fit.
     """
 
@@ -81,7 +81,7 @@ def usual_target(described: Hardware, calibration: CalibrationEntry | Calibratio
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
-    """Return the shipped workloads of the loads under which a hardware was measured.
+    """Return the shipped workloads of the loads under which a chip was measured.
 
     Raises CatalogueError for a load that does not ship.
     """
@@ -98,11 +98,11 @@ def _read_load(model: str, batch: int) -> WorkloadColumns:
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped
 
-    with using(open_in_memory(), "the shipped workloads") as scratch:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         (workload_id,) = read_shipped(scratch, ZOO, [Shipped(model, batch, workload_key=f"{model}:{batch}")])
         return read_columns(scratch, workload_id)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:
-    """Return the error for a hardware without a number that its class needs."""
+    """Return the error for a chip without a number that its class needs."""
     return CatalogueError(f"{hardware} cannot be mapped: {error.args[0]}; `joulemap hardware check FILE` says more")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class InHost:
-    """Host of a hardware, which holds it or computes beside it."""
+    """Host of a chip: the computer that holds it, or computes for it."""
 
     host: Target
     is_counted: bool
@@ -52,7 +52,7 @@ class InHost:
 
 @frozen(kw_only=True)
 class Hosting:
-    """Host that holds a hardware or computes beside it."""
+    """Computer that holds a chip or computes for it."""
 
     entry: HardwareEntry
     power_mode: str
@@ -77,10 +77,10 @@ class Hosting:
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id -> host: the named one where it applies, else the host for what a compiler does not run.
+    """Return id -> host: the named one where it applies, else the host for operators that a compiler does not support.
 
-    The named host is counted for hardware that needs a host. For other hardware that a host launches it only sets the
-    pace. Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
+    The named host is counted for hardware that needs a host. For other chips, the host only determines the launch rate.
+    Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host:
@@ -105,9 +105,9 @@ def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) ->
 
 
 def bind_alone(hardware: Hardware, power_mode: str) -> Hardware:
-    """Return a hardware with default settings: calibrated, at its board, with its host.
+    """Return a chip with default settings: calibrated, at its board, with its host.
 
-    Raises CatalogueError for a hardware that cannot be mapped or a calibration that does not fit.
+    Raises CatalogueError for a chip that cannot be mapped or a calibration that does not fit.
     """
     from joulemap.plan.calibration import CalibrationUse
 
@@ -168,8 +168,8 @@ def keep_within(
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
     """Return the hardware at modes within a budget, and name -> reason for each that is left out.
 
-    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. A named mode counts
-    against a requested budget only. `beside_w` is hardware -> power of its host in watts.
+    Hardware at its default mode takes its largest mode that fits, unless every mode is listed. An explicitly named mode
+    is checked against a requested budget only. `beside_w` is hardware -> power of its host in watts.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:

@@ -1,4 +1,4 @@
-"""Calibration of each hardware in a question, and the calibrated hardware.
+"""Calibration of each chip in a question, and the calibrated hardware.
 
 A user's own calibration applies to its hardware only. A shipped one is inherited by hardware of the same generation.
 """
@@ -58,7 +58,7 @@ class CalibrationUse:
         return {}
 
     def find(self, hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-        """Return a chip's calibration, its own or inherited; None if it has none."""
+        """Return a chip's own or inherited calibration, or None."""
         if self.named == UNCALIBRATED:
             return None
         name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id
@@ -76,7 +76,7 @@ class CalibrationUse:
         return self.named if self.chosen is None or self.chosen.hardware == hardware else AUTO
 
     def check(self, hardware: Collection[str]) -> None:
-        """Raise UsageError where the named calibration is for none of these hardware."""
+        """Raise UsageError if the named calibration is for none of these chips."""
         if self.chosen is not None and self.chosen.hardware not in hardware:
             what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
             raise UsageError(
@@ -85,7 +85,7 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError where a hardware's calibration is for other formulas or another description.
+        """Raise CatalogueError where a chip's calibration is for other formulas or another description.
 
         The description is that of the hardware that was fitted, also for an inherited calibration.
         """

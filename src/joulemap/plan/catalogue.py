@@ -85,7 +85,7 @@ def opening_catalogue(source: Source, kind: Kind = store.READING) -> Iterator[Co
 def opening_alone(
     hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
 ) -> Iterator[Connection]:
-    """Yield a temporary database of one hardware and its calibrations."""
+    """Yield a temporary database of one chip and its calibrations."""
     from joulemap.domain.catalogue import Catalogue
     from joulemap.store.catalogue import ensure_calibrations, write_catalogue
 
@@ -137,7 +137,7 @@ def _template(digest: str) -> Template | None:
 
 
 def ensure_catalogue(connection: Connection) -> None:
-    """Make the current catalogue that of the database, if it is not."""
+    """Store the current catalogue in the database if it differs."""
     if not has_catalogue(connection, catalogue_digest()):
         _store_catalogue(connection)
 
@@ -151,7 +151,7 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
 
 
 def _store_usual(connection: Connection) -> None:
-    """Store each hardware with default settings: its anchor and its shipped calibration.
+    """Store each chip with default settings: its anchor and its shipped calibration.
 
     Hardware whose calibration was fitted to another description or other formulas is left out; a question about it
     reports the error.
@@ -186,7 +186,7 @@ def _store_usual(connection: Connection) -> None:
 
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
-    """Make the current catalogue that of the database; return id -> entry."""
+    """Store the current catalogue in the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events

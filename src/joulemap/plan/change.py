@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     """Hardware at a power mode."""
 
 MOST_UNITS: Final = 2**31 - 1
-"""Maximum units of one hardware that the store can hold."""
+"""Maximum units of one chip that the store can hold."""
 
 
 @frozen(kw_only=True)
@@ -66,7 +66,7 @@ def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tupl
 def find_changes(
     settings: Settings, selection: Selection, calibration: CalibrationUse
 ) -> tuple[Selection, dict[Pair, tuple[Change, ...]]]:
-    """Return the selection with its variants, and the changes of each hardware at its power mode.
+    """Return the selection with its variants, and the changes of each chip at its power mode.
 
     A constant with several values makes as many variants, each with a label. Values are read against the bound
     hardware: calibrated, at its mode and boundary. Raises UsageError for a constant that no hardware has, or an invalid
@@ -144,7 +144,7 @@ def split_changes(target: Target) -> tuple[Target, Changed]:
 def spread_variants(
     entry: HardwareEntry, values: Mapping[str, tuple[Change, ...]]
 ) -> Iterator[tuple[HardwareEntry, tuple[Change, ...]]]:
-    """Yield a hardware with each combination of values, as variants where there are several."""
+    """Yield a chip with each combination of values, as variants where there are several."""
     several = [name for name, changes in values.items() if len(changes) > 1]
     for changes in itertools.product(*values.values()):
         if not several:
@@ -205,7 +205,7 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     near = find_nearest(demand.name, shown)
     advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
     asked = list(dict.fromkeys(entry.id for entry, _ in selection.pairs))
-    who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} hardware asked about"
+    who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} chips asked about"
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
 
 

@@ -36,7 +36,7 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
     """Evaluate and store the totals of single operators at the settings' one configuration, where they are missing.
 
     An operator that is too large to be added up is reported and left out. Raises as `plan_runs`, and CatalogueError for
-    a hardware that cannot be mapped.
+    a chip that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))
     plan = plan_runs((places[0][0],), settings)

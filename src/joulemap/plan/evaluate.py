@@ -167,7 +167,7 @@ def _evaluate_one(
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
     """Return the hardware of runs, each calibrated, at its mode and boundary, stored if it was not.
 
-    Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
+    Raises CatalogueError for a calibration that does not fit, or a chip that cannot be mapped.
     """
     stored = read_targets(connection, plan, planned)
     found = {run.target.digest: run for run in planned if run.target.digest not in stored}

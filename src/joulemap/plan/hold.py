@@ -170,10 +170,10 @@ def ensure_runs(source: Source, plan: Plan) -> RunTally:
 
 
 def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> RunTally:
-    """Evaluate every model at every batch, precision and runtime on each hardware; return a tally.
+    """Evaluate every model at every batch, precision and runtime on each chip; return a tally.
 
     Models and hardware are named as for `compare`. Stored runs are skipped, so that an interrupted evaluation resumes
-    where it stopped. A configuration that a hardware cannot run is stored with the reason. Runs are written in
+    where it stopped. A configuration that a chip cannot run is stored with the reason. Runs are written in
     transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
     """
     return ensure_runs(source, plan_runs(models, settings))

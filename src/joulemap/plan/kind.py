@@ -34,7 +34,7 @@ class VariedRun(Protocol):
         ...
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return `evaluate` of each hardware, None where it raises."""
+        """Return `evaluate` of each chip, None where it raises."""
         ...
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:

@@ -89,7 +89,7 @@ class Plan:
         return tuple(planned)
 
     def target(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> Target:
-        """Return the target of a hardware at a power mode, with its set constants."""
+        """Return the target of a chip at a power mode, with its set constants."""
         key = entry, mode, tf32
         if key not in self._targets:
             allowing = (AllowingTf32(),) if tf32 else ()
@@ -105,7 +105,7 @@ class Plan:
 
 
 def uses_tf32(entry: HardwareEntry, point: Mapping[str, str]) -> bool:
-    """Return True if libraries use TF32 by default for fp32 products of a run on a hardware."""
+    """Return True if libraries use TF32 by default for fp32 products of a run on a chip."""
     is_plain = point["precision"] == point["weight_precision"] == "fp32"
     return is_plain and entry.architecture == "gpu" and entry.vendor == TF32_VENDOR and TF32 in entry.precisions
 

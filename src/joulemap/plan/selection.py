@@ -67,7 +67,7 @@ class Selection:
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class as written in place of a hardware -> the hardware that it means."""
+    """Class as written in place of a chip -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host that runs what its compiler does not."""
 
@@ -77,7 +77,7 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
-        """Return the energy boundary of a hardware: the one asked for, or the fallback if it lacks that."""
+        """Return the energy boundary of a chip: the one asked for, or the fallback if it lacks that."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
@@ -207,7 +207,8 @@ def keep_plugged(
     known: Mapping[str, HardwareEntry],
     settings: Settings,
 ) -> tuple[tuple[tuple[HardwareEntry, str], ...], dict[str, str]]:
-    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for what lacks it.
+    """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
+    it.
 
     Raises UsageError if hardware that is named by itself is left out, or nothing is left.
     """
@@ -245,7 +246,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
         name = hardware if isinstance(hardware, str) else hardware.id
-        raise UsageError(f"{name} is {len(selection.pairs)} hardware, expected one: {named}")
+        raise UsageError(f"{name} is {len(selection.pairs)} chips, expected one: {named}")
     return selection
 
 
@@ -264,7 +265,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a hardware in answers, from the text that asks for it."""
+    """Return the name of a chip in answers, from the text that asks for it."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -278,7 +279,7 @@ def resolve_name(name: str) -> str:
 
 
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each class that stands for a hardware."""
+    """Return a sentence for each class that was resolved to its default chip."""
     return [
         f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
         for name, hardware in meanings.items()
@@ -327,7 +328,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
-    """Return the parts between commas, or an existing path as a whole; the word itself where there is no part."""
+    """Return the parts between commas, or an existing path as a whole; the word itself if there is no comma."""
     plain = HardwareRef.read(word).label
     if is_hardware_path(plain) and os.path.exists(os.path.expanduser(plain)):
         return (word.strip(),)
@@ -377,9 +378,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
     design = read_design(path)
     if design.id in known:
-        raise CatalogueError(
-            f"{path}: id: {design.id!r} is already that of a hardware of the catalogue; choose another"
-        )
+        raise CatalogueError(f"{path}: id: {design.id!r} is already that of a chip of the catalogue; choose another")
     if is_hardware_path(design.like):
         from joulemap.catalog.load import load_files
 
@@ -412,7 +411,7 @@ def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Har
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
-    """Yield each hardware of a list of texts and records, in order."""
+    """Yield each chip of a list of texts and records, in order."""
     for is_text, group in groupby(hardware, key=lambda one: isinstance(one, str)):
         found = list(group)
         yield from split_hardware(cast("list[str]", found), known) if is_text else found

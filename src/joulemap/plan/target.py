@@ -1,4 +1,4 @@
-"""Targets of runs: a hardware as described, with the modifiers of a question in order.
+"""Targets of runs: a chip as described, with the modifiers of a question in order.
 
     described ─► calibration ─► power mode ─► boundary ─► host ─► TF32 ─► changes
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Modifier(Protocol):
-    """One change that a question makes to a hardware."""
+    """One change that a question makes to a chip."""
 
     @property
     def word(self) -> str:
@@ -142,7 +142,7 @@ class Target:
     def bind(self, record: Hardware) -> Hardware:
         """Return the described record with all modifiers applied.
 
-        Raises CatalogueError for a hardware that cannot be mapped, a calibration that does not fit or changes that
+        Raises CatalogueError for a chip that cannot be mapped, a calibration that does not fit or changes that
         contradict each other; KeyError or UnknownNameError for a mode that it lacks.
         """
         bound = reduce(lambda hardware, one: one.apply(hardware), self.modifiers, record)

@@ -44,7 +44,7 @@ STEP: Final = 1.0 + 1e-4
 """Factor on a constant for a numerical slope: far above rounding errors of the model, far below its curvature."""
 
 BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
-"""Constants that affect the cost of a hardware, not the times and energies of its runs."""
+"""Constants that affect the cost of a chip, not the times and energies of its runs."""
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC)
 """Further constants of every run; the highest clock of a board moves with its clock."""
@@ -54,7 +54,7 @@ BILLED: Final = ("cost", "carbon")
 
 @define(eq=False)
 class Variation:
-    """Workload on a hardware, and its results with one constant changed."""
+    """Workload on a chip, and its results with one constant changed."""
 
     name: str
     """Hardware id with its power mode."""

@@ -184,7 +184,7 @@ def find_workload_of(model: Model, talk: Talk) -> Workload:
     """Return the workload of a model without storing it: shipped, or traced."""
     if model.shipped is None:
         return trace(model, talk)
-    with using(open_in_memory(), "the shipped workloads") as scratch:
+    with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         ensure_shipped(scratch, (model,))
         return read_workload(scratch, find_workload_id(scratch, model.workload_keys[-1]))
 

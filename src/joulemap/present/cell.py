@@ -129,7 +129,7 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
 
 
 def _show_fraction(value: float) -> str:
-    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` of what only rounds to it."""
+    """Return a fraction in percent to one decimal: `100 %` of a whole, `over 99.9 %` if it only rounds to 100 %."""
     percent = round(value * 100.0, 1) + 0.0
     if percent == 100.0:
         return "100 %" if value >= WHOLE else "over 99.9 %"
@@ -287,10 +287,12 @@ percentage.
 
 
 def show_doubt(half_width: float | None) -> str:
-    """Format an uncertainty from the half-width of its logarithm: `±12 %`, or `x/÷1.9`; empty for None."""
+    """Format an uncertainty from the half-width of its logarithm: `±12 %`, or a range of factors; empty for None."""
     if half_width is None:
         return ""
-    return f"±{math.sinh(half_width) * 100:.0f} %" if half_width < WIDE else f"x/÷{math.exp(half_width):.2g}"
+    if half_width < WIDE:
+        return f"±{math.sinh(half_width) * 100:.0f} %"
+    return f"{math.exp(-half_width):.2g}{DASH}{math.exp(half_width):.2g}x"
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:
@@ -316,7 +318,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
-    """Return a hardware's name, or a text that begins with it, marked if the hardware is projected."""
+    """Return a chip's name, or a text that begins with it, marked if the hardware is projected."""
     name = HardwareRef.read(hardware.partition(" ")[0]).label
     return f"{PROJECTED}{hardware}" if name in projected else hardware
 

@@ -206,7 +206,7 @@ class Grid:
 
     @property
     def is_marked(self) -> bool:
-        """True if a hardware in the grid is marked as projected."""
+        """True if a chip in the grid is marked as projected."""
         return any(text.startswith(PROJECTED) for text in self.texts)
 
     @property

@@ -11,7 +11,7 @@ import attrs
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
-INTERVAL: Final = "├─●─┤ holds what is measured four times in five"
+INTERVAL: Final = "├─●─┤ 80 % interval"
 """Legend of a sketch with 80 % intervals."""
 
 

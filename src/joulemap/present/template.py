@@ -1,7 +1,7 @@
 """Templates: the text of an answer, with places for values.
 
-The templates of an answer stand together, in its `text.py` or at the head of its module, so that its whole text can be
-read at once. A template is called with a row, whose fields fill its places, and with further values by name:
+All templates of an answer are in its `text.py` or at the head of its module, so that its whole text can be read in one
+place. A template is called with a row, whose fields fill its places, and with further values by name:
 
     SLOWER = Template("{hardware} takes {latency_s:s}[, {ratio:x} the latency of {other}]")
     SLOWER(row, hardware="l4", ratio=1.25, other="h100")     # l4 takes 2.5 ms, 1.25x the latency of h100

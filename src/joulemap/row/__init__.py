@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self, dataclass_transform
 class Row(tuple[Any, ...]):
     """A row of one query: its cells in the order of the columns, each also an attribute by the name of its column.
 
-    What a column means stands once, in the header of its query, which `joulemap query show` prints; a table of rows
-    has it in `columns`.
+    The meaning of a column is defined once, in the header of its query (`joulemap query show`), and is available in
+    `columns` of a table.
     """
 
     query: ClassVar[str]

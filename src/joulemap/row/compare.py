@@ -121,8 +121,8 @@ class Insight(Row, query="compare.insight"):
 
 
 class ModelFigure(Row, query="compare.matrix"):
-    """Figures of several models on several hardware, with the best of each; one row per requested model and
-    hardware, refused ones included.
+    """Figures of several models on several chips, with the best of each; one row per requested model and hardware,
+    refused ones included.
     """
 
     model: str
@@ -176,9 +176,7 @@ class ModelMix(Row, query="compare.mix"):
 
 
 class Contender(Row, query="compare.part"):
-    """Each subgraph or operator on each hardware, with the one of least cost; one row per part of a workload and
-    run.
-    """
+    """Each subgraph or operator on each chip, with the one of least cost; one row per part of a workload and run."""
 
     model: str
     part_index: int
@@ -402,8 +400,8 @@ class EnergyBranch(Row, query="compare.tree"):
 
 
 class Victory(Row, query="compare.victory"):
-    """Kinds of subgraph or operator that each hardware runs at the least cost; one row per workload, hardware and
-    kind of the workload.
+    """Kinds of subgraph or operator that each chip runs at the least cost; one row per workload, hardware and kind
+    of the workload.
     """
 
     model: str

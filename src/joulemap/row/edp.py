@@ -21,8 +21,8 @@ class EdpBound(Row, query="edp.bound"):
 
 
 class EdpComparison(Row, query="edp.comparison"):
-    """The same subgraph on several hardware, with its share of each run's energy-delay product; one row per
-    subgraph and run.
+    """The same subgraph on several chips, with its share of each run's energy-delay product; one row per subgraph
+    and run.
     """
 
     subgraph_index: int

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class HardwareCompiler(Row, query="hardware.compiler"):
-    """Operators that the compiler of one hardware supports; one row, or none for hardware that runs every operator."""
+    """Operators that the compiler of one chip supports; one row, or none for hardware that runs every operator."""
 
     compiler: str
     cut: str
@@ -18,7 +18,7 @@ class HardwareCompiler(Row, query="hardware.compiler"):
 
 
 class ActionPrice(Row, query="hardware.energy"):
-    """Energy reference table of one hardware; one row per action."""
+    """Energy reference table of one chip; one row per action."""
 
     category: str
     component: str
@@ -34,7 +34,7 @@ class ActionPrice(Row, query="hardware.energy"):
 
 
 class HardwareFact(Row, query="hardware.fact"):
-    """Numbers of one hardware with unit, basis and source; one row per number."""
+    """Numbers of one chip with unit, basis and source; one row per number."""
 
     fact_index: int
     quantity: str
@@ -46,7 +46,7 @@ class HardwareFact(Row, query="hardware.fact"):
 
 
 class HardwareLink(Row, query="hardware.link"):
-    """Links of one hardware to devices of its kind and to its host; one row per link."""
+    """Links of one chip to devices of its kind and to its host; one row per link."""
 
     link_index: int
     link: str
@@ -64,7 +64,7 @@ class HardwareLink(Row, query="hardware.link"):
 
 
 class ListedHardware(Row, query="hardware.list"):
-    """Hardware of the catalogue, filtered; one row per hardware."""
+    """Hardware of the catalogue, filtered; one row per chip."""
 
     hardware: str
     name: str
@@ -91,7 +91,7 @@ class ListedHardware(Row, query="hardware.list"):
 
 
 class RidgePoint(Row, query="hardware.ridge"):
-    """Roofline of one hardware: peak and ridge point per precision; one row per precision."""
+    """Roofline of one chip: peak and ridge point per precision; one row per precision."""
 
     precision_index: int
     precision: str
@@ -135,7 +135,7 @@ class Probe(Row, query="hardware.sanity"):
 
 
 class HardwareSummary(Row, query="hardware.summary"):
-    """Summary of one hardware: class, names, power modes, and what is uncertain about it; one row."""
+    """Summary of one chip: class, names, power modes, and what is uncertain about it; one row."""
 
     hardware: str
     name: str

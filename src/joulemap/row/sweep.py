@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class SweepCrossing(Row, query="sweep.crossing"):
-    """Batches from which one hardware beats another that was better at smaller batches; one row per model,
-    precision, runtime, metric, pair of hardware and batch at which the better one changes.
+    """Batches from which one chip beats another that was better at smaller batches; one row per model, precision,
+    runtime, metric, pair of hardware and batch at which the better one changes.
     """
 
     model: str
@@ -64,8 +64,8 @@ class SweepPoint(Row, query="sweep.point"):
 
 
 class SweepSeries(Row, query="sweep.series"):
-    """Best batch of each hardware: within a latency budget, for throughput and for energy; one row per model,
-    hardware, precision and runtime of the requested runs.
+    """Best batch of each chip: within a latency budget, for throughput and for energy; one row per model, hardware,
+    precision and runtime of the requested runs.
     """
 
     model: str

@@ -62,8 +62,8 @@ class Pairing(Row, query="utilization.pairing"):
 
 
 class PrecisionGain(Row, query="utilization.precision"):
-    """Gain of each precision of a hardware over fp32, or over its widest precision without fp32; one row per
-    requested evaluated run.
+    """Gain of each precision of a chip over fp32, or over its widest precision without fp32; one row per requested
+    evaluated run.
     """
 
     model: str
@@ -108,8 +108,8 @@ class Remedy(Row, query="utilization.remedy"):
 
 
 class Utilization(Row, query="utilization.summary"):
-    """Use of each hardware by a run: arithmetic, bandwidth, units, and its place on the roofline; one row per
-    requested run, refused ones included.
+    """Use of each chip by a run: arithmetic, bandwidth, units, and its place on the roofline; one row per requested
+    run, refused ones included.
     """
 
     model: str
@@ -157,8 +157,8 @@ class Utilization(Row, query="utilization.summary"):
 
 
 class BatchZone(Row, query="utilization.zone"):
-    """Batches at which a hardware is well used: utilization and inferences per joule near the best of a series; one
-    row per model, hardware, precision and runtime of the requested runs.
+    """Batches at which a chip is well used: utilization and inferences per joule near the best of a series; one row
+    per model, hardware, precision and runtime of the requested runs.
     """
 
     model: str

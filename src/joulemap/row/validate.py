@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class OperatorScore(Row, query="validate.operator"):
-    """Predicted against measured device time of operators inside models, by kind of operator; one row per hardware
-    and operator kind, and one for all kinds.
+    """Predicted against measured device time of operators inside models, by kind of operator; one row per chip and
+    operator kind, and one for all kinds.
     """
 
     hardware: str

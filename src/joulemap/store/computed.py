@@ -1,15 +1,15 @@
 """Tables of a query that numpy computes: standings, differences, probabilities.
 
-The formulas of uncertainty stand once, in `joulemap.uncertainty`. A query calls them by the name of a function with the
-name of a common table expression before it, whose columns are those that the function takes:
+The formulas of uncertainty are implemented once, in `joulemap.uncertainty`. A query calls them by the name of a
+function with the name of a common table expression before it, whose columns are those that the function takes:
 
     candidate AS (SELECT ...),
     standing AS (FROM numpy.standing_among(candidate))
 
-Such a query runs in two steps: the expressions before the first call answer what every call takes, numpy computes, and
-the results stand in the place of the calls, as lists of numbers. So the second statement is plain SQL that any client
-of the engine can run. A Python function that the engine calls would import pandas and pyarrow where these are
-installed, which takes longer than most questions do.
+Such a query runs in two steps. The expressions before the first call provide the arguments; numpy computes; the results
+replace the calls as lists of numbers. So the second statement is plain SQL that any client of the engine can run. A
+Python function that the engine calls would import pandas and pyarrow where these are installed, which takes longer than
+most questions do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from joulemap.uncertainty.probability import Powers
 
 Records = Sequence[Mapping[str, Any]]
-"""Rows of what a call takes, or of what it returns."""
+"""Rows of arguments or results of a call."""
 
 Rows = Sequence[Sequence[Any]]
 
@@ -52,7 +52,7 @@ class Computed:
     """A function that queries call."""
 
     takes: tuple[str, ...]
-    """Columns that it needs; half-widths of each run may stand beside them, in the place of those of the runs."""
+    """Required columns; optional columns replace the half-widths of the runs."""
     returns: Mapping[str, str]
     """Column -> type."""
     compute: Compute
@@ -126,7 +126,7 @@ class Facts:
     """Inputs of the uncertainty of rows apart from the rows: plain values, as a database holds them."""
 
     runs: Records
-    """Rows of `run_errors`, with the half-widths that stand beside a run in place of its own."""
+    """Rows of `run_errors`, with the given half-widths instead of those of the runs."""
     shares: Rows
     metrics: Rows
 
@@ -148,7 +148,7 @@ class Facts:
 
 
 def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequence[str]) -> Facts:
-    """Return what is known of the runs that the columns of these names hold."""
+    """Return the properties of the runs whose ids these columns hold."""
     run_ids = sorted({row[name] for row in rows for name in names})
     cursor = literal.execute(
         connection, f"FROM run_errors WHERE run_id IN (SELECT unnest(CAST('{run_ids}' AS BIGINT[])))"

@@ -35,7 +35,7 @@ Connection = duckdb.DuckDBPyConnection
 Result = TypeVar("Result")
 
 _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[], Any]]]]] = WeakKeyDictionary()
-"""Connection -> tasks started beside it: the connection of each, and a function that waits for it."""
+"""Connection -> its background tasks: the connection of each, and a function that waits for it."""
 
 TURN_S: Final = 0.004
 """Seconds between checks whether earlier threads are done."""
@@ -44,7 +44,7 @@ POLL_S: Final = 0.02
 """Initial seconds between checks whether another process has released the database; later checks are more frequent."""
 
 TELL_AFTER_S: Final = 1.0
-"""Seconds of waiting after which the reason is told."""
+"""Seconds of waiting after which the reason is printed."""
 
 WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
 """Kind of access for writers. The engine checkpoints only on command: see `journal`."""
@@ -79,7 +79,7 @@ def log(message: str) -> None:
 
 @frozen(kw_only=True)
 class Patience:
-    """Time to wait for other users of a database, and the function that is told of the wait."""
+    """Time to wait for other users of a database, and the function that receives a message about the wait."""
 
     limit_s: float = WAIT_S
     tell: Callable[[str], None] = log
@@ -307,10 +307,10 @@ def make_empty(path: Path) -> None:
         connection.execute("CHECKPOINT")
 
 
-def open_in_memory(*, has_comments: bool = False) -> Connection:
-    """Return an empty joulemap database that lives as long as the connection."""
+def open_in_memory(*, has_comments: bool = False, has_surface: bool = True) -> Connection:
+    """Return an empty joulemap database that lives as long as the connection. Tables alone take a quarter as long."""
     connection = connect(IN_MEMORY)
-    migrate(connection, has_comments=has_comments)
+    migrate(connection, has_comments=has_comments, has_surface=has_surface)
     return connection
 
 
@@ -389,7 +389,7 @@ def begin_beside(connection: Connection, action: Callable[[Connection], Result])
 
 
 def close(connection: Connection) -> None:
-    """Close a connection, after ending tasks started beside it, because the engine does not close while it works."""
+    """Close a connection after its background tasks, because the engine does not close while they work."""
     for cursor, finish in _BESIDE.pop(connection, []):
         with contextlib.suppress(Exception):  # nobody waits for its result
             cursor.interrupt()

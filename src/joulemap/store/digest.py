@@ -1,6 +1,6 @@
 """Compute digests of stored rows, so that damage and manual edits are detected.
 
-A sealed thing is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
+A sealed record is a row with its rows in other tables: a run with its subgraphs, operators and ledger, a workload, a
 hardware version, a calibration, a measurement, an estimate, or a measurement and prediction of serving. Its
 `content_digest` has eight hexadecimal digits for each of these tables, in the order of its `Seal`, separated by
 hyphens. Each group of digits is a digest
@@ -63,7 +63,7 @@ UNPRICED: Final = 65_535
 """Place of an action without a price."""
 
 CHUNK_ROWS: Final = 1_000_000
-"""Minimum rows digested together, at least those of one thing; more cost memory, fewer cost time."""
+"""Minimum rows digested together, and at least all rows of one record; more cost memory, fewer cost time."""
 
 START: Final = 0x9E3779B97F4A7C15
 FACTOR: Final = 0xBF58476D1CE4E5B9

@@ -129,8 +129,8 @@ SETTINGS: Final = (
 
 Files use the engine's newest layout, because only there do file and log have an identity. The filter threshold is the
 number of requested runs up to which row groups without any of them are skipped; above it, the engine skips only groups
-before the first or after the last. No statement loads extensions, which would need a network, whatever the views of a
-database ask for.
+before the first or after the last. No statement may load extensions, which would need a network, even if a view of the
+database requires one.
 """
 
 SMALL_BYTES: Final = 32 << 20

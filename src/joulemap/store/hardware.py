@@ -47,7 +47,7 @@ def write_hardware(
     told = changes or {}
 
     def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
-        """Insert the parts of all hardware, numbered per hardware; each part comes with values that are no attributes
+        """Insert the parts of all hardware, numbered per chip; each part comes with values that are no attributes
         of it.
         """
         rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]

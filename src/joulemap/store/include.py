@@ -1,12 +1,12 @@
-"""Queries that read from other queries: what a call of one in SQL becomes.
+"""Queries that call other queries: replacement of each call by SQL.
 
 Where the SQL of a query that ships calls another by its name, as if it were a table function,
 
     SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
 
-the SQL of that file stands in its place when the file is loaded, with what is given for its parameters, or their
-defaults, and without columns that the caller names nowhere and the joins that only these read. What is given are
-parameters of the caller, literals and lists of them: what stands in the called SQL means the same there as alone.
+the call is replaced by the SQL of that file when the file is loaded, with the given parameters or their defaults.
+Columns that the caller never names are dropped, with the joins that only they need. Arguments are parameters of the
+caller, literals and lists of them, so the called SQL means the same as on its own.
 
 Leaving out pays because planning takes longer than reading: with all columns and joins, `compare.summary` took 1.6 to
 2.1 times as long, `sweep.winner` 2.9 to 6, with the joins alone 1.5 and 1.7 to 2.1 (processor time, 3,132 runs).
@@ -70,7 +70,7 @@ def share(
 
 
 def read_arguments(text: str) -> dict[str, str]:
-    """Return parameter -> SQL of what is given for it; SqlError for what a call may not be given."""
+    """Return parameter -> SQL of its argument; SqlError for an argument that calls do not accept."""
     if not _ARGUMENTS.fullmatch(text):
         raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
     found = re.findall(_ARGUMENT, text)
@@ -82,17 +82,17 @@ def read_arguments(text: str) -> dict[str, str]:
 
 @define(kw_only=True)
 class _Text:
-    """SQL with what it calls in its place, or with the name of a table where that is read from several times."""
+    """SQL with each call replaced, by the name of a table if it is read several times."""
 
     is_known: Callable[[str], bool]
     find: Find
     readers: dict[_Call, list[str]] = attrs.field(factory=dict)
-    """Call -> the SQL around each place that it stands in."""
+    """Call -> the SQL around each of its occurrences."""
     names: dict[_Call, str] = attrs.field(factory=dict)
     tables: dict[str, str] = attrs.field(factory=dict)
 
     def look(self, sql: str, values: Mapping[str, str]) -> None:
-        """Find out what is read from, and by what."""
+        """Find the called queries and their callers."""
         for found in CALL.finditer(sql):
             if self.is_known(found[1].partition("@")[0]):
                 call = self._read(found, values)
@@ -101,7 +101,7 @@ class _Text:
                     self.look(self.find(call[0]).written, dict(call[1]))
 
     def spell(self, sql: str, values: Mapping[str, str]) -> str:
-        """Return SQL with values for its parameters, those that have one."""
+        """Return SQL with the given values for its parameters."""
 
         def replace(found: re.Match[str]) -> str:
             if found[1] is None:
@@ -129,7 +129,7 @@ class _Text:
         return self.spell(sql, dict(call[1]))
 
     def _read(self, found: re.Match[str], values: Mapping[str, str]) -> _Call:
-        """Return what is called, with SQL of every parameter."""
+        """Return the called query, with SQL for every parameter."""
         query, given = self.find(found[1]), read_arguments(found[2])
         surplus = given.keys() - {parameter.name for parameter in query.parameters}
         missing = {parameter.name for parameter in query.parameters if parameter.is_required} - given.keys()
@@ -152,10 +152,10 @@ def spell_default(parameter: Parameter) -> str:
 
 
 def _pick(sql: str, names: set[str]) -> str:
-    """Return SQL whose last SELECT has only columns of these names, and joins what it reads: planning takes time.
+    """Return SQL whose last SELECT has only these columns and the joins that they need, because planning takes time.
 
-    One that groups, or counts its rows in another way, keeps them all. What is joined by LEFT JOIN in a line of its own
-    has a row for each at the most.
+    One that groups, or counts its rows in another way, keeps them all. A LEFT JOIN on its own line must match at most
+    one row.
     """
     found = _CELLS.search(sql)
     if not found or _ANY.search(found[1]) or _FIXED.search(sql[found.end() :]):
@@ -172,7 +172,7 @@ def _pick(sql: str, names: set[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Return what stands between the commas of a SELECT that are in no bracket."""
+    """Return the parts of a SELECT between commas outside of brackets."""
     cells, depth = [""], 0
     for sign in re.sub(r"'[^']*'", lambda found: re.sub(r"[(),\[\]{}]", "\0", found[0]), text):
         depth += (sign in "([{") - (sign in ")]}")
@@ -193,10 +193,10 @@ def inherit(
     find: Find,
     words: tuple[Mapping[str, Parameter], Mapping[str, Column]],
 ) -> Query:
-    """Return a query with what it does not declare: as in queries that it calls, or else as words of all queries are.
+    """Return a query with undeclared columns defined as in the queries that it calls, or else in `words.toml`.
 
-    Parameters are those that its SQL takes, columns those of its last SELECT, or where that lacks some of those that it
-    declares, these: of a UNION the first SELECT names them.
+    Parameters are those of its SQL. Columns are those of its last SELECT, or the declared ones if some of them are
+    missing there: the first SELECT of a UNION names them.
     """
     had: dict[str, Column] = {}
     parameters = {parameter.name: parameter for parameter in query.parameters}
@@ -224,7 +224,7 @@ def list_cells(sql: str) -> tuple[str, ...]:
 
 
 def declare(call: str, find: Find) -> dict[str, Column]:
-    """Return name -> column of what is called as it is: without those that what it is divided by has not."""
+    """Return name -> column of a called query, without columns that its division lacks."""
     name, _, rest = call.partition("(")
     called, given = find(name), read_arguments(rest.removesuffix(")"))
     chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]

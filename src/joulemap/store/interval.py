@@ -1,4 +1,4 @@
-"""Read what the intervals of predictions follow from: error scales, held-out errors, and numbers of hardware."""
+"""Read the inputs of prediction intervals: error scales, held-out errors, and numbers of chips."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class ErrorRecord:
     """(calibration, hardware, runtime) -> precision -> half-widths of model families that a fit had not seen."""
 
     def find_held_out(self, calibration: str, subject: Subject) -> HeldOut:
-        """Return what a calibration leaves at a precision; the largest of its runtime for a precision without rows."""
+        """Return the held-out error of a calibration at a precision; the largest of the runtime for a precision without
+        rows.
+        """
         known = self.held_out.get((calibration, subject.hardware, subject.runtime), {})
         if subject.work != MODEL or not known:
             return (None, None)
@@ -107,7 +109,7 @@ def compute_half_widths(
 
 
 def describe_bases(errors: Errors) -> tuple[list[str | None], list[int | None]]:
-    """Return the basis of each error, and the size of its group; None for what is not known or has no group."""
+    """Return the basis of each error, and the size of its group; None if unknown or without a group."""
     import numpy as np
 
     has_group = np.isnan(errors.held_out) & ~np.isnan(errors.level)
@@ -130,7 +132,7 @@ def _describe_errors(
 ) -> list[float | None]:
     """Return half-width, level, group size and held-out half-width, of latency and energy, and half-widths of numbers.
 
-    Numbers are those that bound compute, memory and launches.
+    The numbers are those that limit compute, memory and launches.
     """
     work, architecture, runtime, precision, hardware, calibration, ops_per_s, digest = key
     subject = Subject(

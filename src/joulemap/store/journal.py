@@ -131,7 +131,7 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
 
 
 def settle(path: Path) -> None:
-    """Restore what a killed checkpoint tore; LockedDatabaseError while another process is at one.
+    """Restore blocks damaged by a killed checkpoint; LockedDatabaseError while another process checkpoints.
 
     Raises DatabaseError for a file in the journal's place that is not of this database, and for one in the log's place
     that is no log, because the engine would empty it. Raises OSError if the database cannot be written.

@@ -1,7 +1,7 @@
 """Values as SQL writes them, in the place of a statement's parameters.
 
 The engine's own way to take parameters imports pandas and pyarrow where they are installed, which takes longer than
-most questions do. What is no number, text, truth value, list of these or mapping of texts goes that way all the same.
+most questions do. Values of other types are bound as parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def quote_text(text: str) -> str:
 Values = Mapping[str, Any] | Sequence[Any]
 
 _FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
-"""A list of numbers, as it stands in a statement with its values."""
+"""List of numbers as written in a statement."""
 
 _OPERATOR: Final = duckdb.token_type.operator
 
@@ -46,7 +46,7 @@ def relate(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ())
 
 
 def fill(sql: str, values: Values) -> str | None:
-    """Return a statement with its parameters written out; None where one of them has no literal."""
+    """Return a statement with its parameters written as literals; None if one has no literal."""
     if not values:
         return sql
     given = values if isinstance(values, Mapping) else dict(enumerate(values))
@@ -84,7 +84,7 @@ def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
 
 
 def list_numbers(sql: str) -> str:
-    """Return a statement in which few whole numbers that something is one of stand alone, which is planned faster."""
+    """Return a statement with short lists of integers in IN clauses written out, which is planned faster."""
     return _FEW.sub(r"IN (\1)", sql)
 
 

@@ -99,12 +99,17 @@ def check_applied(applied: Mapping[int, str]) -> None:
 
 
 def migrate(
-    connection: duckdb.DuckDBPyConnection, up_to: int | None = None, *, has_comments: bool = True
+    connection: duckdb.DuckDBPyConnection,
+    up_to: int | None = None,
+    *,
+    has_comments: bool = True,
+    has_surface: bool = True,
 ) -> tuple[int, ...]:
     """Apply the missing migrations, up to number `up_to` if given; return their numbers.
 
     After the last one, the database has this version's macros and views, and totals computed by them. Comments double
-    the time, so a database that nobody inspects omits them. Raises DatabaseError if an applied migration is unknown.
+    the time, so a database that nobody inspects omits them, and one that holds tables only omits the surface. Raises
+    DatabaseError if an applied migration is unknown.
     """
     applied = read_applied(connection) or {}
     check_applied(applied)
@@ -122,7 +127,7 @@ def migrate(
                 [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )
         done.append(migration.version)
-    if not holds_surface(connection) and up_to in (None, SCHEMA_VERSION):
+    if has_surface and not holds_surface(connection) and up_to in (None, SCHEMA_VERSION):
         with _together(connection):
             write_surface(connection, has_comments=has_comments)
             if applied:

@@ -1,4 +1,4 @@
-"""Run queries, and check that they keep what their headers say. A typed row is built from the contract's columns."""
+"""Run queries and check them against their headers. A typed row is built from the contract's columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answered) -> A
 
 
 def parse_parameter(parameter: Parameter, text: str) -> Any:
-    """Return a typed value of what a person wrote; UsageError says what was expected."""
+    """Parse a typed value from text; UsageError names the expected type."""
     kind = parameter.type.upper()
     try:
         if kind.endswith("[]"):
@@ -92,7 +92,7 @@ def bind(query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, Any]) -> Sequence[str]:
-    """Return SQL of what numpy computes for a query, as `computed.compute` does."""
+    """Return the SQL of results that numpy computes for a query, as `computed.compute` does."""
     if COMPUTED not in sql:
         return ()
     from joulemap.store.computed import compute
@@ -101,7 +101,7 @@ def _compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mappin
 
 
 def _place(sql: str, computed: Sequence[str] | None) -> str:
-    """Return a query's SQL with what was computed in its place; None for no rows, to plan it."""
+    """Return a query's SQL with computed rows in place of calls; None for no rows, to plan it."""
     if COMPUTED not in sql:
         return sql
     from joulemap.store.computed import place, place_none
@@ -140,7 +140,7 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
 
 @contextlib.contextmanager
 def _answering(*queries: Query) -> Iterator[None]:
-    """Turn what a query is to blame for into SqlError.
+    """Convert errors caused by a query into SqlError.
 
     Data that the engine refuses inside a shipped query is a fault of joulemap, so that error goes on as it is.
     """
@@ -163,9 +163,10 @@ def _find_query_of(record: type[Row]) -> Query:
 def fetch_all(
     connection: duckdb.DuckDBPyConnection, records: Mapping[str, type[AnyRow]], **given: Any
 ) -> dict[str, Table[Any]]:
-    """Return name -> what `fetch` does of a row type, with those of the parameters that its query declares.
+    """Return name -> rows of a row type as `fetch` returns them, with the parameters that its query declares.
 
-    What several queries read from is made once: planning takes longer than reading. Raises as `run_query`.
+    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises as
+    `run_query`.
     """
     queries = {name: _find_query_of(record) for name, record in records.items()}
     if surplus := given.keys() - {one.name for query in queries.values() for one in query.parameters}:
@@ -175,7 +176,7 @@ def fetch_all(
         for name, query in queries.items()
     }
     spelled = {name: {key: literal.write(value) for key, value in one.items()} for name, one in bound.items()}
-    if any(text is None for one in spelled.values() for text in one.values()):  # what only the engine's own way takes
+    if any(text is None for one in spelled.values() for text in one.values()):  # only the engine can bind these
         return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
     texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
     with _sharing(connection, texts) as written:
@@ -189,7 +190,7 @@ def fetch_all(
 def _sharing(
     connection: duckdb.DuckDBPyConnection, texts: Sequence[tuple[Query, Mapping[str, str]]]
 ) -> Iterator[list[str]]:
-    """Make what several queries read from, and give out the SQL of each query that reads it."""
+    """Create the tables that several queries read, and yield the SQL of each query."""
     shared, written = share_queries(texts)
     with _answering(*(query for query, _ in texts)):
         for table, sql in shared.items():
@@ -200,7 +201,7 @@ def _sharing(
 
 
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Return what `fetch` does where it is known that there are no rows."""
+    """Return what `fetch` returns if there are no rows, without running the query."""
     query = find_query(record.query)
     sql = _place(query.sql, None)
     return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
@@ -252,12 +253,12 @@ def _check_names(query: Query, names: Sequence[str]) -> None:
 
 
 def start(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Begin a `fetch` beside what the connection does next; return a function that waits for it."""
+    """Start a `fetch` in the background; return a function that waits for it."""
     return begin_beside(connection, lambda cursor: fetch(cursor, record, **given))
 
 
 def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Callable[[], Table[Row]]:
-    """Return a function that returns what `fetch_none` does."""
+    """Return a function that returns the result of `fetch_none`."""
     return lambda: fetch_none(connection, record, **given)
 
 
@@ -322,7 +323,7 @@ def _list_runs(given: Mapping[str, Any]) -> list[int]:
 
 
 def read_value(text: str) -> Any:
-    """Return a parameter of a statement that declares no types: what JSON makes of it, else the text itself."""
+    """Return a parameter of an untyped statement: parsed as JSON if possible, else the text itself."""
     import json
 
     try:

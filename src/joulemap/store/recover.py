@@ -75,7 +75,7 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
 
 
 def _copy(path: Path, copy: Path, recovery: Recovery) -> None:
-    """Copy a database and its log, and restore in the copy what a checkpoint tore."""
+    """Copy a database and its log, and restore blocks damaged by a checkpoint in the copy."""
     with locking(path):
         shutil.copyfile(path, copy)
         if log_of(path).is_file():

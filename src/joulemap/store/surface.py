@@ -1,6 +1,6 @@
-"""Macros and views: what a database is asked with, which each version of the program brings with it.
+"""Macros and views for queries on a database; each version of the program has its own.
 
-They hold no rows, so that those of another version are no reason to refuse a database. Who writes to it replaces them;
+They hold no rows, so a database with views of another version is accepted. Who writes to it replaces them;
 who only reads it has its own for as long as the connection lasts.
 """
 
@@ -53,9 +53,9 @@ class Surface:
 
 
 def define_metrics(metrics: Sequence[Metric]) -> str:
-    """Return the macro that tells what is known of a metric by its name.
+    """Return the macro that returns the properties of a metric by name.
 
-    The engine folds what the macro holds: a look-up in the table would cost every use a join.
+    The engine folds the macro's constants; reading a table would cost a join at every use.
     """
     rows = " ".join(
         f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
@@ -69,7 +69,7 @@ def define_metrics(metrics: Sequence[Metric]) -> str:
 
 
 def define_prices(factors: Mapping[str, float]) -> str:
-    """Return the macro that tells the half-width of the logarithm of a price by its basis."""
+    """Return the macro for the half-width of the logarithm of a price by basis."""
     rows = " ".join(f"WHEN '{basis}' THEN ln({factor!r}e0)" for basis, factor in factors.items())
     return f"CREATE MACRO find_price_half_width(basis) AS CASE basis {rows} END;"
 
@@ -128,7 +128,7 @@ def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def begin_cursor(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a connection beside this one, that asks with the same macros and views."""
+    """Return a second connection with the same macros and views."""
     cursor = connection.cursor()
     bring_surface(cursor)
     return cursor

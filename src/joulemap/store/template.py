@@ -1,6 +1,6 @@
 """Keep a finished database with the catalogue and no runs in the cache folder, and copy it for each new one.
 
-An index of its hardware lies beside it, so that names are checked before a database is created or opened.
+A separate index of its hardware allows names to be checked before a database is created or opened.
 
 Creating the tables and storing all hardware takes longer than a comparison. The template is made once for each schema,
 catalogue, engine and writing code, and again if it was changed; a wheel of `make wheel` brings its own. Without a

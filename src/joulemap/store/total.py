@@ -1,8 +1,8 @@
 """Store totals of runs and their energy by action.
 
 Totals are sums over parts with intervals, one row per run. Energy by action has one row per run and action. The ledger
-and the rows beside it stay the only source: writers of runs, or of the data behind half widths, write totals in the
-same transaction, and an audit compares them.
+and its accompanying rows remain the only source. Writers of runs, or of inputs of half-widths, write totals in the same
+transaction, and an audit compares them.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ LEFT JOIN (
 WHERE r.refusal IS NULL AND r.run_id BETWEEN $first AND $last
 ORDER BY r.run_id
 """
-"""Sums over the parts of runs, with what their intervals follow from."""
+"""Sums over the parts of runs, with the inputs of their intervals."""
 
 GIVEN: Final = {
     "set": SOURCE,
@@ -305,7 +305,7 @@ def _describe_energy_basis(errors: str | None, is_by_load: bool) -> str | None:
 
 
 def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store actions of the runs in a range of ids, of which only the parts are stored."""
+    """Store actions of the runs in a range of ids, from their stored parts."""
     execute(
         connection,
         f"INSERT INTO internal.run_action BY NAME {ACTIONS} ORDER BY run_id, action_id",
@@ -334,13 +334,13 @@ def mark_detailed(connection: duckdb.DuckDBPyConnection, detailed: Mapping[int, 
 
 
 def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
+    """Store actions and totals of the runs in a range of ids, from their stored parts."""
     write_ledger_actions(connection, first_run, last_run)
     write_totals(connection, first_run, last_run)
 
 
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
-    """Store the totals of all runs again after the data behind half widths was replaced; actions stay unchanged."""
+    """Store the totals of all runs again after inputs of half-widths changed; actions are unchanged."""
     ((count,),) = connection.execute("SELECT count(*) FROM internal.run_total").fetchall()
     if count:
         connection.execute("DELETE FROM internal.run_total")

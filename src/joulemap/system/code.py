@@ -1,4 +1,4 @@
-"""Normalize Python code for digests: keep everything that can change a result, and drop what only readers see.
+"""Normalize Python code for digests: keep everything that can change a result, and drop text for readers.
 
 Files that differ only in comments, docstrings, layout or the wording of errors have one normal form. The code is
 parsed, so a changed number, operator, default or name always shows. The form is the same in every supported Python

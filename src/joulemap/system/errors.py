@@ -114,7 +114,7 @@ class NoMeasurementError(JoulemapError):
 
 
 class UnsupportedError(JoulemapError):
-    """Configuration that a hardware cannot run."""
+    """Configuration that a chip cannot run."""
 
     exit_code = ExitCode.UNSUPPORTED
 

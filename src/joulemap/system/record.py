@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from reprlib import recursive_repr
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,6 +24,9 @@ else:
         """Decorate a class as `attrs.define` does; without slots, because the class object must stay the same."""
         return _Later("define", options) if kind is None else _Later("define", options)(kind)
 
+
+COMPARING: Final = frozenset({"eq", "order", "cmp", "hash", "unsafe_hash", "cache_hash", "auto_exc"})
+"""Options that decide how records are compared; attrs obeys them."""
 
 _LOCK: Final = RLock()
 
@@ -82,15 +84,11 @@ class _Later:
                     _add_repr(self.kind)
 
 
-COMPARING: Final = frozenset({"eq", "order", "cmp", "hash", "unsafe_hash", "cache_hash", "auto_exc"})
-"""Options of a record that decide how it is compared: attrs obeys them."""
-
-
 def _add_comparison(kind: Any, *, is_hashable: bool) -> None:
     """Add `__eq__`, and `__hash__` where records cannot change, as attrs would."""
     compared = [field.name for field in kind.__attrs_attrs__ if field.eq]
     hashed = [field.name for field in kind.__attrs_attrs__ if (field.eq if field.hash is None else field.hash)]
-    read, read_hashed = _read(compared), _read(hashed)
+    read, read_hashed = _read_all(compared), _read_all(hashed)
 
     def __eq__(record: object, other: object) -> Any:  # noqa: N807
         return read(record) == read(other) if other.__class__ is record.__class__ else NotImplemented
@@ -102,19 +100,21 @@ def _add_comparison(kind: Any, *, is_hashable: bool) -> None:
     kind.__hash__ = __hash__ if is_hashable else None
 
 
-def _read(names: list[str]) -> Callable[[object], Any]:
+def _read_all(names: list[str]) -> Callable[[object], tuple[Any, ...]]:
     """Return a function that reads fields of a record."""
-    return attrgetter(*names) if names else lambda _: ()
+    if len(names) > 1:
+        return attrgetter(*names)
+    first = attrgetter(*names) if names else None
+    return lambda record: (first(record),) if first else ()
 
 
 def _add_repr(kind: Any) -> None:
     """Add `__repr__` as attrs would."""
-    shown = [(one.name, one.repr if callable(one.repr) else repr) for one in kind.__attrs_attrs__ if one.repr]
+    shown = [one.name for one in kind.__attrs_attrs__ if one.repr]
+    fill, read = ", ".join(f"{name}={{!r}}" for name in shown).format, _read_all(shown)
 
-    @recursive_repr("...")
     def __repr__(record: object) -> str:  # noqa: N807
-        values = ", ".join(f"{name}={show(getattr(record, name))}" for name, show in shown)
-        return f"{type(record).__qualname__.rpartition('>.')[2]}({values})"
+        return f"{type(record).__qualname__.rpartition('>.')[2]}({fill(*read(record))})"
 
     kind.__repr__ = __repr__
 

@@ -1,9 +1,9 @@
-"""Fit what intervals follow from to all that was measured, and write it (`make doubt`).
+"""Fit the inputs of intervals to all measurements and write them (`make doubt`).
 
 python -m joulemap.tools.doubt [--database PATH] [--served]
 
-Everything measured, the public tables without a doubt included, is evaluated in a fresh database, or in that at PATH;
-with `--served` only what is served, whose scales alone are written.
+All measurements, including certain public tables, are evaluated in a new database or in the one at PATH. With
+`--served`, only served models are evaluated, and only their scales are written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, correlate_errors, fi
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import write_doubt, write_served_doubt
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
+from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare, name_served_scale
 from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
@@ -52,9 +52,13 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
 
 def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
     """Return the errors of predictions for served models."""
-    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name not in ("error", "quantity")]
     return tuple(
-        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+        ServingResidual(
+            error=row["log_error"],
+            quantity=name_served_scale(row["quantity"], row["scope"]),
+            **{name: row[name] for name in names},
+        )
         for row in workspace.query("validate.served").records()
     )
 
@@ -74,9 +78,7 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 
 
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
-    """Return the error scales of both quantities, and the shared parts of errors: those of energy after those of
-    latency.
-    """
+    """Return the error scales of both quantities, and the shared parts of errors, latency first."""
     latencies = [one for one in residuals if one.quantity == "latency"]
     scales = fit_scales(latencies)
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)

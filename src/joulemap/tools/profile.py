@@ -49,7 +49,7 @@ class _Claim:
 
     rows: Mapping[Key, _Row]
     expected: Mapping[int, Sequence[Expected]]
-    """Operator -> its kernels, for those that take part."""
+    """Operator -> its kernels, for operators that are compared."""
     pass_count: int
     """Number of times that the profile lists every operator."""
 
@@ -72,7 +72,7 @@ class _Claim:
         return counts
 
     def is_met(self, key: Key) -> bool:
-        """Return whether a row has as many calls as operators make."""
+        """Return whether the number of calls in a row equals the number of its operators."""
         least = self.certain[key]
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 

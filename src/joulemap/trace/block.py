@@ -214,7 +214,7 @@ class MatrixProduct(nn.Module):
 
 
 class StreamCopy(nn.Module):
-    """One pass that reads an array and writes another of its size, which can reach a chip's memory bandwidth."""
+    """Copy of an array, which can reach a chip's memory bandwidth."""
 
     def __init__(self, elements: int = 2**26) -> None:
         super().__init__()

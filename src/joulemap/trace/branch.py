@@ -30,7 +30,7 @@ ONCE: Final = "its condition depends on data, it is taken to run once"
 
 
 def run_higher_order(tape: Tape, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return the result of a higher-order operator, and record the operators that stand for it."""
+    """Return the result of a higher-order operator, and record the operators that represent it."""
     name = str(func.name())
     handle = _HANDLERS.get(name)
     if handle is not None:

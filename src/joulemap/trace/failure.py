@@ -1,6 +1,6 @@
-"""Cause of a failed forward pass, in one line that says what to do.
+"""Cause of a failed forward pass, in one line with a remedy.
 
-This file only words errors, so that a trace's version leaves it out (`trace/version.py`).
+This file contains only error texts, so the version of traces excludes it (`trace/version.py`).
 """
 
 from __future__ import annotations

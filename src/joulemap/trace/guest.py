@@ -1,7 +1,7 @@
 """User code inside this process: its output goes to stderr, and the process is restored afterwards.
 
 Streams, hooks and defaults belong to the process, so that one guest is hosted at a time. Some effects cannot be undone:
-the exit by `os._exit`, patches inside other modules, and what threads left running do below Python.
+an exit by `os._exit`, patches inside other modules, and native code of threads left running.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ key and value, whose parts the attention kernel reads in place. Fused attention 
 heads of a token side by side. A batched product copies an operand whose batch dimensions are not contiguous. On meta
 tensors the first two differ, and the third is hidden.
 
-Data decides how many boxes survive and which elements a mask selects. The largest answer that the operator can give
-stands in for it, except for a single number read from data, which has no largest value. Each assumption is a note of
-the workload.
+Data decides how many boxes survive and which elements a mask selects. The stand-in is the largest possible result,
+except for a single number read from data, which has no largest value. Each assumption is a note of the workload.
 """
 
 from __future__ import annotations
@@ -218,7 +217,7 @@ def _once_each(repeats: torch.Tensor, *_options: Any, output_size: int | None = 
 
 
 def some_number(value: torch.Tensor) -> float | int | bool:
-    """Return the number that stands for one read from data."""
+    """Return the stand-in for a number read from data."""
     if value.dtype == torch.bool:
         return False
     return 1.0 if value.is_floating_point() else 0
@@ -282,7 +281,7 @@ def one_suppression_for_all_classes() -> Iterator[None]:
     """Keep torchvision from suppressing boxes class by class, a loop as long as the data has classes.
 
     Boxes of different classes are moved apart and suppressed together, as torchvision does itself for up to 20,000
-    boxes on a GPU. One `nms` over all of them is the worst case of the same work.
+    boxes on a GPU. One `nms` over all boxes is the worst case of the same work.
     """
     try:
         from torchvision.ops import boxes

@@ -5,8 +5,8 @@ scores > 0.5, cat((mask, ~mask)), x[...]                                       t
 exp(x).long(), masked_fill, repeat_interleave                                  the conversion
 ceil(exp(x)), sum, clamp, long(), item()                                       the rounding
 
-A stand-in answers for one operator alone. If a pass fails because others computed with the same mask or count, its
-origin gets a value that holds for all of them: every element selected, each repeated once.
+A stand-in replaces the result of one operator only. If a pass fails because others computed with the same mask or
+count, its origin gets a value that holds for all of them: every element selected, each repeated once.
 """
 
 from __future__ import annotations

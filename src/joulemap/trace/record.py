@@ -135,7 +135,7 @@ class Recorder(TorchDispatchMode):
         """Place of the last yes-or-no question about data that was answered False."""
         self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
-        """Calls that make the masks and counts for which stand-ins answered."""
+        """Calls that create the masks and counts that stand-ins replaced."""
         self._answered_true = answered_true
         self._settled = settled
         """Calls whose masks are set to true and whose counts are set to 1."""
@@ -153,7 +153,7 @@ class Recorder(TorchDispatchMode):
         }
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._originals: dict[int, int] = {}
-        """Storage of a twin -> storage of the tensor with values that it stands for."""
+        """Storage of a twin -> storage of the tensor with values that it represents."""
         self._places: dict[int, torch.Tensor] = {}
         self._held: list[torch.Tensor] = []
         """Tensors that are kept, so that their memory is not reused."""
@@ -523,7 +523,7 @@ class Recorder(TorchDispatchMode):
                 )
 
     def _settle(self, outputs: tuple[torch.Tensor, ...]) -> None:
-        """Give masks and counts that depend on data the values that stand for them."""
+        """Replace data-dependent masks and counts by their stand-ins."""
         for output in outputs:
             assumption = INDEX_NOTE if output.dtype == torch.bool else STAND_INS["repeat_interleave"][1]
             self.values.learn(output, torch.ones(output.shape, dtype=output.dtype), frozenset({assumption}))
@@ -679,7 +679,7 @@ def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
-    """Return the elements of an elementwise result; those of the largest tensor if shapes do not match."""
+    """Return the number of elements of an elementwise result, or of the largest tensor if shapes do not match."""
     try:
         return math.prod(torch.broadcast_shapes(*(tensor.shape for tensor in tensors)))
     except RuntimeError:

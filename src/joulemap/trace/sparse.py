@@ -62,7 +62,7 @@ def _holds_sparse(values: Iterable[Any]) -> bool:
 
 
 def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an operator on sparse tensors, and record the operators that stand for it."""
+    """Return the result of an operator on sparse tensors, and record the operators that represent it."""
     if name in _MAKERS:
         return _make(tape, func, args, kwargs)
     if name in _PRODUCTS:
@@ -115,7 +115,7 @@ def _linear(tape: Tape, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tenso
 
 
 def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Return a sparse tensor made from others; without storage if one of them has none, or is unknown."""
+    """Return a sparse tensor made from others; without storage if one of the others has none or is unknown."""
     given = tensors_in((args, kwargs))
     if any(one.is_meta for one in given):
         moved = {id(one): tape.move(one) for one in given}

@@ -1,10 +1,11 @@
-"""Device that a model is told it runs on; no device that computes is called meta.
+"""Device that a model sees while it is traced, because models have no code for `meta`.
 
     x.device, x.is_cuda, x.get_device()                 asked by a model's code: the device that it is told
     zeros(…, device=x.device), y.to(x.device)           made and kept where activations are in the trace
 
-A pass is told of a GPU first, because most code for a single device is for a GPU. If that pass asks and fails, the next
-one is told of a CPU, for which code leaves out kernels that no trace can run. torch's own code gets the true device.
+The first pass reports a GPU, because most device-specific code is for GPUs. If code asks for the device and the pass
+fails, the next pass reports a CPU, for which code avoids kernels that cannot be traced. torch's own code gets the true
+device.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from joulemap.trace.host import CPU, META, is_ours
 
 TOLD: Final = ("cuda:0", "cpu:0")
-"""Devices that a model is told of, one per pass; the index makes them differ from any device that it names itself."""
+"""Devices reported to a model, one per pass; the index distinguishes them from devices that the model names itself."""
 
 _QUESTIONS: Final[dict[Any, str]] = {
     torch.Tensor.device.__get__: "device",
@@ -30,7 +31,7 @@ _QUESTIONS: Final[dict[Any, str]] = {
 
 
 class Told:
-    """Device that a model is told of in one pass."""
+    """Device reported to a model in one pass."""
 
     def __init__(self, device: str = TOLD[0]) -> None:
         self.was_asked = False
@@ -54,7 +55,7 @@ class Told:
         return question == f"is_{kind}"
 
     def place(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
-        """Return arguments in which the told device is replaced by the device of the trace."""
+        """Return arguments with the reported device replaced by the device of the trace."""
         if not self.was_asked or func is torch.device:
             return args, dict(kwargs)
         return [*map(self._place, args)], {name: self._place(value) for name, value in kwargs.items()}

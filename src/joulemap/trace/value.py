@@ -73,7 +73,7 @@ class Computed:
 
 
 def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
-    """Return the choices of each row, in a shape of rows x taken: even over those that are hit, from `first` on."""
+    """Return the choices of each row (rows x taken), spread evenly over the chosen ones, starting with `first`."""
     hit = max(hit_count(rows, taken, choices), 1)
     return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
 

@@ -1,1 +1,1 @@
-"""Uncertainty of predictions: intervals, what two predictions share of their errors, and which candidate is best."""
+"""Uncertainty of predictions: intervals, shared errors of predictions, and the best candidate."""

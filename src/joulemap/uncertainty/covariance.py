@@ -1,6 +1,6 @@
 """Covariance of prediction errors: errors that two runs share do not set them apart.
 
-    error of a run = half-width x sum over factors of sqrt(share of the factor) x a number that its key stands for
+    error of a run = half-width x sum over factors of sqrt(share of the factor) x the number of its key
 
 Factors are the class, the board, the model, the board with the model, the case, the run itself, and the numbers of the
 hardware. Runs with the same key of a factor have that number in common. Shares are added as whole numbers, so that
@@ -25,7 +25,7 @@ SHARE_UNIT: Final = 1e15
 """Whole numbers that a share of 1 is counted in."""
 
 NUMBERS: Final = "numbers"
-"""Factor of the errors that a hardware's own numbers cause in all its runs."""
+"""Factor of the errors that a chip's own numbers cause in all its runs."""
 
 KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "class": lambda run: ("class", run["architecture"]),
@@ -36,7 +36,7 @@ KEYS: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...]]]] = {
     "case": lambda run: ("case", run["architecture"], run["model"], run["configuration"]),
     OWN: lambda run: ("own", run["own"]),
 }
-"""Factor -> the parts of its key, from what describes a run."""
+"""Factor -> the properties of a run that form its key."""
 
 
 @frozen(kw_only=True)
@@ -100,7 +100,7 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         return np.array([run[name] for run in runs], dtype=float)
 
     def keep(name: str) -> Floats:
-        """Return the part of the variance that is left to each factor beside the numbers of the hardware."""
+        """Return each factor's part of the variance, excluding the part of the chip's own numbers."""
         whole = column(f"{name}_half_width")
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.square(column(f"{name}_own_half_width") / np.where(whole == 0.0, np.nan, whole))

@@ -1,10 +1,10 @@
-"""Joint draws of prediction errors, the same for a run whenever and beside whatever other runs they are drawn.
+"""Joint draws of prediction errors; the draws of a run do not depend on the other runs.
 
-Each key of a factor stands for two normal numbers in each draw (Box and Muller 1958), from a hash of the key and the
-draw. What drives latency drives energy too, as far as the errors of a run go together. All errors of a draw have one
-random scale, with which a normal error is a logistic one: half the square of the scale is a sum of exponential numbers
-over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest stand by their mean, 1 / 31^2 + 1 / 32^2 + ...
-So the difference of two runs is logistic as well, and as wide as its closed form.
+Each key of a factor gives two normal numbers per draw (Box and Muller 1958), from a hash of the key and the draw.
+Factors of latency also affect energy, according to the correlation of the errors of a run. All errors of a draw have
+one random scale, with which a normal error is a logistic one: half the square of the scale is a sum of exponential
+numbers over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest is replaced by its mean, 1 / 31^2 + 1 /
+32^2 + ... So the difference of two runs is logistic as well, and as wide as its closed form.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def mix(words: Hashes) -> Hashes:
 
 @cache
 def hash_text(text: str) -> int:
-    """Return the hash of a text: that of DuckDB 1.5, which drew the errors before (`src/common/types/hash.cpp`)."""
+    """Return the hash of a text, as in DuckDB 1.5, which drew the errors before (`src/common/types/hash.cpp`)."""
     data = text.encode()
     found = _SEED ^ (len(data) * _LENGTH & _MASK)
     for start in range(0, len(data), 8):

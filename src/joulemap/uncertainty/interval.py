@@ -4,10 +4,11 @@
     price    ‖parts of one basis summed, separate bases, static energy with the time‖
     energy   ‖E, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`
     E        ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
+             max(‖errors, price‖, latency)      of a class without measured energies, unless a load was measured
 
-Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Errors that a
-calibration left for held-out model families replace those of a group. Values that a question sets are taken as exact.
-docs/doubt.md states the source of the numbers and their measured coverage.
+Errors of other hardware do not include the uncertainty of this hardware's own numbers, which is added. Held-out errors
+of a calibration replace the errors of a group. Values that a question sets are taken as exact. docs/doubt.md states the
+source of the numbers and their measured coverage.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Errors:
 
 @frozen(kw_only=True)
 class Spent:
-    """Parts of the latency and energy of predictions, one row per prediction, and what bounds or prices them."""
+    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or price
+    them.
+    """
 
     latency_fs: Floats
     bound_fs: Floats
@@ -92,7 +95,9 @@ def combine_errors(latency: Errors, energy: Errors, spent: Spent) -> HalfWidths:
         errors = energy.group_count * (np.square(energy.half_width) + own_square)
         grouped = np.sqrt((errors + FULL_GROUPS * price_square) / (energy.group_count + FULL_GROUPS))
         beside = np.where(spent.has_load, 0.0, np.square(energy.half_width))
-        found = np.where(energy.level < CLASS_LEVEL, np.sqrt(beside + price_square), grouped)
+        # without a measured energy of the class, energy is power times a latency that is itself unsure
+        unmeasured = np.maximum(np.sqrt(beside + price_square), np.where(spent.has_load, 0.0, width))
+        found = np.where(energy.level < CLASS_LEVEL, unmeasured, grouped)
         found = np.where(np.isnan(energy.held_out), found, energy.held_out)
         around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
         around_square = around_square + np.square(spent.host_half_width * spent.host_share)

@@ -1,8 +1,8 @@
 """Standings: the probability that each candidate of a question is best, or on a Pareto front.
 
 For two candidates the closed form answers. For more, joint draws do, and no candidate is more likely to be the best
-than to beat each of the 16 best others alone. So one more candidate never raises the probability of another: there are
-as many draws for any number of candidates. 500 draws resolve one percent.
+than to beat each of the 16 best others alone. Another candidate therefore never raises the probability of the others;
+the number of draws is constant. 500 draws resolve one percent.
 """
 
 from __future__ import annotations

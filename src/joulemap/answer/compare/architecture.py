@@ -70,7 +70,7 @@ ADDED: Final = Template(
 )
 WAITING: Final = Template(
     "static power is most of the energy on {names:list}, because it is drawn during the whole run"
-    "[; kernel launches bound most of that time on {launching:list}, which a larger `--batch` shares]"
+    "[; on {launching:list}, most of that time is kernel launches, which a larger `--batch` amortizes]"
 )
 SPREAD: Final = Template("arithmetic alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, {ratio:plain}x]")
 
@@ -128,9 +128,9 @@ ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | price | 
 RARE: Final = Template("1[ {unit}] / {every:~}")
 SOURCES: Final = Template("{names:list}: {source}")
 
-COMMON: Final = Template("{asked} is the one precision that hardware of every class has; --precision selects another")
+COMMON: Final = Template("only {asked} is supported by chips of every class; --precision selects another")
 REPLACED: Final = Template("{name} has no {asked}, so it is shown in {precision}")
-UNEQUAL: Final = "chips differ in size and process node too: a difference is one of these chips on this model"
+UNEQUAL: Final = "chips also differ in size and process node: differences hold for these chips, not for their classes"
 
 INTO_MOST: Final = Template("analyze {model} {most} {precision}")
 INTO_PAIR: Final = Template("explain {model} {most} {least} {precision}")

@@ -150,7 +150,7 @@ class BreakdownAnswer(RunAnswer):
 
 
 def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
-    """Compare models on one or several hardware: the figures of each run, and the tree of its energy.
+    """Compare models on one or several chips: the figures of each run, and the tree of its energy.
 
     Raises as `compare`.
     """

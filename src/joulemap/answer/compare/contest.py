@@ -1,4 +1,4 @@
-"""Find the best hardware for each subgraph or operator, and the kinds that each hardware is best at."""
+"""Find the best hardware for each subgraph or operator, and the kinds that each chip is best at."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from joulemap.system.record import frozen
 Row = TypeVar("Row", bound=Contender | ModelFigure)
 
 SHOWN_WINNERS: Final = 4
-"""Maximum hardware that a figure's caption names."""
+"""Maximum chips that a figure's caption names."""
 
 
 @frozen(kw_only=True)
 class ContestAnswer(RunAnswer):
-    """Best hardware for each subgraph or operator by a metric, and the wins of each hardware."""
+    """Best hardware for each subgraph or operator by a metric, and the wins of each chip."""
 
     by: ModelDivision
     metric: PartMetricName
@@ -43,7 +43,7 @@ class ContestAnswer(RunAnswer):
     """Rows by hardware, most wins first."""
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats, with a sentence for each hardware that wins something."""
+        """Return the data for machine formats, with a sentence for each chip that wins something."""
         return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -68,12 +68,12 @@ class ContestAnswer(RunAnswer):
         )
 
     def describe_best(self) -> str:
-        """Return the number of parts that each hardware is best at, available hardware first, then the others."""
+        """Return the number of parts that each chip is best at, available hardware first, then the others."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
         return count_wins(contests, self.scope, METRIC[self.metric].label, self.by) or f"{self.sentences()[0]}."
 
     def sentences(self, *, is_winner: bool = False) -> list[str]:
-        """Return a sentence for each hardware that wins or, unless `is_winner`, shares something, by kind."""
+        """Return a sentence for each chip that wins or, unless `is_winner`, shares something, by kind."""
         is_several = len({row.workload_id for row in self.victories}) > 1
         lines = []
         for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
@@ -125,7 +125,7 @@ class ContestAnswer(RunAnswer):
 
 
 def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> Grid:
-    """Return a grid of the largest subgraphs or operators of one workload, with a column per hardware."""
+    """Return a grid of the largest subgraphs or operators of one workload, with a column per chip."""
     listed = list(rows)
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
     sums: dict[int, float] = {}
@@ -154,7 +154,7 @@ def lay_across(
     show_more: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
     shown: Sequence[int] | None = None,
 ) -> Grid:
-    """Return a grid with a row per contest: its `head`, the value of each hardware, and the best hardware.
+    """Return a grid with a row per contest: its `head`, the value of each chip, and the best hardware.
 
     `shown` selects contests by index. `heads` are the headings of the first columns, `winner` those of the best
     hardware and of the columns that `show_more` adds. A row whose best hardware is unavailable also names the best
@@ -214,7 +214,7 @@ def compare_parts(
     by: ModelDivision = "subgraph",
     metric: PartMetricName = "energy",
 ) -> ContestAnswer:
-    """Compare each subgraph or operator of the models on each hardware by a metric.
+    """Compare each subgraph or operator of the models on each chip by a metric.
 
     For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
     """

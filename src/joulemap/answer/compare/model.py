@@ -1,4 +1,4 @@
-"""Compare several models on several hardware."""
+"""Compare several models on several chips."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 SHOWN_HARDWARE: Final = 4
-"""Maximum hardware that the next command compares by subgraph."""
+"""Maximum chips that the next command compares by subgraph."""
 
 
 @frozen(kw_only=True)
 class ModelsAnswer(RunAnswer):
-    """Several models on one or several hardware."""
+    """Several models on one or several chips."""
 
     metric: PartMetricName
     rows: Table[ModelFigure]
@@ -53,27 +53,27 @@ class ModelsAnswer(RunAnswer):
         )
 
     def sketched(self, _by: RunDivision, /) -> Drawings:
-        """Return the ratio of each hardware to the best one, for each model."""
+        """Return the ratio of each chip to the best one, for each model."""
         return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
     def _contests(self) -> list[list[ModelFigure]]:
         return [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
 
     def _cross(self) -> Grid:
-        """Return a grid with one row per model and one column per hardware, and the best one."""
+        """Return a grid with one row per model and one column per chip, and the best one."""
         drawn = lay_across(self._contests(), self.scope, ("model",), lambda row: (row.model,), text.WINNER[:1])
         if len({row.hardware for row in self.rows}) > 1:
             return drawn
         return attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
 
     def describe_best(self) -> str:
-        """Return the number of models that each hardware is best for, available hardware first, then the others."""
+        """Return the number of models that each chip is best for, available hardware first, then the others."""
         first = next(iter(self.insights()), "")
         wins = count_wins(self._contests(), self.scope, METRIC[self.metric].label, "model") if first else ""
         return wins or (f"{first}." if first else "")
 
     def insights(self) -> list[str]:
-        """Return the number of wins of each hardware, and the spread between models on each."""
+        """Return the number of wins of each chip, and the spread between models on each."""
         label = METRIC[self.metric].label
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
@@ -110,7 +110,7 @@ class ModelsAnswer(RunAnswer):
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
-    """Compare several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+    """Compare several models on each chip, ranked both ways by a metric; raises as `compare`."""
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

@@ -43,11 +43,11 @@ class RankingAnswer(RunAnswer):
     mix: Table[ModelMix]
     """Shares of operator kinds in the model."""
     strengths: Table[Strength]
-    """Strengths and weaknesses of each hardware."""
+    """Strengths and weaknesses of each chip."""
     spread: Table[UtilizationSpread] | None
     """Utilization of each evaluated run; None unless requested."""
     numbers: Table[HardwareNumber] | None
-    """Numbers of each hardware; None unless requested."""
+    """Numbers of each chip; None unless requested."""
     subgraphs: Table[Contender] | None
     """Rows by subgraph; None unless requested."""
     placements: Table[Placement] | None
@@ -74,7 +74,7 @@ class RankingAnswer(RunAnswer):
             text.RANKING,
             ranked=f"hardware | {text.RANKED[self.sort]}",
             limit=limit,
-            noun="hardware",
+            noun="chips",
             stays=lambda row: row is self.best_available,
             throughput_per_s=lambda row: _plain(row.throughput_per_s),
             inferences_per_j=lambda row: _plain(row.inferences_per_j),
@@ -127,7 +127,7 @@ class RankingAnswer(RunAnswer):
         )
 
     def describe_strengths(self) -> list[str]:
-        """Return the strengths and weaknesses of each hardware, with numbers; hardware without any is omitted."""
+        """Return the strengths and weaknesses of each chip, with numbers; hardware without any is omitted."""
         lines = []
         for row in self.rows:
             found: dict[str, list[str]] = {"strength": [], "weakness": []}
@@ -142,7 +142,7 @@ class RankingAnswer(RunAnswer):
         return lines
 
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:
-        """Return the placement of every subgraph on the units of one hardware."""
+        """Return the placement of every subgraph on the units of one chip."""
         return self._lay(
             attrs.evolve(placements, rows=tuple(one for one in placements if one.run_id == row.run_id)),
             text.PLACED,
@@ -150,7 +150,7 @@ class RankingAnswer(RunAnswer):
         )
 
     def _details(self) -> list[Section]:
-        """Return the composition of the model and, if requested, the numbers and the utilization of each hardware."""
+        """Return the composition of the model and, if requested, the numbers and the utilization of each chip."""
         found = [Section(text.MODEL, self._lay(self.mix, text.MIX))]
         if self.numbers is not None:
             found.append(Section(text.NUMBERS_TITLE, self._lay(self.numbers, text.NUMBERS, quantity=_name_quantity)))
@@ -168,7 +168,7 @@ class RankingAnswer(RunAnswer):
 
 
 def _name_quantity(row: HardwareNumber) -> str:
-    """Return the name of a number of a hardware."""
+    """Return the name of a number of a chip."""
     if row.quantity == "unit_count":
         return f"{row.unit_name}s"
     return row.memory_type if row.quantity == "memory_capacity" else row.quantity.partition(".")[2] or row.quantity
@@ -189,7 +189,7 @@ def rank_hardware(
 ) -> RankingAnswer:
     """Rank hardware by a metric of deployment; raises as `compare`.
 
-    `has_details` adds the specifications of each hardware and the spread of its utilization. `has_subgraphs` adds every
+    `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
     subgraph with the units that it is placed on and its bottleneck.
     """
     check_name("sort", sort, RANK_METRICS)

@@ -1,4 +1,4 @@
-"""Compare one model on several hardware: the best for each goal, a row per hardware, and causes of differences."""
+"""Compare one model on several chips: the best for each goal, a row per chip, and causes of differences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which it is stated."""
 
 SHOWN_TIED: Final = 3
-"""Maximum hardware listed as tied with each other."""
+"""Maximum chips listed as tied with each other."""
 
 FULL: Final = 0.9995
 """Share of the full clock above which it rounds to all of it."""
@@ -43,12 +43,12 @@ JUDGED: Final = (
 """Additional columns of a figure's rows."""
 
 SHOWN: Final = 10
-"""Default number of hardware in a table."""
+"""Default number of chips in a table."""
 
 
 @frozen(kw_only=True)
 class CompareAnswer(RunAnswer):
-    """One model on several hardware, and the best hardware for each goal."""
+    """One model on several chips, and the best hardware for each goal."""
 
     recommendations: Table[Recommendation]
     """Best of all hardware, one row per goal; empty for a single run."""
@@ -102,7 +102,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return energy and latency of each hardware with their intervals."""
+        """Return energy and latency of each chip with their intervals."""
         quantity = METRIC["energy_per_inference" if self._each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if self._each else ""}
         return (self._draw_figure("comparison", self._judged(), "", self.describe_best(), texts),)
@@ -153,10 +153,12 @@ class CompareAnswer(RunAnswer):
     def describe_uncertainty(self) -> str:
         """Return the interval of the figures, and the winners that are tied with others."""
         lines = [self.scope.describe_spread()]
+        ties: dict[tuple[str, ...], list[str]] = {}
         for row in _find_goals(self.available) if self.available.rows else ():
             if row.rivals:
                 names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)
-                lines.append(text.TIED(names=names, metric=METRIC[row.goal].label))
+                ties.setdefault(tuple(names), []).append(METRIC[row.goal].label)
+        lines += [text.TIED(names=list(names), metrics=metrics) for names, metrics in ties.items()]
         return "; ".join(filter(None, lines))
 
     def _shorten(self, hardware: Sequence[str], most: int) -> list[str]:
@@ -199,7 +201,7 @@ class CompareAnswer(RunAnswer):
             columns,
             ranked=f"{label} | latency",
             limit=limit,
-            noun="configurations" if self.varying else "hardware",
+            noun="configurations" if self.varying else "chips",
             stays=stays,
             average_power_w=lambda row: self.scope.show_power(row.hardware, row.average_power_w),
             units_used_count=lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name),
@@ -323,11 +325,11 @@ def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommenda
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
-    """Compare a model on each hardware: named ones, those of an architecture or deployment, or the default four.
+    """Compare a model on each chip: named ones, those of an architecture or deployment, or the default four.
 
     `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
     followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
-    to `baseline`, by default the first hardware. A hardware that cannot run the configuration is an `unsupported` row
+    to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row
     with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
     if no hardware can run it.
     """

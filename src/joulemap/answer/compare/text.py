@@ -7,7 +7,7 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-# One model on several hardware
+# One model on several chips
 
 TITLE: Final = Template("Comparison ({per}[, ratios to {baseline}])")
 PER_BATCH: Final = "per batch"
@@ -32,14 +32,14 @@ EQUAL: Final[Mapping[str, Template]] = {
     "latency": Template("{hardware} and {runner_up} are equally fast: {value:interval s}."),
 }
 EACH: Final = " per inference"
-AMONG: Final = " of the available hardware"
+AMONG: Final = " of the available chips"
 BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
 GAINS: Final[Mapping[str, Template]] = {
     "energy": Template("use {ratio:x} less energy"),
     "latency": Template("be {ratio:x} faster"),
 }
 NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
-NONE_AVAILABLE: Final = Template("None of this hardware is available.")
+NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
@@ -61,7 +61,7 @@ INSIGHT: Final = Template(
 )
 FASTER: Final = Template("{ratio:x} faster{each}")
 
-TIED: Final = Template("{names:and} are statistically tied on {metric}")
+TIED: Final = Template("{names:and} are statistically tied on {metrics:and}")
 MORE: Final = Template("{count} more")
 
 CLOCK: Final = Template("The power cap slows {hardware}: {each}")
@@ -79,7 +79,7 @@ LIMITS: Final[Mapping[str, str]] = {
     "power cap": "the power cap limits",
 }
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
-INTERVALS: Final = "Four in five measurements fall inside the interval of a figure."
+INTERVALS: Final = "80 % of measurements fall inside the interval of a figure."
 UNATTRIBUTED: Final = Template(
     "{shares:range} of the energy of {hardware} is unattributed: no counted action explains it; it follows from the "
     "power limit of the board or is a residual that was fitted to measured boards"
@@ -100,12 +100,12 @@ STEPS: Final = (
 # Several models, and the parts of models
 
 PARTS_TITLE: Final = Template("{title}: {metric} of each {part}")
-PARTS_HEADING: Final = Template("Each {part} on each hardware")
-MODELS_HEADING: Final = Template("{metric} of each model on each hardware")
+PARTS_HEADING: Final = Template("Each {part} on each chip")
+MODELS_HEADING: Final = Template("{metric} of each model on each chip")
 FIGURES_HEADING: Final = "Figures (per batch)"
 
 AVAILABLE: Final = Template(
-    "Lowest {metric} of {count} {part}s, available hardware only: {had:and}. Not available, but lower: {beyond:and}."
+    "Lowest {metric} of {count} {part}s, available chips only: {had:and}. Not available, but lower: {beyond:and}."
 )
 WINS: Final = Template("{hardware} in {count}")
 WON: Final = Template(
@@ -146,8 +146,8 @@ RANKED_BY: Final = Template("Ranked by {sort}")
 ALLOCATION: Final = Template("Subgraphs on {rank}. {hardware}")
 SUBGRAPHS: Final = Template("{metric} of each subgraph")
 MODEL: Final = "Operators of the model"
-NUMBERS_TITLE: Final = "Numbers of the hardware"
-SPREADS_TITLE: Final = "Utilization of the hardware"
+NUMBERS_TITLE: Final = "Numbers of each chip"
+SPREADS_TITLE: Final = "Utilization of each chip"
 
 FIRST: Final = Template(
     "{best} has the {metric.best} {metric.label}{among}[, {ratio:x} better than {other}][, equal to {equal}]."

@@ -29,7 +29,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
-from joulemap.present.document import Document
+from joulemap.present.document import Document, Lines, Section
 from joulemap.row.explain import Traffic
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
@@ -114,12 +114,14 @@ class ExplainAnswer(PairAnswer):
             answer=describe_difference(self),
             insights=[*list_insights(self)[: None if is_full else 1], *describe_host(self)],
             sure=describe_confidence(self),
-            details=[section for name, section in divided.items() if name not in (*shown, *omitted)],
+            details=[
+                *(section for name, section in divided.items() if name not in (*shown, *omitted)),
+                Section(text.CLASS_HEADING, Lines(tuple(text.CLASS_NOTE(one) for one in self.notes))),
+            ],
             notes=[
                 *self.scope.describe(),
                 *text.DEFINITIONS,
                 *self._prove_categories(),
-                *(text.CLASS_NOTE(one) for one in self.notes),
             ],
             steps=self._list_steps(repeated),
         )
@@ -178,7 +180,7 @@ def explain(
 
     `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
     the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
-    folder of several hardware.
+    folder of several chips.
     """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":

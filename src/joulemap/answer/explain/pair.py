@@ -83,7 +83,7 @@ class PairAnswer(RunAnswer):
 
     @property
     def are_runs(self) -> bool:
-        """True if both are different runs on one hardware, so that only run ids distinguish them."""
+        """True if both are different runs on one chip, so that only run ids distinguish them."""
         return self.total.hardware_a == self.total.hardware_b and self.total.run_a != self.total.run_b
 
     @property
@@ -94,7 +94,7 @@ class PairAnswer(RunAnswer):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Names of A and B: hardware, marked if projected, or run ids if both are on one hardware."""
+        """Names of A and B: hardware, marked if projected, or run ids if both are on one chip."""
         if self.are_runs:
             return f"run {self.total.run_a}", f"run {self.total.run_b}"
         return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)

@@ -185,6 +185,7 @@ DEFINITIONS: Final = (
     "on-chip memories, instructions, bundles and tokens; operands are counted by the operations that use them, on-chip "
     "transfers by the bytes of the memories",
 )
+CLASS_HEADING: Final = "How these classes work"
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")
 
 BY_SUBGRAPH: Final = Template("explain {model} {a} {b}[ --metric {metric}] --level subgraph")

@@ -1,1 +1,1 @@
-"""Conditions under which the other of two hardware would be better."""
+"""Conditions under which the other of two chips would be better."""

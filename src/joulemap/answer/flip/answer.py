@@ -79,7 +79,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 
 @frozen
 class BatchWinner:
-    """Better of the two hardware at one batch size."""
+    """Better of the two chips at one batch size."""
 
     batch: int = told("samples per input")
     value_a: float | None = told("metric of A")

@@ -3,9 +3,9 @@
     f_A(k c) = f_B(k c)        solved for the factor k of each constant c of A, B or both
     v_c = d_c^2                d_c: half the change of ln(f_A / f_B) from one spread down to one up
 
-v_c / sum of v is the share of a constant in the uncertainty of the ratio. Constants count as independent, except those
-that both sides take from one class: an error of one applies to both. The total error is that of similar predictions, so
-no single constant is more likely to reverse the order than all together:
+v_c / sum of v is the share of a constant in the uncertainty of the ratio. Constants are independent, except that both
+sides share the constants of a common class. The total error is that of similar predictions, so no single constant is
+more likely to reverse the order than all together:
 
     P(c wrong by n of its spreads) = 1 / (1 + exp(ln 9 n sqrt(sum of v) / h))     h: half-width of ln(f_A / f_B)
 """

@@ -48,17 +48,17 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{probability:chance} confidence[, {tied}]; the ratio of two such predictions is off by {ratio:x} or more in "
-    "{odds:odds} cases[, by 2x in {odds_of_two:odds}]"
+    "{probability:chance} confidence[, {tied}]; chance that the ratio is off by {ratio:x} or more: {odds:odds}"
+    "[, by 2x or more: {odds_of_two:odds}]"
 )
 TIED: Final = "statistically tied"
 
 NOTES: Final = (
-    "each constant alone, all others unchanged, between 1/100 and 100 times its value",
+    "each constant is varied alone, between 1/100 and 100 times its value",
     "chance: probability that the constant is wrong by this much in this direction. The total error is that of "
     "similar predictions, divided among constants by their share of the uncertainty",
-    "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants count as "
-    "independent, and one common to both as one",
+    "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants are "
+    "independent, and a constant of both chips counts once",
     "--details has each constant's name for --set",
 )
 

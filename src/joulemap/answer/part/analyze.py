@@ -212,7 +212,7 @@ def analyze(
     """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
     `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
-    does not have; UsageError for a folder with several hardware; UnsupportedError with the reason if the hardware
+    does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
     cannot run the configuration, for example for lack of a precision or of memory.
     """
     with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):

@@ -149,7 +149,7 @@ class PartAnswer(PartsAnswer):
         return lay_across(headings, lines, len(parts), f"{self.level}s", names)
 
     def _describe_largest(self, rows: Rows) -> str:
-        """Return the category or action with the most energy on each hardware."""
+        """Return the category or action with the most energy on each chip."""
         sums: dict[str, dict[str, int]] = {}
         for row in rows:
             mine = sums.setdefault(row.hardware, {})
@@ -223,7 +223,7 @@ def compare_breakdowns(
     by: EnergyDivision = "category",
     subgraph: str = "",
 ) -> PartAnswer:
-    """Break down the energy of each subgraph or operator on each hardware.
+    """Break down the energy of each subgraph or operator on each chip.
 
     Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
     UnknownNameError for a subgraph that no model has.

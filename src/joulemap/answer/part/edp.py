@@ -35,7 +35,7 @@ INSIGHTS: Final = 3
 
 @frozen(kw_only=True)
 class EdpAnswer(PartsAnswer):
-    """Energy-delay product of one run; the shares of its subgraphs, and those of its operators, sum to it."""
+    """Energy-delay product of one run; the shares of its subgraphs sum to it, as do the shares of its operators."""
 
     totals: Table[EdpTotal]
     """Totals of the run; one row."""
@@ -175,7 +175,7 @@ class EdpAnswer(PartsAnswer):
         return attrs.evolve(drawn, in_all=text.EDP_REST(share=rest))
 
     def _lay_beside(self, limit: int) -> tuple[Grid, Text]:
-        """Return a row per subgraph and a column per hardware: additive EDP, and its share of that run."""
+        """Return a row per subgraph and a column per chip: additive EDP, and its share of that run."""
         names: dict[int, str] = {}
         subgraphs: dict[int, dict[int, EdpComparison]] = {}
         for row in self.comparison:

@@ -71,7 +71,7 @@ def holding_parts(
 ) -> Iterator[tuple[Scope, Connection, list[int]]]:
     """Yield the scope, a connection and the ids of a run and of the same run on other hardware.
 
-    Raises UsageError for a folder of several hardware, UnsupportedError if the hardware itself was refused,
+    Raises UsageError for a folder of several chips, UnsupportedError if the hardware itself was refused,
     UnknownNameError for a subgraph that no run has.
     """
     settings.check_single(question)

@@ -105,7 +105,7 @@ CAPPED: Final = Template(
     "{uncapped_power_w:W}, of which {static_power_w:W} is static"
 )
 ASSUMED: Final = Template(
-    "{assumed_energy_fraction:%} of the energy rests on assumed prices; the table of actions shows the basis of each"
+    "assumed numbers account for {assumed_energy_fraction:%} of the energy; the table of actions shows each basis"
 )
 
 RUN_STEPS: Final = (
@@ -158,7 +158,7 @@ EDP_HEADLINE: Final = Template(
     "{cut.total_count} subgraphs."
 )
 
-BESIDE_TABLE: Final = "Each subgraph on each hardware"
+BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
 BESIDE_MEANING: Final = "cells: additive EDP in Js, and in percent of the energy x delay of that run"
 LOWEST: Final = "lowest"

@@ -1,4 +1,4 @@
-"""Compose a report on models and several hardware from the answers of other questions, as one page."""
+"""Compose a report on models and several chips from the answers of other questions, as one page."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _list_chapters(answer: Answer, document: Document) -> Iterator[Chapter]:
 
 @frozen(kw_only=True, repr=False)
 class ReportAnswer(Answer):
-    """Report on models and several hardware, from the verdict to the sources; `html` returns the page."""
+    """Report on models and several chips, from the verdict to the sources; `html` returns the page."""
 
     findings: tuple[ModelFinding, ...]
     """Findings, one per model."""
@@ -167,17 +167,17 @@ def report(
     asked: Mapping[str, Any] | None = None,
     repeated: Sequence[str] = (),
 ) -> ReportAnswer:
-    """Return a report on models on each hardware; its `save` writes one page that needs no network.
+    """Return a report on models on each chip; its `save` writes one page that needs no network.
 
     The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
-    `between` names the two hardware to explain, by default the best and each other one. `asked` maps further chapters
+    `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
     to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
     Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
     for an unknown chapter.
     """
     settings.check_single("report")
     if between and len(between) != 2:
-        raise UsageError(f"name two hardware to explain, A and B; found {len(between)}")
+        raise UsageError(f"name two chips to explain, A and B; found {len(between)}")
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
     known = [one.name for one in list_parts()]
     for name in asked or {}:

@@ -126,7 +126,7 @@ class Drawn:
         return self.tell("pareto", text.PARETO, "pareto", answer, (), [(answer.document().sections[:1], answer.rows)])
 
     def roofline(self) -> Chapter:
-        """Return the chapter on the rooflines of each hardware."""
+        """Return the chapter on the rooflines of each chip."""
         scope = self.found.compare.scope
         names = [self._mark(row.hardware) for row in self.found.answered]
         choices = tuple(
@@ -147,7 +147,7 @@ class Drawn:
         return self.tell("parts", text.PARTS, "heatmap", answer, (Lines(answer.sentences()),), tables)
 
     def edp(self) -> Chapter:
-        """Return the chapter on energy x delay per hardware."""
+        """Return the chapter on energy x delay per chip."""
         asked = [(self._mark(one.total.hardware), one) for one in self.found.edp]
         folds = tuple(
             Fold(title=text.EDP_OF(name=name), blocks=(Lines(one.insights()), Source(table=one.bounds)))
@@ -202,7 +202,7 @@ class Drawn:
                 yield one.draw(self, self.found.added[one.name])
 
     def accuracy(self) -> Chapter:
-        """Return the chapter on the accuracy of predictions for each hardware."""
+        """Return the chapter on the accuracy of predictions for each chip."""
         rows = self.found.accuracy
         drawn = lay(rows, text.SCORE_COLUMNS, projected=self.found.compare.scope.projected)
         blocks = (
@@ -235,7 +235,7 @@ class Drawn:
         return self._chapter("sources", text.SOURCES, blocks)
 
     def _list_assumed(self) -> Iterator[str]:
-        """Yield a line for each hardware, with the share of its energy that rests on assumptions."""
+        """Yield a line for each chip, with the share of its energy that rests on assumptions."""
         for _, group in groupby(self.found.sources, lambda row: row.run_id):
             rows = tuple(group)
             assumed = sum(row.run_fraction or 0.0 for row in rows if row.basis in ("assumed", "recalled"))

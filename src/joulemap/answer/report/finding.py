@@ -42,10 +42,10 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum hardware for which `LEAVES` subgraphs are listed; for more hardware, one is."""
+"""Maximum chips for which `LEAVES` subgraphs are listed; for more chips, one is."""
 
 SWEPT: Final = 8
-"""Maximum hardware in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
+"""Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
 
 
 @frozen(kw_only=True)
@@ -56,13 +56,13 @@ class ModelFinding:
     runs: BreakdownAnswer
     tree: Table[EnergyLeaf]
     roofs: tuple[Table[SubgraphRoof], ...]
-    """Subgraphs of each hardware, lowest energy first."""
+    """Subgraphs of each chip, lowest energy first."""
     accuracy: Table[PredictionStanding]
     sources: Table[NumberSource]
     pareto: ParetoAnswer | None
     parts: ContestAnswer | None
     edp: tuple[EdpAnswer, ...]
-    """One answer per hardware, lowest energy first."""
+    """One answer per chip, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
     """Available hardware of the lowest energy against each other one, the runner-up first."""
@@ -164,7 +164,7 @@ class _Named:
 
 
 def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Settings:
-    """Return settings that select exactly these hardware."""
+    """Return settings that select exactly these chips."""
     return attrs.evolve(
         settings,
         hardware=tuple(hardware),

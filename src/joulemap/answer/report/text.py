@@ -18,10 +18,10 @@ SURE: Final = Template("How sure: {line}")
 BADGE: Final = Template("{quantity} on {name}")
 STANDING: Final = Template("{half_width:±}, {standing}")
 SCORED: Final = Template("scored on {measurement_count:n measurement} of {subject}")
-SUBJECTS: Final = {"this hardware": "this hardware", "its class": "hardware of its class"}
+SUBJECTS: Final = {"this hardware": "this chip", "its class": "chips of its class"}
 UNSCORED: Final = "no measurement of its class: estimated from other classes and widened"
 
-COMPARE: Final = "Every hardware side by side"
+COMPARE: Final = "Every chip side by side"
 ENERGY: Final = "Where the energy goes"
 TREES: Final = "Energy by hardware, category, action and subgraph"
 OTHER_SUBGRAPHS: Final = Template("{count:n other subgraph}")
@@ -35,14 +35,14 @@ SWEEP: Final = "Effect of the batch size"
 EXPLAIN: Final = "Why they differ"
 PAIR: Final = Template("{a} to {b}")
 FROM: Final = Template("From {a} to {b}")
-BETWEEN: Final = "from one hardware to another"
+BETWEEN: Final = "from one chip to another"
 FLIPPED: Final = "What would flip it"
 COST: Final = "Cost of a million inferences"
 MORE: Final = Template("{count} more {noun}")
 
-ACCURACY: Final = "How predictions for this hardware have scored"
+ACCURACY: Final = "How predictions for these chips have scored"
 ACCURACY_MEANING: Final = (
-    "four in five measurements lie within the interval; a badge says which measurements it was scored on"
+    "80 % of measurements lie within the interval; a badge names the measurements it was scored on"
 )
 SCORES: Final = "Scores as a table"
 SCORE_COLUMNS: Final = (
@@ -51,8 +51,8 @@ SCORE_COLUMNS: Final = (
 )
 
 SOURCES: Final = "Assumptions and sources"
-ASSUMED: Final = Template("{name}: {share:%} of the energy at assumed prices")
-SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that they price[, {rest:#} more in the data]")
+ASSUMED: Final = Template("{name}: {share:%} of the energy uses assumed numbers")
+SOURCE_TABLE: Final = Template("{count:#} sources, by the energy that uses them[, {rest:#} more in the data]")
 SOURCE_COLUMNS: Final = ("source", "basis", "numbers", "hardware")
 
 ANSWER: Final = "Side by side"

@@ -1,4 +1,4 @@
-"""Sweep batch sizes: the best batch of each hardware, and the batches at which the best hardware changes."""
+"""Sweep batch sizes: the best batch of each chip, and the batches at which the best hardware changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHOWN_MODELS: Final = 4
 
 @frozen(kw_only=True)
 class SweepAnswer(RunAnswer):
-    """Best batch size of each hardware, and the batch sizes at which the best hardware changes."""
+    """Best batch size of each chip, and the batch sizes at which the best hardware changes."""
 
     tally: RunTally
     max_latency_s: float
@@ -313,7 +313,7 @@ def _show_pair(unit: str, one: float, other: float) -> str:
 def sweep(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
 ) -> SweepAnswer:
-    """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each hardware.
+    """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each chip.
 
     Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
     `evaluate`; UnsupportedError if no hardware can run any of it.

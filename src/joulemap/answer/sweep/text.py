@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.domain.settings import SweepDivision
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{models}, {batches}, {hardware} hardware, {precisions:list}, {runtimes:list}: {runs} runs")
+TITLE: Final = Template("{models}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}: {runs} runs")
 MANY_MODELS: Final = Template("{count} models")
 BATCH: Final = Template("batch {first}")
 BATCHES: Final = Template("{count} batches from {first} to {last}")
@@ -17,7 +17,7 @@ BEST: Final = Template(
     "{frugal} uses the least energy per inference{among}: {energy:J} at batch {energy_batch}. "
     "{swift} has the highest throughput: {throughput:1/s} at batch {throughput_batch}."
 )
-AMONG: Final = " of the available hardware"
+AMONG: Final = " of the available chips"
 BEYOND_ENERGY: Final = Template(
     "{name} is not available, but would use {energy_per_inference_j:J} at batch {energy_batch}."
 )
@@ -26,7 +26,7 @@ BEYOND_THROUGHPUT: Final = Template(
 )
 
 HEADINGS: Final[Mapping[SweepDivision, str]] = {
-    "hardware": "Best batch of each hardware",
+    "hardware": "Best batch of each chip",
     "batch": "Every batch",
     "winner": "Best hardware at each batch",
     "crossing": "Pairs whose order reverses",

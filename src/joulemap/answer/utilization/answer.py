@@ -1,4 +1,4 @@
-"""Compute the utilization of each hardware by a model, flag low values with reasons, and search for remedies."""
+"""Compute the utilization of each chip by a model, flag low values with reasons, and search for remedies."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 SHOWN: Final = 10
-"""Default number of hardware in a table."""
+"""Default number of chips in a table."""
 
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, in addition to the least utilized one."""
 
 SHOWN_REMEDIES: Final = 3
-"""Maximum remedies shown per hardware; machine formats list all."""
+"""Maximum remedies shown per chip; machine formats list all."""
 
 NAMED: Final = ("larger batch", "lower precision")
 """Remedies whose choice needs no further description."""
@@ -51,7 +51,7 @@ INSIGHTS: Final = 3
 
 @frozen(kw_only=True)
 class UtilizationAnswer(RunAnswer):
-    """Utilization of several hardware by one model, with flags and remedies."""
+    """Utilization of several chips by one model, with flags and remedies."""
 
     rows: Table[Utilization]
     """Rows by compute utilization, highest first; unsupported ones last."""
@@ -60,9 +60,9 @@ class UtilizationAnswer(RunAnswer):
     flags: Table[UtilizationFlag]
     """Rows by hardware, in the order of the question."""
     remedies: Table[Remedy] | None
-    """Remedies for each hardware; None unless requested."""
+    """Remedies for each chip; None unless requested."""
     zones: Table[BatchZone] | None
-    """Efficient batch sizes of each hardware; None unless requested."""
+    """Efficient batch sizes of each chip; None unless requested."""
     precisions: Table[PrecisionGain] | None
     """Gains of each precision; None unless requested."""
     pairings: Table[Pairing] | None
@@ -117,14 +117,14 @@ class UtilizationAnswer(RunAnswer):
         return next((one for one in rows if one.place is not None), None)
 
     def _lay_use(self, limit: int) -> Grid:
-        """Return a grid with the utilization, bottleneck and best remedy of each hardware."""
+        """Return a grid with the utilization, bottleneck and best remedy of each chip."""
         found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
         return self._lay(
             attrs.evolve(self.rows, rows=tuple(self.used)),
             text.USE_COLUMNS.format(remedies="" if self.remedies is None else text.REMEDY_COLUMNS),
             limit=limit,
-            noun="hardware",
+            noun="chips",
             keep=text.USE_KEEP,
             ranked="utilization",
             bound=describe_bound,
@@ -147,7 +147,7 @@ class UtilizationAnswer(RunAnswer):
         return [text.OF_HARDWARE(name=self.scope.mark(row.hardware), lines=describe_flag(row)) for row in self.flags]
 
     def _list_insights(self) -> list[str]:
-        """Return the flags of each hardware on one line, least utilized first; the first flag has its reason."""
+        """Return the flags of each chip on one line, least utilized first; the first flag has its reason."""
         lines = []
         for row in reversed(self.rows):
             flags = [flag for flag in self.flags if flag.run_id == row.run_id]
@@ -157,7 +157,7 @@ class UtilizationAnswer(RunAnswer):
         return lines[:INSIGHTS]
 
     def advice(self) -> list[str]:
-        """Return the time distribution and the remedies of each hardware; empty unless requested."""
+        """Return the time distribution and the remedies of each chip; empty unless requested."""
         if self.remedies is None:
             return []
         remedies = {run_id: list(rows) for run_id, rows in groupby(self.remedies, lambda row: row.run_id)}
@@ -292,13 +292,13 @@ def utilization(
     has_advice: bool = True,
     is_pairing: bool = False,
 ) -> UtilizationAnswer:
-    """Compute the utilization of each hardware by the model, and flag unhealthy values with a reason.
+    """Compute the utilization of each chip by the model, and flag unhealthy values with a reason.
 
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
     class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
     excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
     hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
-    then finds the best hardware for each size in the stored runs on these hardware, or on all if there is only one.
+    then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
     Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {

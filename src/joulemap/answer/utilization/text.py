@@ -30,8 +30,8 @@ USE_KEEP: Final = "utilization | bottleneck | remedy | EDP reduction | grade"
 BOUND: Final = Template("{bound} {share:%}")
 
 FLAG: Final = Template(
-    "{level}; {bottleneck_fraction:%} of the {cost} falls on {subgraph_count} of {total_count} subgraphs, bound by "
-    "{bottleneck}; {subgraph} has the largest part, {subgraph_fraction:%} ({worked})"
+    "{level}; {subgraph_count} of {total_count} subgraphs, bound by {bottleneck}, account for "
+    "{bottleneck_fraction:%} of the {cost}; the largest is {subgraph} with {subgraph_fraction:%} ({worked})"
 )
 LEVELS: Final[Mapping[str, Template]] = {
     "low_compute": Template("compute utilization {value_fraction:%}, below {limit_fraction:%}"),
@@ -105,9 +105,9 @@ ADVANTAGE: Final = Template("{ratio:x} better")
 RUNNER_UP: Final = Template("{name} ({runner_up_won_count})")
 PAIRING_MEANING: Final = Template(
     "size classes by operations of one inference, * that of {model}; from the stored runs at batch {batch}, "
-    "{precision}, {runtime}[ {among}]; a contest is one model on two or more hardware"
+    "{precision}, {runtime}[ {among}]; a contest is one model on two or more chips"
 )
-ON_THESE: Final = "on the hardware above"
+ON_THESE: Final = "on the chips above"
 
 UNDER: Final = Template("The memory is the roof of {names:list}.")
 ALL_UNDER_PEAK: Final = "The peak is the roof of all."

@@ -33,7 +33,7 @@ def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class ModeOptions:
-    """Option for the power mode of one hardware."""
+    """Option for the power mode of one chip."""
 
     panel: ClassVar[str] = HARDWARE
     power_mode: str = option(
@@ -87,7 +87,7 @@ class FilterOptions(ScenarioOptions):
     )
     deployment: str = option(
         "",
-        "All hardware for datacenter, edge or embedded.",
+        "Deployments: datacenter, edge or embedded.",
         metavar="NAME,...",
         shown=False,
         complete=complete_deployments,
@@ -148,7 +148,7 @@ class TrainedHardwareOptions(NamedHardwareOptions):
 
 @frozen(kw_only=True)
 class OneHardwareOptions:
-    """One hardware, as an argument or as an option."""
+    """One chip, as an argument or as an option."""
 
     panel: ClassVar[str] = HARDWARE
 
@@ -161,13 +161,13 @@ class OneHardwareOptions:
         """Return the name of the hardware; UsageError if there is none."""
         hardware = " ".join(join_hardware(self.named, self.option))
         if not hardware.strip():
-            raise UsageError("name a hardware after the model; see `joulemap hardware list`")
+            raise UsageError("name a chip after the model; see `joulemap hardware list`")
         return hardware
 
 
 @frozen(kw_only=True)
 class TwoHardwareOptions:
-    """Two hardware, as arguments or as an option."""
+    """Two chips, as arguments or as an option."""
 
     panel: ClassVar[str] = HARDWARE
 
@@ -183,7 +183,7 @@ class TwoHardwareOptions:
         found = list_hardware(join_hardware(self.named, self.option))
         if len(found) != 2:
             names = f" ({', '.join(found)})" if found else ""
-            raise UsageError(f"name two hardware after the model, A and B; found {len(found)}{names}")
+            raise UsageError(f"name two chips after the model, A and B; found {len(found)}{names}")
         return found[0], found[1]
 
 

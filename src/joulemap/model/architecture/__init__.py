@@ -1,7 +1,7 @@
 """Architecture classes: how each places kernels, how long they take, and which actions they emit.
 
-One module per class, called what the class is called in the catalogue, with an `ARCHITECTURE`. A new class is one new
-module here and one data file in the catalogue; `docs/design.md` says what learners get besides.
+One module per class, named like the class in the catalogue, defines an `ARCHITECTURE`. A new class is one new
+module here and one data file in the catalogue; `docs/design.md` has an example.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Architecture(Protocol[Placed]):
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values that formulas branch on, in addition to the hardware's features.
 
-        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several hardware
+        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several chips
         targets, each except a text may be an array.
         """
 

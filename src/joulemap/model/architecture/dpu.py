@@ -12,11 +12,11 @@ and Ci = K / taps input channels:
     launch      = layer_cost
 
 Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
-and SiLU, which the quantizer makes hard, a sum with another tensor, pooling and whatever stands alone run on the misc
-engine, which works beside the convolution engine: a kernel takes as long as the busier of them. What the DPU has no
-instruction for (softmax, layer norm, special functions but sigmoid and SiLU, products of two activations) runs on the
-Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of its window as further
-channels (channel augmentation).
+and SiLU (which the quantizer replaces by their hard forms), sums with another tensor, pooling and separate operators
+run on the misc engine, in parallel with the convolution engine. A kernel takes as long as the busier of the two.
+Operators without a DPU instruction (softmax, layer norm, special functions but sigmoid and SiLU, products of two
+activations) run on the Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of
+its window as further channels (channel augmentation).
 
 Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
@@ -32,9 +32,9 @@ that always has work has its share of the memory while it works on an image; the
     rate  = min(U port_bytes_per_clock f, memory_bandwidth dram_efficiency)
 
 Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
-sum leaves and returns for each ⌈Ci / ip⌉. An operation in fabric costs 7.1 times what standard cells need: hard
-multipliers at twice a MAC, the rest of it interconnect.
-Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD 26(2), 2007.
+sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells:
+hard multipliers cost twice a MAC, and interconnect the rest. Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD
+26(2), 2007.
 """
 
 from __future__ import annotations

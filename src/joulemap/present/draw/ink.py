@@ -73,7 +73,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def lay_out_items(items: Sequence[tuple[str, str]], ink: Ink, width: int) -> list[str]:
-    """Arrange marks with their meanings in lines with as many columns as fit."""
+    """Arrange marks and their meanings in as many columns as fit."""
     if not items:
         return []
     most = max(width - 4, 8)

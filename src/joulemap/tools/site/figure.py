@@ -91,7 +91,7 @@ def insert(page: str, figure: SiteFigure, text: str) -> str:
 
 
 def _blank(block: re.Match[str]) -> str:
-    """Return as many blanks, which hold no heading."""
+    """Return an equal number of blanks, so that no heading is found in it."""
     return " " * len(block[0])
 
 

@@ -196,7 +196,7 @@ def roi_align(call: Call) -> Cost:
     """Bilinear samples averaged: seven operations and one addition for each sample, by default four to an output.
 
     Source: torchvision's kernels take sampling_ratio^2 samples, or the size of a bin if the ratio is not positive; two
-    by two stands for the latter.
+    by two is assumed for the latter.
     """
     ratio = call.value(5, "sampling_ratio", 0)
     samples = ratio * ratio if isinstance(ratio, int) and ratio > 0 else 4
@@ -211,7 +211,9 @@ def roi_align(call: Call) -> Cost:
 
 @formula("nms")
 def nms(call: Call) -> Cost:
-    """Each box against each better one: four bounds, an intersection, a union, a ratio and a comparison, 13 in all."""
+    """Comparing a box with a better one takes 13 operations: four bounds, an intersection, a union, a ratio and a
+    comparison.
+    """
     count = call.shape(0)[0]
     return Cost(kind="reduction", operation="nms", elementwise_count=13 * count * (count - 1) // 2)
 

@@ -85,7 +85,7 @@ class Demand:
     variation: float = 0.0
     """Coefficient of variation of a device's time per batch."""
     node: int = 1
-    """Devices per node; each hardware is bought in whole nodes, even if some devices are not needed."""
+    """Devices per node; each chip is bought in whole nodes, even if some devices are not needed."""
 
     def __attrs_post_init__(self) -> None:
         """Check constraints that involve several fields."""

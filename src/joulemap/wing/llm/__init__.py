@@ -37,7 +37,7 @@ def register() -> Wing:
 
 
 def list_dimensions() -> tuple[Dimension, ...]:
-    """Return the dimensions of a pass of a language model, which tell its runs apart beside the model's name."""
+    """Return the dimensions that distinguish passes of a language model, in addition to its name."""
     from joulemap.domain.dimension import Dimension
 
     meaning = "Phase of a language model's pass: prefill, decode, or mixed; empty for any other model"

@@ -54,9 +54,9 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return the overhead that the engine named by a pass adds on each hardware; empty for any other pass.
+    """Return the overhead that the engine named by a pass adds on each chip; empty for any other pass.
 
-    `runs` holds the name of each hardware, the seconds of the pass there, and its idle power in watts.
+    `runs` holds the name of each chip, the seconds of the pass there, and its idle power in watts.
     """
     if "engine=" not in model:
         return []
@@ -71,9 +71,11 @@ def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, flo
     launch_s = engine.launch(
         stage.layer_count, stage.expert_count, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else [])
     )
+    each_s = engine.each(stage.recurrent_count)
+    factor = engine.value("device_time", *(["experts"] if asked.decoder.is_routed else []))
     added = []
     for name, seconds, idle_w in runs:
-        whole = float(engine.add_host(seconds, launch_s, batch))
+        whole = float(engine.add_host(factor * seconds, launch_s, batch, each_s))
         if whole > seconds:
             more_s = whole - seconds
             added.append(OVERHEAD_OF(more_s=more_s, more_j=more_s * idle_w, name=name, whole_s=whole))

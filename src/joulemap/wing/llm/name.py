@@ -100,7 +100,7 @@ class DecoderNames(ModelNames):
         return describe_unread(models)
 
     def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return the overhead of the engine named by a pass on each hardware."""
+        """Return the overhead of the engine named by a pass on each chip."""
         from joulemap.wing.llm.engine import describe_engine
 
         return describe_engine(model, batch, runs)

@@ -85,7 +85,7 @@ class PhasesAnswer(RunAnswer):
 
     @property
     def pairs(self) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
-        """Prefill pass and decode step of each hardware that runs both."""
+        """Prefill pass and decode step of each chip that runs both."""
         half = len(self.rows) // 2
         both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
         return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
@@ -164,7 +164,7 @@ def contrast_phases(
 ) -> PhasesAnswer:
     """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-    By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A hardware that
+    By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A chip that
     lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
     """
     from joulemap.wing.llm.decoder.step import Step

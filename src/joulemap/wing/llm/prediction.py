@@ -108,7 +108,7 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
         rows = {number: row for number, row in read_serving_rows(connection).items() if number in wanted}
         stored = find_predictions(connection)
         is_current = has_catalogue(connection, catalogue_digest())
-    if rows and not is_current:  # intervals are of the catalogue
+    if rows and not is_current:  # the intervals must come from the current catalogue
         with writing(source.anchor()) as connection, transaction(connection):
             ensure_catalogue(connection)
     targets = {name: _find_target(name, use) for name in dict.fromkeys(row.hardware for row in rows.values())}
@@ -146,7 +146,7 @@ def _find_target(name: str, use: CalibrationUse) -> _Target:
 
 
 def _predict(rows: Mapping[int, ServingRow], target: _Target) -> Sequence[ServingPrediction]:
-    """Return the predictions of rows of one hardware, refused ones included."""
+    """Return the predictions of rows of one chip, refused ones included."""
     from joulemap.wing.llm.serving.predict import predict
 
     if target.entry is None or target.bound is None:

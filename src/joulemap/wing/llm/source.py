@@ -163,7 +163,7 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
 
     if model.endswith(".py"):
-        find_model(model, settings, None)  # says what is missing of the name
+        find_model(model, settings, None)  # raises an error that names the missing part of the name
     if "(" not in model and is_traced_pass(f"{model}()", settings):
         return _trace(source, model, settings, prompt)
     try:

@@ -1,4 +1,4 @@
-"""Boxes as a kind of hardware, behind the core's hardware interface."""
+"""Boxes as a kind of hardware that implements the core's hardware interface."""
 
 from __future__ import annotations
 

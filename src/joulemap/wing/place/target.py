@@ -180,7 +180,7 @@ def find_hardware(
     for name in dict.fromkeys(names):
         plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
         if len(plan.selection.pairs) != 1:
-            raise UsageError(f"{name} is {len(plan.selection.pairs)} hardware, expected one for a device")
+            raise UsageError(f"{name} is {len(plan.selection.pairs)} chips, expected one for a device")
         ((entry, mode),) = plan.selection.pairs
         (hardware,) = find_targets(source, plan).values()
         calibration = plan.calibration.find(entry)

@@ -21,10 +21,10 @@ gemm_efficiency.streamed of the rate of fp32 lanes.
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
 
-The rate of a GEMM is the core's, of what it has for the precision: a matrix unit (the hardware's geometry says so, e.g.
+The rate of a GEMM is that of the core's unit for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
 work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
-element in a lane, 4 at precisions that no lane computes in. Time of memory is that of the last on-chip level.
+element in a lane, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
 
 Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
 (vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:
@@ -35,9 +35,9 @@ Energy. Instructions drive the pipeline, register file and branch categories. Wi
     scalar        = scalar_per_vector x vector                                         half of them branches
     L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
 
-Blocks of attention: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
-Control energies are those of an out-of-order core and are not shrunk by node. Source: McPAT 1.3, Xeon.xml at 22 nm;
-time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
+Blocks of attention: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp. Control energies are those of an out-of-order
+core and are not scaled by process node. Source: McPAT 1.3, Xeon.xml at 22 nm; time: OpenVINO 2024.1 benchmark data of
+Xeon 8490H and 8380.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class CpuPlacement(Placement):
     multiplied_macs: Floats
     """MACs, excluding those that Winograd's algorithm saves and those that a causal mask hides."""
     seen_share: Floats
-    """Share of an attention's work that is not skipped behind a causal mask; 1 for all other operators."""
+    """Share of attention work that a causal mask does not skip; 1 for all other operators."""
 
 
 def _vector(hardware: Hardware, precision: str) -> _Vector:
@@ -377,7 +377,7 @@ class Cpu(Indifferent):
 def _level_reads(kernels: KernelColumns, placement: Placement, loaded: Floats, hardware: Hardware) -> dict[str, Floats]:
     """Return the bytes read from each cache level: loads from the first, misses of the previous level from the others.
 
-    Each level is read at least as much as the one behind it, whose data passes through it.
+    Each level is read at least as much as the next outer level, whose data passes through it.
     """
     crossing = kernels.input_bytes + kernels.weight_bytes
     item = PRECISION_BYTES[kernels.precision]

@@ -109,7 +109,7 @@ class GpuPlacement(Placement):
     product_s: Floats
     """Seconds of products, times the share of the units that work on them."""
     multiplied_macs: Floats
-    """MAC slots, excluding those behind a causal mask and those that Winograd's algorithm saves."""
+    """MAC slots, excluding MACs that a causal mask or Winograd's algorithm saves."""
     seen_share: Floats
     """Share of an attention's scores that no mask hides; 1 for all other operators."""
     near_bytes: Floats

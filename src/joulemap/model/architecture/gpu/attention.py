@@ -16,8 +16,8 @@ of a unit in a clock, U units, f the highest clock:
         pairs   = B ceil(H / 64), and turn(s) at least 64 (D + V) ceil(L / s) / (share q): a matrix with a matrix
 
 Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start,
-tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file);
-those of `sdpa` where it names none.
+tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file), by
+default `sdpa`.
 
 Source: fitted on context and generation attention that others measured on H200, A100 and B200 (aiconfigurator).
 """
@@ -120,7 +120,7 @@ class Attention:
     """Half of the kernel's busy time for each of its two products."""
     blocks: Floats
     seen_share: Floats
-    """Share of the keys that the kernel does not skip behind a causal mask; 1 for all other operators."""
+    """Share of the keys that the kernel does not skip because of a causal mask; 1 for all other operators."""
 
 
 def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -> Attention:

@@ -41,7 +41,7 @@ def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
 
 
 def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
-    """Return whether tensor cores provide the peak, for each of several hardware targets."""
+    """Return whether tensor cores provide the peak, for each of several chips targets."""
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR
@@ -158,7 +158,7 @@ class Engine:
         on_tensor_cores = uses_tensor_cores(hardware, precision)
         packed = packing(hardware, precision)
         slots = hardware.geometry["issue_slots_per_unit"].value * packed
-        if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
+        if on_tensor_cores:  # GeForce halves the rate of 32-bit accumulation, but not the supply of operands
             bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
             slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
             slots = slots * hardware.coefficient("supply_ratio")

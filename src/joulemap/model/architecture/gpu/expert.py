@@ -13,11 +13,12 @@ a weight and p of an activation:
     start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   a choice: its place, its share of the sum
     passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
-Rows are padded to a block for each expert, which is what few tokens cost. Weights and activations that the last cache
-holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out. Activations take
-two bytes between kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers
-are coefficients of the family that a kernel's name tells and how weights are stored, in the workload or the run. What
-an engine runs where no kernel is named follows from the tensor cores: kernels are written for their instructions.
+The rows of each expert are padded to a block, which dominates the cost of few tokens. Weights and activations that the
+last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out.
+Activations take two bytes between kernels, whatever products take. Kernels differ more between designs than between
+GPUs, so all numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the
+run. If no kernel is named, the tensor cores determine the engine's choice, because kernels are written for their
+instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.

@@ -118,6 +118,8 @@ SORTS: Final = (
     Sort("reduction", _kind("reduction"), start="reduction"),
     Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
          slots="index"),
+    Sort("roll", _general(_operation("roll")), start="index", amount=lambda t: 2.0 * t.outputs, slots="index",
+         traffic="roll"),
     Sort("copy", _operation(*COPIES), start="light"),
     Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="norm"),
     Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="norm",

@@ -91,7 +91,7 @@ class Times:
     executed_macs: Floats
     """MAC slots of products, padding included; 0 for all else."""
     multiplied_macs: Floats
-    """MAC slots that are computed: not behind a causal mask, nor saved by Winograd's algorithm."""
+    """Computed MAC slots, excluding MACs saved by a causal mask or Winograd's algorithm."""
     seen_share: Floats
     """Share of an attention's scores that no mask hides; 1 for all other operators."""
     occupancy: Floats

@@ -34,6 +34,12 @@ WINOGRAD_CHANNELS: Final = 128.0
 SAMPLE_STEP: Final = 2.0**17
 """Elements of a sample that a batch norm processes in one pass of its grid."""
 
+ROW_ELEMENTS: Final = 48.0
+"""Elements of a softmax that cost what a warp does once for each row: its maximum, its sum, its bounds.
+
+Source: one H200 (torch 2.11, CUDA 13.0): rows of 49 inside swin_t and maxvit_t take 67 to 111 instructions of a thread
+for each element of 64, rows of 197 and of 1,024 about 40 for each of 256 and 1,024."""
+
 LONG_ROW: Final = 1024.0
 """Elements of a row above which a softmax does not keep the row in registers."""
 
@@ -269,8 +275,9 @@ class Traits:
 
     @cached_property
     def softmax_elements(self) -> Floats:
-        """Elements that a softmax of short rows computes; 0 for long rows, which only bytes bound."""
-        return np.where(self.kernels.work.row_length > LONG_ROW, 0.0, self.padded_rows)
+        """Elements that a softmax of short rows computes, and ROW_ELEMENTS per row; 0 for long rows, bound by bytes."""
+        rows = self.kernels.work.output_element_count / np.maximum(self.kernels.work.row_length, 1.0)
+        return np.where(self.kernels.work.row_length > LONG_ROW, 0.0, self.padded_rows + ROW_ELEMENTS * rows)
 
     @cached_property
     def row_length(self) -> Floats:

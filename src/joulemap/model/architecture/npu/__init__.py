@@ -1,7 +1,7 @@
 """NPU: dense tensor engines and vector engines under a static schedule, fed from software-managed SRAM.
 
-Time of a tensor engine, with q MACs per clock of a unit at the precision. What stays in the engine depends on its
-geometry:
+Time of a tensor engine, with q MACs per clock of a unit at the precision. The stationary operand depends on the
+geometry of the engine:
 
     weight_rows x weight_columns (K x N)      a weight tile stays, rows of activations stream through it
         busy = waves x max(rows of a block R C / q, R / s) + (R + C) / s          s rows pass in a clock: array_step
@@ -21,12 +21,12 @@ taps as have their channels in pieces of so many rows: K / taps channels are cei
 along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
-work side by side: a kernel takes as long as the busier of them.
+work in parallel: a kernel takes as long as the busier one.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times,
-at any kernel alike. A chip with `resident_programs` keeps a model in SRAM if its
-weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
-leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
+Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
+kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
+fit: images then follow one another on chip, and only model inputs and outputs move. A chip with `host_link_lanes` has
+no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
 units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
@@ -90,7 +90,7 @@ class NpuPlacement(Placement):
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Seconds that units and memory are busy, times the share of each that the batch has."""
+        """Busy seconds of units and memory, multiplied by the batch's share of each."""
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s

@@ -1,6 +1,6 @@
 """A dataflow fabric: the layers of a model have parts of the chip of their own, and images follow one another.
 
-A unit controls a layer, and computes with so many subclusters of R C MACs as it has in the mean, or borrows up to
+A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit, or borrows up to
 `unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
 more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a product or a kernel
 without one, `reduction_layers` of a softmax or a normalization, which is computed in steps):
@@ -10,13 +10,13 @@ without one, `reduction_layers` of a softmax or a normalization, which is comput
            and not less than any layer's outputs / stream_width, nor w of a product of two activations: both of its
            operands change with the image, so that no copy of one can wait in a second unit
 
-What fits neither the units nor the SRAM is cut into C contexts that follow one another on the whole chip:
+A model that does not fit the units or the SRAM is divided into C contexts that run one after another on the whole chip:
 
     share = context_share.single of one context, context_share.several of each of several
     image = C x pace(C x units)
     start = C x context_switch + weights / link              of a batch, where C > 1
 
-C is the number of contexts that is fastest for the batch, of those that hold the weights and have units for all layers.
+C is the fastest number of contexts for the batch among those that hold the weights and have units for all layers.
 Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (what images take).
 """
 

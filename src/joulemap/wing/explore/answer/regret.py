@@ -85,7 +85,7 @@ def explore_all(
 ) -> RegretAnswer:
     """Return the best configuration of each model, and the regret of each chip as the only one.
 
-    Evaluates every hardware of the settings, or the catalogue, at every power mode, precision, batch and runtime;
+    Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
     without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
     runs.
     """

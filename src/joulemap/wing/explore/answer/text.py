@@ -57,10 +57,10 @@ EFFECT: Final = Template("effect of +1 % at the best {objective}: {changes:list}
 CHANGE: Final = Template("{parameter} {change} %")
 
 SURE: Final = Template(
-    "80 % of designs are within {spans:list} of the prediction; designs based on one chip share most of this error, so "
+    "80 % intervals: {spans:list}; designs based on one chip share most of this error, so "
     "smaller differences are significant"
 )
-SPAN: Final = Template("{half_width:±} ({label})")
+SPAN: Final = Template("{label} {half_width:±}")
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 
 RATE: Final = Template("{count:n design}[ of {total:#}], {rate:#} per second[; {known} more from the lake]")

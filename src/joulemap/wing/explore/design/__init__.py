@@ -1,1 +1,1 @@
-"""Hardware that is yet to be chosen: what is varied of a chip, what moves with it, and which designs are best."""
+"""Search for chip designs: varied constants, dependent constants, and the best designs."""

@@ -1,4 +1,4 @@
-"""Solver for one or two constants that meet as many targets.
+"""Solver for one or two constants that meet one target each.
 
 ln (objective / target) = 0      for one constant; for two, the second is solved at each value of the first
 

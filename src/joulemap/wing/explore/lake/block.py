@@ -1,4 +1,4 @@
-"""Blocks of points: one workload on versions of one hardware that differ in numeric constants."""
+"""Blocks of points: one workload on versions of one chip that differ in numeric constants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe(
     calibration: tuple[str, str] = (UNCALIBRATED, ""),
     rules: str = "",
 ) -> Block:
-    """Return the block of a workload on a hardware with varied constants: constant -> unit and values.
+    """Return the block of a workload on a chip with varied constants: constant -> unit and values.
 
     `hardware` is as bound for its runs, at its mode and boundary. `calibration` is the label and digest of its
     calibration; `rules` is a digest of the rules that derive other numbers.
@@ -71,7 +71,7 @@ def describe(
 
 
 def vary(block: Block, hardware: Hardware, varied: Mapping[str, tuple[str, Any]]) -> Block:
-    """Return the block of a hardware with constants varied: constant -> unit and values."""
+    """Return the block of a chip with constants varied: constant -> unit and values."""
     if "clock" not in varied:
         return attrs.evolve(block, varied=varied)
     full_clock = np.asarray(varied["clock"][1]) * (hardware.full_clock.value / hardware.clock.value)

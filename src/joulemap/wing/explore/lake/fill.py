@@ -202,7 +202,7 @@ def _open_pool(jobs: int) -> ProcessPoolExecutor:
     import multiprocessing
     from multiprocessing import resource_tracker
 
-    # its process says on stderr what it removes where this one is stopped, which is what it is for
+    # its resource tracker would print the segments that it removes after an interrupt, as intended
     sys.warnoptions.append(silence := "ignore:resource_tracker")
     try:
         resource_tracker.ensure_running()

@@ -1,4 +1,4 @@
-"""Footer of a shard: what its points are, read into a record before any of it enters a statement.
+"""Footer of a shard, which describes its points; it is parsed into a record before any of it enters a statement.
 
 A lake is copied between people, so that a footer is the text of a stranger: it is refused as a whole where a key is
 unknown, a value has another type, or a name is none that joulemap writes.
@@ -66,7 +66,7 @@ class Varied:
 
     def __attrs_post_init__(self) -> None:
         if not _CONSTANT.fullmatch(self.name) or not _UNIT.fullmatch(self.unit):
-            raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is no constant of a hardware")
+            raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is no constant of a chip")
         if not _VARIED.fullmatch(self.column) or self.column != name_column(self.name, self.unit):
             raise FooterError(f"{self.column[:40]!r} is not the column of {self.name}")
 

@@ -71,7 +71,7 @@ HARDWARE: Final = (
     "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
     "tf32", "needs_host", "boundary", "power_mode",
 )  # fmt: skip
-"""Columns that describe a workload and a hardware; the footer lists the values of its points."""
+"""Columns that describe a workload and a chip; the footer lists the values of its points."""
 
 CATEGORIES: Final = tuple(f"{name}_fj" for name in COMMON_CATEGORIES)
 

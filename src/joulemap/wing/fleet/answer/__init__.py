@@ -1,1 +1,1 @@
-"""Answers on fleets: how many of each hardware serve a demand."""
+"""Answers on fleets: how many of each chip serve a demand."""

@@ -1,4 +1,4 @@
-"""Fleets: how many of each hardware serve a demand, their monthly cost, and their headroom to the latency targets."""
+"""Fleets: how many of each chip serve a demand, their monthly cost, and their headroom to the latency targets."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def fleet(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> FleetAnswer:
-    """Return how many of each hardware serve a demand, with the best fleet by the objective first.
+    """Return how many of each chip serve a demand, with the best fleet by the objective first.
 
-    `model` has the share of the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
+    `model` gets the requests that `demand.beside` leaves. Devices are identical, share one queue, and each
     takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
     served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
     the nearest hardware, if none meets the target.
@@ -124,7 +124,7 @@ def _serve(
     usage: Usage,
     prices: Sequence[Price],
 ) -> FleetAnswer:
-    """Return how many servers of each hardware meet the targets of a language model."""
+    """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
     from joulemap.wing.llm.capacity.case import list_served, refuse

@@ -125,7 +125,7 @@ class FleetAnswer(RunAnswer):
         return tuple(drawn)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` fleets, each hardware's best; machine-readable formats list every fleet."""
+        """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         table = attrs.evolve(self.rows, rows=tuple(shown))
         first, *others = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
@@ -138,7 +138,7 @@ class FleetAnswer(RunAnswer):
                 others=" | ".join(" ".join(text.MONTHLY[one]) for one in others),
             ),
             limit=limit,
-            noun="hardware",
+            noun="chips",
             ranked=text.MONTHLY[first][0],
             devices=_format_devices,
             way=_format_payment,

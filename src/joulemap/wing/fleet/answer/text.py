@@ -28,8 +28,8 @@ LEAST: Final[Mapping[Objective, str]] = {
     "carbon": "emits the least CO2",
 }
 BEST: Final = Template(
-    "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; {power_w:W}"
-    "[ and {utilization} of its capacity] at the highest rate"
+    "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; it draws {power_w:W}"
+    "[ and uses {utilization} of its capacity] at the highest rate"
 )
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),
@@ -38,7 +38,7 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
 }
 TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
 TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
-TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one hardware, {device_count} {name} at {value}")
+TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one kind, {device_count} {name} at {value}")
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
 NO_PRICE: Final = Template(
@@ -88,7 +88,7 @@ MIXTURES: Final = (
 )
 PAIRS: Final = (
     "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
-    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one hardware regret_ratio"
+    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one kind regret_ratio"
 )
 MISSED: Final = "hardware @label | *reason"
 DETAILS: Final = (
@@ -120,8 +120,8 @@ LEAST_ENERGY: Final = Template(
 )
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
-SURE: Final = Template("{low} to {devices:n device} with 80 % confidence")
-SURE_OF_ONE: Final = Template("{devices:n device} with 80 % confidence")
+SURE: Final = Template("80 % interval: {low} to {devices:n device}")
+SURE_OF_ONE: Final = Template("80 % interval: {devices:n device}")
 
 OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
@@ -136,7 +136,7 @@ NOTES: Final = (
     "share one queue; in brackets the count at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
     "others, where that saves energy and meets the target",
-    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts that these leave out; "
+    "power: all devices at the highest rate, idle ones included; --max-power includes hosts that these exclude; "
     "cooling counts only in cost and carbon",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
     "hosts; owned devices cost electricity",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.pool import Ability
 
 ROUNDS: Final = 3
-"""Maximum numbers of devices of one hardware and precision that are simulated."""
+"""Maximum numbers of devices of one chip and precision that are simulated."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -79,7 +79,7 @@ class Opened:
 
 @define(eq=False)
 class _Search:
-    """Search over the divisions of one hardware at one precision."""
+    """Search over the divisions of one chip at one precision."""
 
     waiting: list[Division]
     opened: list[Opened] = attrs.field(factory=list)
@@ -97,7 +97,7 @@ class _Search:
 
 
 def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Level], demand: Demand) -> list[Opened]:
-    """Return the servers of each hardware and precision that may be best, or why it has none.
+    """Return the candidate servers of each chip and precision, or the reason if there are none.
 
     All divisions are returned if the question names numbers of devices or a box. `every` has the case with the fewest
     devices that hold the model, refused cases included.

@@ -35,7 +35,7 @@ BY_THE_HOUR: Final = "by the hour"
 class MixedRow:
     """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
 
-    label: str = told("devices of each hardware")
+    label: str = told("devices of each kind")
     form: str = told(
         "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
         "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
@@ -47,7 +47,7 @@ class MixedRow:
     kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
     gco2_per_month: float = told("CO2 of that energy", "g")
     cost_per_month: float | None = told("cost by the requested payment", "USD")
-    saved_fraction: float = told("saving relative to the best fleet of one hardware, by the objective")
+    saved_fraction: float = told("saving relative to the best fleet of one kind, by the objective")
 
 
 @frozen(kw_only=True, eq=False)
@@ -98,8 +98,7 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     """Return the mixtures that beat the best fleet of one kind, by the objective.
 
     `sized` has the best fleet first. A server serves the same rate as it does alone, so the rates of a mixture add up
-    and each server meets the targets. The energy is that of servers with one queue each, under their share of the
-    requests.
+    and each server meets the targets. The energy assumes one queue per kind of server, with its share of the requests.
     """
     kept = [one for one in sized if one.row.status == OK and _value(one.row, demand) is not None]
     first = first_of_each(one.row for one in kept)[:KINDS]

@@ -42,7 +42,7 @@ ROUNDS: Final = 16
 """Maximum combinations of server counts that are tried per pair."""
 
 GOOD: Final = 2.0
-"""Ratio of a p99 to its target from which half as many servers are added per step, instead of one."""
+"""Ratio of a p99 to its target above which the number of servers grows by half per step, instead of by one."""
 
 
 @frozen(kw_only=True)
@@ -64,7 +64,7 @@ class PairRow:
     kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
     gco2_per_month: float = told("CO2 of that energy", "g")
     cost_per_month: float | None = told("cost by the requested payment", "USD")
-    regret_ratio: float | None = told("objective relative to the best fleet of one hardware; null without one")
+    regret_ratio: float | None = told("objective relative to the best fleet of one kind; null without one")
 
 
 @frozen(kw_only=True, eq=False)

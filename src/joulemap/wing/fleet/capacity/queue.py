@@ -91,7 +91,7 @@ def simulate_pools(
     Overloaded pools are observed while their queues grow. A different `draw` uses different requests.
     """
     lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
-    order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
+    order = np.argsort(-lengths, kind="stable")  # pools that are simulated longest come first
     rows = pools.take(np.repeat(order, seeds))
     run = _Run(services, rows, np.repeat(lengths[order], seeds), seeds=seeds, variation=variation, draw=draw)
     run.step_all()
@@ -140,7 +140,7 @@ class _Run:
         gaps = np.random.default_rng([draw, 0]).exponential(size=(models * seeds, self.count))
         arrivals = np.cumsum(gaps, axis=1)
         self.span = float(arrivals[:, -1].max()) + 1.0
-        """Offset between the requests of one model and seed and those of the next on the line of arrivals."""
+        """Time offset between the requests of consecutive models and seeds."""
         self.arrivals = arrivals.ravel()
         self.flat = (arrivals + self.span * np.arange(models * seeds)[:, None]).ravel()
         self.width = max(one.hold_s.shape[1] for one in services)

@@ -1,4 +1,4 @@
-"""Fleets for models that are served in batches: each hardware's runs at several batches, and its queue."""
+"""Fleets for models that are served in batches: each chip's runs at several batches, and its queue."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Fleet:
 def size_stations(
     stations: Sequence[Station], shares: Mapping[str, float], levels: Sequence[Level], demand: Demand
 ) -> list[Sizing]:
-    """Return rows for each hardware that runs all models, at the precision that needs the fewest devices.
+    """Return rows for each chip that runs all models, at the precision that needs the fewest devices.
 
     One row serves waiting requests at once. Another lets batches wait to be filled, if that saves energy. If no number
     of devices meets the target, a row says so.

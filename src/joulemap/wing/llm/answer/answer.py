@@ -45,12 +45,11 @@ def llm(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> LlmAnswer:
-    """Return how each hardware serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
+    """Return how each chip serves a language model: latency, energy and cost per token, memory fit, bottlenecks.
 
-    `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration
-    has two runs: the prefill pass, and a decode step at the middle of the output. Both are of one of its devices;
-    energies in the answer are of all of them. A configuration that does not fit or lacks the precision is a row with
-    the reason.
+    `model` is a built-in name, a `config.json` or its folder, or a traced model with a KV cache. Each configuration has
+    two runs: the prefill pass, and a decode step at the middle of the output. Both runs are of one device; energies in
+    the answer cover all devices. A configuration that does not fit or lacks the precision is a row with the reason.
 
     Raise UnknownNameError for an unknown model, hardware or engine, UsageError for an invalid question, ModelError for
     a model that cannot be traced, UnsupportedError if nothing serves the model.
@@ -94,7 +93,7 @@ def _serve_load(
         return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
     if len(names) > 2:
-        raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
+        raise UsageError(f"--prefill-on and --decode-on are {len(names)} chips, expected one each")
     return *serve_pools(question, cases, (names[0], names[-1]), stored), []
 
 

@@ -41,7 +41,7 @@ OTHER_WAYS: Final = {"rented": "bought", "bought": "rented"}
 
 @frozen(kw_only=True)
 class LlmAnswer(RunAnswer):
-    """Answer for one language model on several hardware, each at several batch sizes, on one engine."""
+    """Answer for one language model on several chips, each at several batch sizes, on one engine."""
 
     about = ("model", "engine", "serving", "pay", "not_taken", "not_loaded")
 
@@ -58,7 +58,7 @@ class LlmAnswer(RunAnswer):
     stored: str
     """Published format of the checkpoint, as in the title; empty for 16 bits."""
     loads: Table[LoadRow]
-    """Results of each hardware under the requested load; empty if only batches are asked about."""
+    """Results of each chip under the requested load; empty if only batches are asked about."""
     pools: Table[PoolRow]
     """Prefill pool and decode pool, if disaggregated serving is asked about."""
     assumptions: Table[AssumedNumber]
@@ -144,7 +144,7 @@ class LlmAnswer(RunAnswer):
             return describe_assumed(headline, {} if load.assumed is None else {load.label: [load.assumed]})
         if load.assumed is None or not (share := show_assumed(load.assumed)):
             return ""
-        return f"{share} of the energy of an output token is {name_assumed(load.assumed)}"
+        return text.ASSUMED(share=share, basis=name_assumed(load.assumed))
 
     def _find_named(self) -> set[int] | None:
         """Return the run whose energy per output token is in the headline; None if it has several."""
@@ -233,7 +233,7 @@ class LlmAnswer(RunAnswer):
         return attrs.evolve(drawn, best=best, tied=tied)
 
     def _show_loads(self, limit: int) -> Section:
-        """Return the results of each hardware under the load, and the reasons for missing rows."""
+        """Return the results of each chip under the load, and the reasons for missing rows."""
         drawn = self._lay(
             self.loads,
             text.LOADS(assumed=head_assumed(row.assumed for row in self.loads)),
@@ -257,7 +257,7 @@ class LlmAnswer(RunAnswer):
     def _mark_best(
         self, headings: Sequence[str], limit: int
     ) -> tuple[frozenset[tuple[int, int]], frozenset[tuple[int, int]]]:
-        """Return the best cell of each column, and the best cell of each hardware that ties with it."""
+        """Return the best cell of each column, and the best cell of each chip that ties with it."""
         ids = {row.place: (row.label, row.batch) for row in self.phases}
         rows = choose_rows(self.served, limit, self._wins)
         shown = {(row.label, row.batch): index for index, row in enumerate(rows)}
@@ -372,7 +372,7 @@ def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each hardware with another limit than the usual one, and its batches unless they are all of them."""
+    """Yield each chip with another limit than the usual one, and its batches unless they are all of them."""
     for label in dict.fromkeys(label for label, _ in bounds):
         mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
         for bound in dict.fromkeys(mine.values()):

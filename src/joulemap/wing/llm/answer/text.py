@@ -88,7 +88,7 @@ POOLS_TABLE: Final = (
 )
 BALANCE: Final = Template("{balanced_device_count:plain} to 1")
 LEFT_OUT: Final = Template("Left out: {reasons}")
-UNSUPPORTED_COUNT: Final = Template("{count} hardware without the precision (--notes)")
+UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--notes)")
 
 MEMORY: Final = (
     "hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | activations activation_bytes | "
@@ -123,8 +123,9 @@ COST: Final = Template(
 )
 
 # uncertainty
-SURE: Final = Template("80 % of measurements of served models are within {spans:and} of the prediction")
-SPAN: Final = Template("{ends} ({quantity})")
+ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
+SURE: Final = Template("80 % intervals: {spans:list}")
+SPAN: Final = Template("{quantity} {ends}")
 DOUBTED: Final[Mapping[str, str]] = {
     "TTFT": "first_token_half_width",
     "TPOT": "between_half_width",
@@ -140,9 +141,9 @@ NOTES: Final = (
     "over the time of the whole requests",
     "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and their "
     "share of idle host energy. Stored runs cover one device",
-    "memory: share of a device's memory that weights, cache of the whole batch at its end, activations and the "
-    "engine's reserve take; largest batch: maximum sequences of this length that fit",
-    "limit: what takes most of the time: memory, compute, operands (on-chip data movement, with units computing "
+    "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
+    "engine's reserve; largest batch: maximum sequences of this length that fit",
+    "limit: largest part of the time: memory, compute, operands (on-chip data movement, with units computing "
     "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
     "own work around the passes)",
 )

@@ -304,7 +304,7 @@ def serve_users(
 def _list_choices(
     source: Source, model: str, settings: Settings, serving: Serving
 ) -> list[tuple[Question, Plan, list[Case]]]:
-    """Return the question, the plan and a case of each hardware for each precision that is tried."""
+    """Return the question, the plan and a case of each chip for each precision that is tried."""
     first = list_served(source, model, settings, serving)
     found = [first]
     if settings.precision or settings.weight_precision:
@@ -340,9 +340,9 @@ def _pay(
     *,
     takes_all: bool,
 ) -> tuple[dict[str, Any], dict[str, Paid]]:
-    """Return the tables of stored runs, and the cost, carbon and intervals of each hardware.
+    """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
-    A device costs the same in each precision, so the best deployment of a hardware stands for the others.
+    A device costs the same in each precision, so the best deployment of a chip stands for the others.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables

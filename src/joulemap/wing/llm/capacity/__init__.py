@@ -1,1 +1,1 @@
-"""Capacity of deployments: devices that hold a model, what a batch costs on them, and what they do under a load."""
+"""Capacity of deployments: devices that hold a model, costs of a batch, and service under a load."""

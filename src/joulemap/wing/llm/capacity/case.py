@@ -68,7 +68,7 @@ SHORTAGE: Final = Template(
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """Number of one hardware at one batch size, and whether it can serve that."""
+    """Chip with its number of devices at one batch size, and whether it can serve the batch."""
 
     run: PlannedRun
     target: Hardware
@@ -190,7 +190,7 @@ def _judge(
 def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
     """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
 
-    The numbers are powers of two that divide the heads, and that of the case itself. A mixture of experts is also
+    The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
     tried with whole experts divided among all devices, unless another division is given. `questions` caches those, by
     number of expert-parallel devices, for all hardware.
     """
@@ -215,7 +215,7 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
 
 
 def count_node(target: Hardware) -> int:
-    """Return the devices of a node: those joined by a switch or mesh, or for other links those of a server."""
+    """Return the number of devices of a node: those joined by a switch or mesh, else those of a server."""
     from joulemap.model.communication import HOST_DEVICES
 
     joined = [
@@ -253,7 +253,7 @@ def _find_narrower(question: Question, case: Case) -> str:
 
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
-    """Return the error to raise if nothing is served: each hardware's reason once."""
+    """Return the error to raise if nothing is served: each chip's reason once."""
     reasons = {
         case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
     }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class LoadRow:
-    """One hardware, with its number of devices, under a request load; joules and watts are of all devices."""
+    """One chip, with its number of devices, under a request load; joules and watts are of all devices."""
 
     label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
     hardware: str = told("catalogue id, with @MODE unless the power mode is the default")

@@ -1,4 +1,4 @@
-"""Disaggregated serving: servers that each pool needs, and what requests get."""
+"""Disaggregated serving: required servers of each pool, and the latencies of requests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def serve_pools(
 
 
 def _choose(cases: Sequence[Case], name: str) -> Case:
-    """Return the server of a hardware with the fewest requested devices; UnsupportedError with the reason if none."""
+    """Return the server of a chip with the fewest requested devices; UnsupportedError with the reason if none."""
     mine = [one for one in cases if one.hardware == name]
     found = next((one for one in mine if one.most), None)
     if found is None:

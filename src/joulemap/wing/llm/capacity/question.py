@@ -58,9 +58,9 @@ class Question:
     guesser: Decoder | None = None
     """Draft model for speculative decoding; None for none."""
     takes_published: bool = False
-    """True if no precision is given, so each hardware runs the checkpoint as published."""
+    """True if no precision is given, so each chip runs the checkpoint as published."""
     chooses_precision: bool = False
-    """True if no precision of activations is given, so each hardware runs the first of the usual ones that it has."""
+    """True if no precision of activations is given, so each chip runs the first usual precision that it has."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
     """Chip, with the number of them in a requested box; all of them work together."""
 

@@ -1,4 +1,4 @@
-"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, and what they show."""
+"""Stored runs of a serving question: a prefill pass and a decode step of each configuration, with their figures."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
 def choose_stored(cases: Sequence[Case]) -> list[Case]:
     """Return, for each configuration, the one whose runs represent it: its own, unless there are many.
 
-    If there are many, only the smallest and the largest batch of a hardware are stored. Each other configuration uses
+    If there are many, only the smallest and the largest batch of a chip are stored. Each other configuration uses
     the nearer of these.
     """
     if len(cases) <= MOST_STORED:

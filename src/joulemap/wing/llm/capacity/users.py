@@ -61,7 +61,7 @@ class LatencyTarget:
 
 @frozen(kw_only=True, eq=False)
 class Deployed:
-    """Servers of one hardware and precision that share all users."""
+    """Servers of one chip and precision that share all users."""
 
     question: Question
     case: Case
@@ -96,7 +96,7 @@ class Deployed:
 
 @frozen(kw_only=True)
 class UserRow:
-    """Deployment of one hardware and precision for all users; joules and cost are of all devices."""
+    """Deployment of one chip and precision for all users; joules and cost are of all devices."""
 
     label: str = told("servers and hardware, with xN for N devices of one server")
     hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
@@ -131,7 +131,7 @@ class UserRow:
 def find_deployment(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Deployed | str:
-    """Return the fewest devices of a hardware and precision within the target, or else the nearest deployment.
+    """Return the fewest devices of a chip and precision within the target, or else the nearest deployment.
 
     Return the reason if no deployment holds the model. `questions` is that of `list_divisions`.
     """
@@ -281,7 +281,7 @@ def _split(found: Deployed) -> Deployed | None:
 
 @frozen(kw_only=True)
 class Paid:
-    """Cost and carbon of one device of a hardware, from its stored runs."""
+    """Cost and carbon of one device of a chip, from its stored runs."""
 
     device_usd_per_s: float | None = None
     gco2_per_j: float | None = None

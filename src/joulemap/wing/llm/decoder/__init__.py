@@ -1,1 +1,1 @@
-"""Language models that decode: what their configurations say, and a pass of one as a workload."""
+"""Decoder language models: their configurations, and passes as workloads."""

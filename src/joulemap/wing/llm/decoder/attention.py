@@ -204,7 +204,7 @@ def _widen_latent(
     queries, own = (ITEM_BYTES * piece.count * heads * part for part in (mixer.plain, mixer.rotary))
     made = ITEM_BYTES * keys * heads
     sizes = {"heads": heads, "kv_heads": heads, "head_dim": width, "value_dim": mixer.value_dim}
-    # each head's key is what is made of the latent, and the one turned part that heads share
+    # each head's key joins the part expanded from the latent and the rotary part shared by all heads
     reads = (
         (q, queries),
         (turned, own),

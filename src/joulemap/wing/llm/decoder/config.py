@@ -320,6 +320,11 @@ class Decoder:
         return len(self.layers)
 
     @property
+    def recurrent_count(self) -> int:
+        """Number of layers that keep a state of fixed size per sequence."""
+        return sum(isinstance(layer.mixer, Recurrence) for layer in self.layers)
+
+    @property
     def expert_count(self) -> int:
         """Experts of all layers; a host without fused kernels must launch each."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))

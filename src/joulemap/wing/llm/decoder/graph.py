@@ -98,9 +98,9 @@ class Graph:
     ) -> int:
         """Add a single operator of these sizes and return its output; the module names its weights.
 
-        An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors
-        of `beside`. Outputs after the first overwrite the last input. `dtype` is that of inputs and output if it is
-        not that of products.
+        An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors of
+        `beside`. Outputs after the first overwrite the last input. `dtype` is the type of inputs and output if it
+        differs from that of products.
         """
         parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1

@@ -42,7 +42,7 @@ MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
 
 MOST_KEPT: Final = 65_536
-"""Maximum numbers of an array that is kept: one for each layer; of a longer one only the length is."""
+"""Maximum numbers of a stored array, one for each layer; of longer arrays only the length is kept."""
 
 TEXT: Final = 8
 ARRAY: Final = 9

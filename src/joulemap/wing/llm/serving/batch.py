@@ -124,7 +124,7 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
 def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
     """Return the prefill passes of sequences, and the number of times each runs.
 
-    A pass takes as many whole prompts as it has room for. A longer prompt runs in chunks, each after the ones before
+    A pass computes as many complete prompts as fit. A longer prompt runs in chunks, each after the ones before
     it.
     """
     fresh = max(0.0, prompt_tokens - prefix_tokens)
@@ -140,7 +140,7 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
 
 
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
-    """Return the first, middle and last context of a growing answer, and the share of steps that each stands for.
+    """Return the first, middle and last context of a growing answer, and the share of steps that each represents.
 
     The mean square of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which sets the weight of both ends.
     """

@@ -3,8 +3,8 @@
 A pass takes the time that `stack` says. Pipeline stages work one after another, each on the b sequences of a batch:
 
     pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
-    joules = devices x (joules of one + static power x host overhead + power of awake links x pass time)
-           + sampling of a token of each sequence
+    joules = devices x (joules of one + (static power + power in gaps) x host overhead
+           + power of awake links x pass time) + sampling of a token of each sequence
 
 Some engines split a batch into m parts, at most one per stage, and work on all of them at once. One token of each
 sequence then takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than
@@ -45,6 +45,12 @@ VECTOR_ROWS: Final = 8
 """Maximum rows for which weight-streaming kernels compute a product at memory speed; above, matrix kernels run.
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
+"""
+
+STREAM_NORM: Final = 4.0
+"""Exponent of the norm that combines the rates of memory and of the units that stream from it.
+
+Source: as the coefficient of `unit_stream` (catalog/data/stack/llamacpp.toml).
 """
 
 VERIFIED: Final = 1.0 + MOST_GUESSED
@@ -164,6 +170,11 @@ class Deployment:
         joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
         return LINKS_W * self.hardware.around_factor if joined else 0.0
 
+    @property
+    def _kinds(self) -> list[str]:
+        """Words of the microarchitecture, the die first, by which an engine's numbers may differ."""
+        return self.hardware.microarchitecture.split()[::-1]
+
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
         """Hardware at the rates that the engine's kernels reach, for few rows and for many.
@@ -175,23 +186,29 @@ class Deployment:
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
-        kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
-        memory = self.stack.value("memory_rate", kind)
-        kinds = self.hardware.microarchitecture.split()[::-1]
-        compute, integer = (self.stack.value(name, *kinds) for name in ("compute_rate", "integer_rate"))
+        memory = self.stack.value("memory_rate", self._memory_kind)
+        compute, integer = (self.stack.value(name, *self._kinds) for name in ("compute_rate", "integer_rate"))
+        whole = join_units(self.hardware)
+        unit_rate = self.stack.value("unit_stream", whole.unit_name) * whole.unit_count.value * whole.clock.value
+        shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         few = attrs.evolve(
-            join_units(self.hardware),
-            memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
-            memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
+            whole,
+            memory_capacity=scaled(whole.memory_capacity, UNLIMITED),
+            memory_bandwidth=scaled(
+                whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
+            ),
         )
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
-        if integer and (whole := few.peaks.get("int8")):
-            reached = scaled(whole.rate, integer)
+        if integer and (eighth := few.peaks.get("int8")):
+            reached = scaled(eighth.rate, integer)
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
         return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass."""
+        """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass.
+
+        A prompt's chunk is shared by the data-parallel ranks, as its mean load on each.
+        """
         parts = self._cut(passes)
         asked = [
             self._ask(*sizes)
@@ -199,7 +216,7 @@ class Deployment:
                 (passes.sequences / np.maximum(parts, 1.0)).tolist(),
                 passes.tokens.tolist(),
                 passes.context.tolist(),
-                (passes.chunk / np.maximum(parts, 1.0)).tolist(),
+                (passes.chunk / np.maximum(parts, 1.0) / self.data_devices).tolist(),
                 passes.chunk_context.tolist(),
                 strict=True,
             )
@@ -214,11 +231,14 @@ class Deployment:
             )
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
+        device_s = device_s * self._device_factor + self._layer_s
         parts = np.maximum(parts, 1.0)
         waiting_w = self.hardware.waiting_w
-        seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes))
+        seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
         working_j = (device_j - waiting_w * drawn_s) * parts * self.devices * self.data_devices
         working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
+        gap_w = self.stack.value("gap_power", *self._kinds) * self.hardware.tdp.value
+        working_j += self.world * gap_w * (seconds - device_s)
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
     def _cut(self, passes: Passes) -> Floats:
@@ -290,10 +310,34 @@ class Deployment:
         )
         return step, max(1, round(sequences))
 
+    @property
+    def _device_factor(self) -> float:
+        """Factor of the engine on the time of devices: that of mixtures on this microarchitecture, else of mixtures."""
+        if not self.decoder.is_routed:
+            return self.stack.value("device_time")
+        name = self.hardware.microarchitecture.replace(" ", "")
+        return self.stack.value("device_time", f"experts_{name}", "experts")
+
+    @property
+    def _layer_s(self) -> float:
+        """Seconds of a pass beside its kernels, for all layers."""
+        return self.decoder.layer_count * self.stack.value("layer_time", self._memory_kind, *self._kinds)
+
+    @property
+    def _memory_kind(self) -> str:
+        """Memory technology by which an engine's numbers may differ; empty for others."""
+        return next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
+
+    @property
+    def _each_s(self) -> float:
+        """Seconds that each sequence adds to a pass."""
+        return self.stack.each(self.decoder.recurrent_count, *self._kinds)
+
     def _launch(self, passes: Passes) -> Floats:
         """Return the host's launch time for all layers of each pass."""
         layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
+        routed = (f"experts_{kind.partition('_')[0]}",) if self.decoder.is_routed else ()
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
-        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (kind,)))
+        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (*routed, kind)))
         return np.where(has_prompt, prompt, answer)

@@ -3,7 +3,7 @@
     step   = k draft passes + one model pass over 1 + k tokens of each sequence
     tokens per step = (1 - a^(k + 1)) / (1 - a)           k guesses, each accepted with probability a
 
-The draft model reads prompts too. It lies on the same devices; those that it does not use idle meanwhile.
+The draft model reads prompts too. It is stored on the same devices; devices that it does not use idle meanwhile.
 """
 
 from __future__ import annotations

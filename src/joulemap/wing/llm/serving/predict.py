@@ -51,7 +51,7 @@ BITSANDBYTES_INT8: Final = "int8:row"
 """Weights of `int8_vectorwise_quant`: a scale for each output."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions that substitute for one another where a hardware lacks one."""
+"""Precisions that substitute for one another where a chip lacks one."""
 
 
 @frozen(kw_only=True)
@@ -73,7 +73,7 @@ class Prediction:
 
 
 def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
-    """Predict each row of one hardware; return a one-line reason for each row that cannot be predicted."""
+    """Predict each row of one chip; return a one-line reason for each row that cannot be predicted."""
     return [_try(row, hardware) for row in rows]
 
 
@@ -103,7 +103,7 @@ def _open(model: str) -> Book:
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no decoder of that name ships")
-    return Book(attrs.evolve(decoder, context_length=0))  # what was measured did run
+    return Book(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
@@ -253,6 +253,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
+        rank_wait_steps=stack.value("rank_wait") if deployment.data_devices > 1 else 0.0,
     )
     cost = run_steady(deployment, load)
     return Prediction(

@@ -1,11 +1,11 @@
-"""Steady loads: how many requests fill a server before it works as it does all day, and where the first ones stand.
+"""Steady loads: number of warm-up requests of a server, and the initial state of the first ones.
 
-    in flight   the first wave stands at even places of its answers, its prompts computed; it is not counted
-    at a rate   those who come while the server fills are not counted: twice those in work, by Little's law
+    in flight   the first wave starts at evenly spaced points of its answers, prompts computed; it is not counted
+    at a rate   requests that arrive while the server fills are not counted: twice those in flight (Little's law)
 
-Requests that all begin at once wait for each other's prompts. That burst is `in_flight` of all requests: above 1 % it
-would be the p99, 18 times that of the server at work (Llama 8B on H100, 64 in flight). Answers of one length that begin
-together also end together for 20 to 40 generations; at even places they never meet.
+Requests that start together wait for each other's prompts. This burst is `in_flight` of all requests: above 1 % it
+would set the p99, at 18 times that of the steady state (Llama 8B on H100, 64 in flight). Answers of equal length that
+start together also end together for 20 to 40 generations; with evenly spaced starts they never do.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.request import draw_requests
 
 COUNTED: Final = 1000
-"""Requests behind the first wave, at least: ten of them lie beyond the p99."""
+"""Minimum requests after the first wave, so that ten lie beyond the p99."""
 
 WAVES: Final = 4
-"""Waves behind the first that are counted, where these are more than `COUNTED`."""
+"""Counted waves after the first, if they have more requests than `COUNTED`."""
 
 MOST_COUNTED: Final = 4000
-"""Requests behind the first wave, at most."""
+"""Maximum requests after the first wave."""
 
 FILLED: Final = 2.0
-"""Times the requests in work that come before any is counted. At least the first of them find less company."""
+"""Times the requests in work that come before any is counted. Minimum warm-up requests, which meet fewer concurrent
+requests."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
@@ -43,7 +44,7 @@ ROUNDS: Final = 60
 
 @frozen(kw_only=True)
 class Site:
-    """Servers that give answers, and what prompts take of their time."""
+    """Servers that generate answers, and the share of their time that prompts take."""
 
     surface: Pass
     limits: Limits
@@ -53,10 +54,10 @@ class Site:
 
 
 def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
-    """Return a load whose percentiles are of servers at work: more requests, of which the first are not counted.
+    """Return a load with warm-up requests, so that percentiles are those of the steady state.
 
-    `flights` is how many servers keep `in_flight` requests each. A file of requests with arrivals, and one whose
-    requests are all there at once, are counted whole: their start is part of what is asked.
+    `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
+    simultaneous arrivals, are counted, because the start is part of the question.
     """
     if load.in_flight is not None:
         return _settle_flight(load, site, seed, flights)
@@ -67,7 +68,7 @@ def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
 
 
 def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
-    """Return a load of which the first wave is in work at even places of its answers, as far as there is room."""
+    """Return a load whose first wave starts at evenly spaced points of its answers, as far as capacity allows."""
     assert load.in_flight is not None
     wave = load.in_flight * flights
     counted = max(_count(load), min(WAVES * wave, MOST_COUNTED))
@@ -118,7 +119,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
 def count_in_work(load: Load, site: Site) -> float:
     """Return how many requests are in work at a rate, by Little's law; at most half of `COUNTED` where ever more wait.
 
-    While a prompt is computed, answers wait: a share of the time that is the rate times what a prompt takes.
+    While a prompt is computed, answers wait: the share of time is the rate times the time of a prompt.
     """
     assert load.rate_per_s is not None
     prompt, output, limits = *_mean_lengths(load), site.limits

@@ -162,7 +162,7 @@ class PlaceAnswer(Answer):
         return text.AHEAD_OF_ALONE(rival, share=1.0 - ratio, taken=text.TAKEN[self.goal])
 
     def _describe_copies(self) -> str:
-        """Return the copies of the best mixture, or what limits devices side by side; empty without a mixture."""
+        """Return the copies of the best mixture, or the limit of devices side by side; empty without a mixture."""
         mixed = self.rival if self.is_alone else self.best
         if mixed is None:
             return ""
@@ -209,7 +209,7 @@ class PlaceAnswer(Answer):
 
 
 def _take(row: PlacementRow, goal: Goal) -> float:
-    """Return what a placement takes of its goal per batch; for throughput, a value proportional to the interval."""
+    """Return a placement's value of its goal per batch; for throughput, a value proportional to the interval."""
     if goal == "throughput":
         return 1.0 / (row.throughput_per_s or math.inf)
     return (row.latency_s if goal == "latency" else row.energy_j) or math.inf

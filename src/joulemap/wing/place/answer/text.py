@@ -19,7 +19,7 @@ AHEAD_OF_ALONE: Final = Template("{share:%} less {taken} than {placement} alone"
 ONLY_ALONE: Final = "no mixture of devices is possible"
 ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
 TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}
-"""Goal -> what a worse placement takes more of."""
+"""Goal -> quantity that is larger for a worse placement."""
 
 COLUMNS: Final = Template(
     "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "

@@ -1,4 +1,4 @@
-"""Box as one hardware: sums over its devices, and the energy of each of their actions.
+"""Box as one chip: sums over its devices, and the energy of each of their actions.
 
     peak, static power    sum over devices, each at its own precision
     memory                devices with their own memory, and each shared memory once

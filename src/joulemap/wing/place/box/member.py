@@ -40,7 +40,7 @@ class Member:
 
     @property
     def static_w(self) -> float:
-        """Static power in watts, drawn while the box works on a model of which it has a part."""
+        """Static power in watts while the box runs a model of which this device has a part."""
         position = self.hardware.reference.position(STATIC_ACTION)
         return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
 

@@ -5,7 +5,7 @@
 
 A chain has one state per device; parallel branches multiply states. A model is as hard as the widest cut through it. A
 state is dropped, without loss, where another state is at most as expensive with the missing copies added. Above
-`MOST_STATES` the most expensive states are dropped, and `Found.bound` covers what they could have reached. Source:
+`MOST_STATES` the most expensive states are dropped, and `Found.bound` accounts for the dropped states. Source:
 variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
 """
 

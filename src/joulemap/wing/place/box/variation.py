@@ -1,6 +1,6 @@
 """One workload on variations of a box, with its placement held fixed.
 
-The placement is found once, on the box as it stands; each variation evaluates the same parts. A box whose number is
+The placement is found once, on the unchanged box; each variation evaluates the same parts. A box whose number is
 changed by its user is placed anew instead.
 """
 
@@ -33,7 +33,7 @@ from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import form_parts
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
-"""Constants of a device that change its part beyond those that the part reads."""
+"""Constants of a device that change its part although the part does not read them."""
 
 FREE: Final = 0.98
 """Share of a power limit below which a device is not limited by it."""

@@ -1,4 +1,4 @@
-"""Training answer: time, energy and memory of a step on each hardware and number of devices, and total cost."""
+"""Training answer: time, energy and memory of a step on each chip and number of devices, and total cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LEAST_SHARE: Final = 0.005
 
 @frozen(kw_only=True)
 class TrainAnswer(RunAnswer):
-    """Training step of a model on several hardware, device counts, precisions and batches."""
+    """Training step of a model on several chips, device counts, precisions and batches."""
 
     about = ("model", "training", "pay")
 
@@ -185,7 +185,7 @@ def train(
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> TrainAnswer:
-    """Return time, energy, memory and sample cost of a model's training step on each hardware.
+    """Return time, energy, memory and sample cost of a model's training step on each chip.
 
     The batch of the settings counts samples of all devices. Runs are of one device, with full ledgers; energies of the
     answer are of all devices. A configuration that does not fit is a row with options that would fit. A box means all

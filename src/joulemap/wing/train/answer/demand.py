@@ -1,6 +1,6 @@
 """Configurations of a training question, as plans of runs on one device.
 
-devices x precision ─► name of the step ─► its batches, of one device each ─► a run on every hardware
+devices x precision ─► name of the step ─► its batches, of one device each ─► a run on every chip
 
 Each step on several devices is also planned without overlap, which gives the time of its communication alone.
 """

@@ -57,10 +57,8 @@ NAMES: Final[Mapping[str, str]] = {
 """Field of a phase -> its name."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit {name}[; it fits with {fits_with}]")
 
-SURE: Final = Template(
-    "80 % of steps are expected within {spans:and} of the prediction, as for other workloads; no training was measured"
-)
-SPAN: Final = Template("{half_width:±} ({name})")
+SURE: Final = Template("80 % intervals: {spans:list}, from other workloads; no training run was measured")
+SPAN: Final = Template("{name} {half_width:±}")
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
@@ -89,7 +87,7 @@ NOTES: Final = (
     "gradient clipping and gradient scaling are not counted",
     "each of several devices has an equal part of the batch (data parallel), of each product (tensor parallel, "
     "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
-    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the fullest stage, the first "
+    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the first stage, the fullest "
     "one with activations of one micro-batch per stage",
 )
 ADAPTERS: Final = (

@@ -4,7 +4,7 @@
     train(resnet50,optimizer=momentum,devices=8)          share of one of eight devices
     train(llama-3.1-8b(tokens=2048,logits=all),devices=8,zero=1,recompute=true)
 
-A name has one canonical spelling, as that of a single operator.
+A name has one canonical spelling, like the name of a single operator.
 """
 
 from __future__ import annotations

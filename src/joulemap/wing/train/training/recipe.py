@@ -41,7 +41,7 @@ MOST_RANK: Final = 65_536
 """Maximum rank of an adapter."""
 
 ALL_LINEAR: Final = "all"
-"""Target that means every linear layer but that of the logits."""
+"""Target for every linear layer except the logits."""
 
 JOINED: Final = "+"
 """Separator of target layers in a step's name, where a comma ends an argument."""

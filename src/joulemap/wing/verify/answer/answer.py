@@ -35,7 +35,7 @@ UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 """Ending of a quantity's name -> its unit."""
 
 QUICK: Final = 12
-"""Maximum measurements of a hardware that are fitted without a request, to show the effect of a calibration."""
+"""Maximum measurements of a chip that are fitted without a request, to show the effect of a calibration."""
 
 FAR: Final = 10.0
 """Ratio, in either direction, from which no configuration can be the cause: something else was counted. Source:
@@ -120,7 +120,7 @@ class VerifyAnswer(Answer):
         return tuple(row for row in self.judged if not row.is_inside)
 
     def _conclude(self) -> str:
-        """Return the number of measurements inside their intervals, the unscored ones, and what explains the rest."""
+        """Return the number of measurements inside their intervals, the unscored ones, and causes of the rest."""
         parts = (
             [text.INSIDE(inside=len(self.judged) - len(self.outside), judged=len(self.judged))] if self.judged else []
         )
@@ -306,11 +306,11 @@ def _calibrate(
 ) -> tuple[list[Forecast], str]:
     """Return predictions after a calibration to the rows, and its description; empty where none was fitted.
 
-    All `count` rows must be single runs of one hardware.
+    All `count` rows must be single runs of one chip.
     """
     names = list(dict.fromkeys(HardwareRef.read(row.hardware).label for row in singles))
     if write and len(names) > 1:
-        raise UsageError(f"--calibrate fits one hardware at a time, found {', '.join(names)}")
+        raise UsageError(f"--calibrate fits one chip at a time, found {', '.join(names)}")
     if len(names) != 1 or len(singles) < count:
         return [], ""
     stored = {row for row in find_measurements(source) if HardwareRef.read(row.hardware).label == names[0]}

@@ -213,7 +213,7 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _name_hardware(given: str, path: Path) -> str:
-    """Return the id of a hardware with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
+    """Return the id of a chip with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
     if not given:
         raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
     ref = HardwareRef.read(given)
@@ -223,7 +223,7 @@ def _name_hardware(given: str, path: Path) -> str:
         try:
             entry = find_entry(known_hardware(), name)
         except AmbiguousNameError as error:
-            raise UsageError(f"{path} matches several hardware, add --hardware: {error}") from error
+            raise UsageError(f"{path} matches several chips, add --hardware: {error}") from error
         except UnknownNameError as error:
             near = near or error.near
             continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.doubt import load_doubt
+from joulemap.domain.doubt import name_served_scale
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.serving import QUANTITIES, ServingRow
 from joulemap.domain.settings import Settings
@@ -159,7 +160,7 @@ def _read_served(row: ServingRow, one: ServingPrediction) -> Forecast:
         "hardware": HardwareRef.read(row.hardware).label,
     }
     figures = {
-        name: Figure(value=value, half_width=doubt.serving_half_width(name, **like))
+        name: Figure(value=value, half_width=doubt.serving_half_width(name_served_scale(name, row.scope), **like))
         for name in QUANTITIES
         if (value := getattr(one, name)) is not None
     }

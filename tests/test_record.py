@@ -1,0 +1,61 @@
+"""Records that are finished on first use compare, hash and show themselves as those of attrs do."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from joulemap.system.record import define, frozen
+
+
+@frozen(kw_only=True)
+class Late:
+    kind: str
+    count: int = 1
+    note: str = attrs.field(default="", eq=False, repr=False)
+
+
+@frozen
+class One:
+    count: int
+
+
+@frozen
+class Nothing:
+    pass
+
+
+@define
+class Changing:
+    count: int
+
+
+@frozen
+class Own:
+    count: int
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 7
+
+
+def test_records_are_equal_if_their_class_and_compared_fields_are() -> None:
+    assert Late(kind="a", note="x") == Late(kind="a", note="y") != Late(kind="a", count=2)
+    assert hash(Late(kind="a", note="x")) == hash(Late(kind="a", note="y"))
+    changing: object = Changing(1)
+    assert One(1) == One(1) != changing
+    assert len({Nothing(), Nothing(), One(1), One(1)}) == 2
+
+
+def test_a_record_shows_its_fields() -> None:
+    assert repr(Late(kind="a", note="x")) == "Late(kind='a', count=1)"
+    assert (repr(One(1)), repr(Nothing())) == ("One(count=1)", "Nothing()")
+
+
+def test_what_can_change_has_no_hash_and_what_a_class_defines_stays() -> None:
+    with pytest.raises(TypeError):
+        hash(Changing(1))
+    assert Changing(1) == Changing(1) != Changing(2)
+    assert (Own(1) == Own(2), hash(Own(1))) == (True, 7)
