@@ -311,7 +311,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "DepthToSpace": _plain("pixel_shuffle"), "SpaceToDepth": _plain("pixel_unshuffle"), "TopK": _top,
     "QuantizeLinear": _plain("_to_copy"), "DequantizeLinear": _plain("_to_copy"),
     "DynamicQuantizeLinear": _plain("_to_copy"), "ConstantOfShape": _plain("zeros", 0), "Range": _plain("arange", 0),
-    "NonZero": _plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": _plain("nonzero"), "OneHot": _plain("one_hot"), "ScatterND": _scatter,
+    "NonZero": _plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": _plain("nonzero"),
+    "OneHot": _plain("one_hot"), "ScatterND": _scatter,
     "ScatterElements": _plain("scatter", 0, 1, 2), "GridSample": _plain("grid_sampler_2d", 0, 1),
     "Trilu": _plain("tril"), "BiasGelu": _plain("gelu", 0, 1),
 }  # fmt: skip
