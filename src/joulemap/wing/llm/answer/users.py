@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -273,6 +274,8 @@ def serve_users(
                 reasons.setdefault(case.hardware, one)
             else:
                 found.append((one, own is question, plan))
+            gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
+        question.book.release()
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
