@@ -45,7 +45,7 @@ def test_sentences_name_what_is_furthest_off() -> None:
 
 def told(split: str, mean: float, **more: Any) -> CalibrationError:
     return CalibrationError(**{
-        "quantity": "latency", "split": split, "runtime": "graph", "precision": "fp16", "batch": 8, "family": "",
+        "quantity": "latency", "split": split, "runtime": "graph", "precision": "", "batch": 8, "family": "",
         "row_count": 12, "mean_error_fraction": mean, "median_error_fraction": 0.04, "worst_error_fraction": 0.2,
         "rank_correlation": 0.99, **more,
     })  # fmt: skip
@@ -58,8 +58,8 @@ def test_errors_of_a_calibration_are_printed_for_all_batches_together(tmp_path: 
               told("fitted", 0.01, runtime="", precision="", batch=0, family="resnet"))  # fmt: skip
     lines = list(benchmark()["cross_validation_lines"]("chip", errors))
     assert lines[3:-1] == [
-        "| latency | graph | fp16 | 12 | 9.0 | 3.0 | 5.0 | 4.0 | 20.0 | 0.990 |",
-        "| latency | eager | fp16 | 12 | - | 6.0 | - | - | - | - |",
+        "| latency | graph | all | 12 | 9.0 | 3.0 | 5.0 | 4.0 | 20.0 | 0.990 |",
+        "| latency | eager | all | 12 | - | 6.0 | - | - | - | - |",
     ]
     assert benchmark()["read_cross_validations"](tmp_path / "none") == {}
     assert list(benchmark()["cross_validation_lines"]("chip", ())) == []

@@ -517,7 +517,7 @@ def test_power_beyond_the_cap_is_told_and_static_power_stays_below_it(
 # from the command line
 
 
-HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,source\n"
+HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,power_w,source,boundary\n"
 
 
 def predict(workspace: Workspace, model: str, target: str = "gaudi3", **settings: str) -> tuple[float, float]:
@@ -529,7 +529,7 @@ def predict(workspace: Workspace, model: str, target: str = "gaudi3", **settings
 
 def imported(workspace: Workspace, tmp_path: Path, *rows: str) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text(HEADER + "".join(f"{row}\n" for row in rows))
+    path.write_text(HEADER + "".join(f"{row},board\n" for row in rows))
     workspace.import_measurements(path)
 
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +85,28 @@ def test_the_same_model_changes_nothing_and_leaves_no_doubt(workspace: Workspace
 
 
 def pair_half_width(workspace: Workspace, row: Any) -> float:
-    """What two models on a chip differ by, of what docs/doubt.md says: they share class, board and own numbers."""
-    shares = {one.factor: one.share.value for one in load_doubt().shares if one.quantity == row.metric}
-    wide, own = (
-        workspace.sql(
-            f"SELECT {what} FROM run_uncertainty WHERE run_id IN ($a, $b) ORDER BY run_id = $b",
-            {"a": row.run_a, "b": row.run_b},
-        ).cells
-        for what in (f"{row.metric}_half_width", f"coalesce({row.metric}_own_half_width, 0e0)")
-    )
-    (wide_a,), (wide_b,) = wide
-    parts = [(one / whole) ** 2 for (one,), whole in zip(own, (wide_a, wide_b), strict=True)]
+    """What two models on a chip differ by, of what docs/doubt.md says: they share class, board and own numbers.
+
+    The square of an energy's half-width is that of its latency and that of its power, which err independently.
+    """
+    read = "latency_half_width, coalesce(latency_own_half_width, 0e0), energy_half_width, energy_own_half_width"
+    rows = workspace.sql(
+        f"SELECT {read} FROM run_uncertainty WHERE run_id IN ($a, $b) ORDER BY run_id = $b",
+        {"a": row.run_a, "b": row.run_b},
+    ).cells
+    latencies = [(wide, own) for wide, own, _, _ in rows]
+    powers = [
+        (math.sqrt(energy**2 - wide**2), math.sqrt(max((energy_own or 0.0) ** 2 - own**2, 0.0)))
+        for wide, own, energy, energy_own in rows
+    ]
+    found = [_differ("latency", latencies)] + [_differ("power", powers)] * (row.metric == "energy")
+    return math.hypot(*found)
+
+
+def _differ(quantity: str, widths: Sequence[tuple[float, float]]) -> float:
+    shares = {one.factor: one.share.value for one in load_doubt().shares if one.quantity == quantity}
+    (wide_a, own_a), (wide_b, own_b) = widths
+    parts = [(own_a / wide_a) ** 2, (own_b / wide_b) ** 2]
     rest = math.sqrt(math.prod(1.0 - part for part in parts))
     common = (shares["class"] + shares["board"]) * rest + math.sqrt(math.prod(parts))
     return math.sqrt(wide_a**2 + wide_b**2 - 2.0 * common * wide_a * wide_b)

@@ -124,7 +124,7 @@ def test_bars_begin_at_zero_and_intervals_end_where_they_say() -> None:
     assert first[:23] == "█" * 23
     assert second == "█" * 23
     assert "0 J" in lines[4]
-    assert "four times in five" in lines[5]
+    assert "80 % interval" in lines[5]
 
 
 def test_values_a_million_times_apart_stand_on_a_logarithmic_axis() -> None:

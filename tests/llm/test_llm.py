@@ -103,20 +103,18 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
     """Of an engine and a vendor that nobody measured, the errors of all, beside what a chip's own numbers leave."""
     connection, said = served[0].connection, {"vendor": "none", "engine": "none", "work": "model", "hardware": "none"}
     write_doubt(connection, load_doubt())
+
+    def widen(name: str) -> float:
+        return load_doubt().serving_half_width(name, **said) or 0.0
+
     for row in ask(served, "llm.phase", engine="none"):
-        names = ("time_to_first_token_s", "energy_per_request_j")
-        if row["phase"] == "decode":
-            names = ("inter_token_latency_s", "energy_per_output_token_j")
         own = connection.execute(
             "SELECT latency_own_half_width, energy_own_half_width FROM internal.run_total WHERE run_id = ?",
             [row["run_id"]],
-        ).fetchall()
-        widths = [
-            math.hypot(load_doubt().serving_half_width(n, **said) or 0.0, part)
-            for n, part in zip(names, own[0], strict=True)
-        ]
-        assert_close(row["latency_half_width"], widths[0], rel=1e-12)
-        assert_close(row["energy_half_width"], widths[1], rel=1e-12)
+        ).fetchall()[0]
+        time = widen("inter_token_latency_s" if row["phase"] == "decode" else "time_to_first_token_s")
+        assert_close(row["latency_half_width"], math.hypot(time, own[0]), rel=1e-12)
+        assert_close(row["energy_half_width"], math.hypot(time, widen("power_w"), own[1]), rel=1e-12)
     rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
     # twice as quick to the first token, with an error of a factor of 2.5 each: less sure than runs alone would have it
     assert 0.5 < rows["first_token"]["probability_best"] < 0.9

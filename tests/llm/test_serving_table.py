@@ -232,7 +232,7 @@ def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> No
     assert [one.engine for one in scales.values()] == ["", "", "e", *["e 2024"] * 3]
     # one part each time: h^2 = (0.1^2 + 2 above^2) / 3; beside it, what a source adds that nobody has seen
     width = ASSUMED
-    for level, new in enumerate((0.2, 0.2, 0.15, 0.15, 0.15, 0.1)):
+    for level, new in enumerate((0.5, 0.5, 0.2, 0.2, 0.2, 0.15)):
         width = math.sqrt((0.1**2 + FULL_GROUPS * width**2) / (1.0 + FULL_GROUPS))
         assert_close(scales[level].half_width, math.hypot(width, new), rel=1e-9)
     assert (scales[5].hardware, scales[4].hardware, scales[1].vendor) == ("h", "", "N")

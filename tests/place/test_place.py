@@ -357,7 +357,7 @@ def test_memory_decides_more_often_than_operations() -> None:
     """A card with room for half of the weights alone: the rest goes to the processor, as little as can be."""
     box, problem = two_chips("vgg16", card="h100_sxm5")
     best = list_candidates(problem, box, "latency")
-    assert min(best, key=lambda one: one.value("latency")).label == "h100_sxm5"
+    assert "h100_sxm5" in min(best, key=lambda one: one.value("latency")).label
     weights = problem.weight_bytes[:, 1].sum()
     small = attrs.evolve(
         problem.members[1].hardware,

@@ -99,6 +99,9 @@ ALL_UNITS: Final = "all_units"
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
 """Powers without work, beside active idle: without a process, with a context, and with a loaded model."""
 
+UNMEASURED: Final = "this state was not measured"
+"""End of the source of a power without work that is assumed as active idle."""
+
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
 
@@ -461,7 +464,7 @@ class Hardware:
         """
         for name in IDLE_STATES[1:] if self.is_launched else IDLE_STATES[2:]:
             if getattr(self, name) is None:
-                told = f"as active idle, {self.static_power.basis}; this state was not measured"
+                told = f"as active idle, {self.static_power.basis}; {UNMEASURED}"
                 yield name, attrs.evolve(self.static_power, basis="assumed", source=told, note="")
 
     @property

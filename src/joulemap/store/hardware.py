@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
+from joulemap.domain.hardware import IDLE_STATES, UNMEASURED, Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.store.connection import Connection
@@ -233,7 +233,7 @@ def _assemble(
         prefix, _, rest = name.partition(".")
         if rest:
             of[prefix][rest] = quantity
-        else:
+        elif not (name in IDLE_STATES and source.endswith(UNMEASURED)):
             own[name] = quantity
     texts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value

@@ -75,6 +75,7 @@ class _Later:
                 own = vars(self.kind).keys()
                 is_compared = not (COMPARING & options.keys() or {"__eq__", "__ne__", "__hash__"} & own)
                 is_shown = not ({"repr", "str"} & options.keys() or "__repr__" in own)
+                is_shown &= not hasattr(self.kind, "__attrs_init_subclass__")  # it may take the representation away
                 options |= {"eq": False} if is_compared else {}
                 options |= {"repr": False} if is_shown else {}
                 getattr(attrs, self.how)(self.kind, **options)
