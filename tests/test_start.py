@@ -53,7 +53,7 @@ BUDGETS = {
     ("query", "run", "run.list"): Budget(80, 263, 24, 74),
     ("hardware", "list"): Budget(136, 315, 38, 87),
     ("compare", "resnet18"): Budget(143, 321, 68, 98),
-    ("compare", "mobilenet_v2"): Budget(198, 491, 142, 134),
+    ("compare", "mobilenet_v2"): Budget(200, 491, 145, 134),
     ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(267, 548, 200, 168),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""

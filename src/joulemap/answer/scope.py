@@ -183,12 +183,9 @@ class Scope:
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
         if not named:
             return ""
-        from joulemap.catalog.doubt import load_doubt
+        from joulemap.catalog.doubt import list_measured
 
-        doubt = load_doubt()
-        measured = {one.hardware for one in doubt.scales if one.work == "model"} | {
-            one.hardware for one in doubt.served
-        }
+        measured = list_measured()
         return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
 
     def warn_unhosted(self, headline: str) -> str:

@@ -13,9 +13,8 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import read_records
-from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, PowerFloor, ServingScale
+from joulemap.domain.doubt import MODEL, BasisSpread, Doubt, ErrorScale, ErrorShare, PowerFloor, ServingScale
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
@@ -44,8 +43,17 @@ def load_doubt() -> Doubt:
     )
 
 
+@cache
+def list_measured() -> frozenset[str]:
+    """Return the chips on which models were measured, without reading the files of any."""
+    scales, served = read_records(ErrorScale, SCALES), read_records(ServingScale, SERVED)
+    return frozenset(one.hardware for one in scales if one.work == MODEL) | {one.hardware for one in served}
+
+
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
     """Yield scales with the range of peaks of the boards in each class's group, where known."""
+    from joulemap.catalog.load import load_catalogue
+
     hardware = load_catalogue().hardware
     peaks = {
         one.hardware: max(peak.rate.value for peak in hardware[one.hardware].peaks.values())
