@@ -7,6 +7,7 @@ Weights are drawn at random: an exporter merges equal biases and leaves out zero
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import torch
 import torchvision
 
 from joulemap.catalog.sheet import load_models
+from joulemap.domain.settings import Settings
 from joulemap.workspace import Workspace
 
 MODELS = (
@@ -47,16 +49,16 @@ def main() -> None:
     torch.backends.mha.set_fastpath_enabled(False)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         workspace = Workspace(os.path.join(folder, "export.duckdb"))
+        settings = Settings(hardware=("l4", "tpu_v4"), precision=("bf16",), runtime=("engine",))
         print("model                           MACs   latency on l4, tpu_v4 (engine, bf16)   seconds to read")
         for name in sys.argv[1:] or MODELS:
             path = os.path.join(folder, f"{name}.onnx")
             export(name, path)
             start = time.perf_counter()
-            settings = {"hardware": ["l4", "tpu_v4"], "precision": ("bf16",), "runtime": ("engine",)}
-            rows = workspace.compare(path, **settings).rows
+            rows = workspace.compare(path, settings).rows
             taken = time.perf_counter() - start
-            traced = {row.hardware: row for row in workspace.compare(name, **settings).rows}
-            ratios = [row.latency_s / traced[row.hardware].latency_s for row in rows]
+            traced = {row.hardware: row.latency_s or math.nan for row in workspace.compare(name, settings).rows}
+            ratios = [(row.latency_s or math.nan) / traced[row.hardware] for row in rows]
             macs = [workspace.workload(one).mac_count for one in (path, name)]
             print(f"{name:30} {macs[0] / macs[1]:6.4f}   {' '.join(f'{one:6.4f}' for one in ratios):38} {taken:6.2f}")
 
