@@ -29,6 +29,7 @@ from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, is_pass, 
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import read_model_file
+from joulemap.workspace import Workspace
 
 Make = Callable[[], tuple[dict[str, Value], list[Described]]]
 
@@ -137,3 +138,11 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path.write_bytes(DAMAGED[damage])
     with pytest.raises(ModelError):
         read_model_file(path, str(path))
+
+
+def test_a_file_is_served_by_llama_cpp_unless_another_engine_is_given(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "phi.gguf", *phi_3_mini())
+    workspace = Workspace(tmp_path / "own.duckdb")
+    assert "llama.cpp" in workspace.llm(str(path), hardware=["l4"], batch=(1,)).engine
+    (row,) = workspace.llm(str(path), hardware=["raspberry_pi_5"], batch=(1,)).rows
+    assert row.precision.endswith("/q4_k")

@@ -47,7 +47,7 @@ class ServerOptions:
         ENGINE,
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
-        shown=f"{ENGINE}; llamacpp on CPUs outside data centers",
+        shown=f"{ENGINE}; llamacpp for GGUF and on local CPUs",
         complete=complete_engines,
     )
     devices: str = option(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
+    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.deployment import Deployment
     from joulemap.wing.llm.serving.memory import Room
 
@@ -55,6 +56,9 @@ NARROW: Final = "int4"
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
+
+GGUF_METHOD: Final = "gguf"
+"""Method of the weights of a GGUF file."""
 
 LOCAL_WEIGHTS: Final = "q4_k_m"
 """Weights that llama.cpp's files and Ollama have by default."""
@@ -260,12 +264,16 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
     return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
 
 
-def choose_engine(settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
-    """Return the question with the engine and the weights that are usual on its hardware, where none is given.
+def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
+    """Return the question with the usual engine and weights of its file or of its chips, where none is given.
 
-    CPUs outside data centers run llama.cpp, with its default format of weights.
+    GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with its default format of weights.
     """
-    if serving.engine != SERVING.engine or serving.prefill_on or not is_choice(settings):
+    if serving.engine != SERVING.engine or serving.prefill_on:
+        return settings, serving
+    if decoder.published is not None and decoder.published.method == GGUF_METHOD:
+        return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
+    if not is_choice(settings):
         return settings, serving
     if find_mixed(settings) is not None:
         return settings, serving
@@ -284,8 +292,8 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
-    settings, serving = choose_engine(settings, serving)
     decoder = read_decoder(source, model, settings, serving.prompt)
+    settings, serving = choose_engine(decoder, settings, serving)
     guesser = find_guesser(source, decoder, settings, serving)
     question = Question(
         decoder=decoder,

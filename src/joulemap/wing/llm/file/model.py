@@ -39,9 +39,6 @@ JOINED: Final = (
 )
 """Weight, and the one whose format it has where a file does not name it."""
 
-ENGINE: Final = "llamacpp"
-"""Engine that runs GGUF files."""
-
 
 def read_model_file(path: Path, name: str) -> Decoder:
     """Return the decoder of a GGUF file, its weights as they are stored.
