@@ -93,6 +93,41 @@ def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:
     assert (one.gemm_m, one.gemm_n, one.gemm_k, one.gemm_groups) == (5, 7, 11, 6)
 
 
+def test_attention_of_the_standard_is_three_operators(tmp_path: Path) -> None:
+    """5 queries of 2 heads of 8 elements, and 7 keys: 2 x 5 x 7 x 8 MACs for the scores, as many for the sum."""
+    node = helper.make_node("Attention", ["x", "k", "v"], ["y"])
+    weights = {"k": floats(1, 2, 7, 8), "v": floats(1, 2, 7, 8)}
+    work = read(write(tmp_path / "m.onnx", [node], weights, [1, 2, 5, 8], opset=23))
+    assert [one.mac_count for one in work.operators] == [560, 0, 560]
+
+
+def test_a_chain_whose_inner_value_is_read_elsewhere_is_not_joined(tmp_path: Path) -> None:
+    """The distance from the mean is returned too, so that a layer norm cannot hide it."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x", "axis"], ["m"]),
+        helper.make_node("Sub", ["x", "m"], ["d"]),
+        helper.make_node("Pow", ["d", "two"], ["p"]),
+        helper.make_node("ReduceMean", ["p", "axis"], ["s"]),
+        helper.make_node("Add", ["s", "e"], ["a"]),
+        helper.make_node("Sqrt", ["a"], ["r"]),
+        helper.make_node("Div", ["d", "r"], ["n"]),
+    ]
+    weights = {"axis": np.array([-1]), "two": np.float32(2.0), "e": np.float32(1e-5)}
+    alone = write(tmp_path / "m.onnx", [*nodes, helper.make_node("Relu", ["n"], ["y"])], weights, [4, 16])
+    assert [one.operation for one in read(alone).operators] == ["layer_norm", "relu"]
+    beside = write(tmp_path / "n.onnx", [*nodes, helper.make_node("Add", ["n", "d"], ["y"])], weights, [4, 16])
+    assert "layer_norm" not in [one.operation for one in read(beside).operators]
+
+
+@pytest.mark.parametrize("op", ["Add", "MatMul"])
+def test_a_large_value_of_small_constants_is_not_computed(tmp_path: Path, op: str) -> None:
+    """Two rows of 30,000 elements make 900 million: known only by its shape."""
+    nodes = [helper.make_node(op, ["a", "b"], ["t"]), helper.make_node("Mul", ["x", "t"], ["y"])]
+    shape = {"a": floats(30_000, 1), "b": floats(1, 30_000)}
+    work = read(write(tmp_path / "m.onnx", nodes, shape, [1]))
+    assert work.operators[-1].output_element_count == 900_000_000
+
+
 def test_a_reshape_behind_a_transpose_copies(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),

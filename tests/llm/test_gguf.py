@@ -132,6 +132,12 @@ DAMAGED = {
 }
 
 
+def test_a_folder_of_the_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.gguf").mkdir()
+    with pytest.raises(ModelError):
+        read_model_file(tmp_path / "model.gguf", "model.gguf")
+
+
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "model.gguf"

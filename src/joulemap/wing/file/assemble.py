@@ -20,9 +20,13 @@ from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.wing.file.call import AtenCall, Turned, find_call
 from joulemap.wing.file.graph import Program
+from joulemap.wing.file.rewrite import ATTENTION
 from joulemap.wing.file.value import Node, Value
 
 CHANGES: Final = frozenset({"view", "squeeze", "unsqueeze", "split", "expand", "select", "slice", "permute"})
+
+ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
+"""Operators of attention, which are counted as three."""
 
 INDICES: Final = frozenset({"int64", "int32", "uint64", "uint32", "bool", "string"})
 """Dtypes of stored tensors that are positions, sizes and masks rather than learned numbers."""
@@ -96,6 +100,8 @@ class Assembly:
         """Return the memory of a value; that of an input or a weight is new when it is first read."""
         found = self.places.get(id(value))
         if found is None:
+            if not (value.is_input or value.is_weight):
+                raise ModelError(f"{value.name!r} is read before it is made")
             is_learned = value.dtype not in INDICES
             found = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
         return found
@@ -218,7 +224,7 @@ class Assembly:
         outputs = node.outputs
         call = Call(told.args, {}, tuple(outputs))  # type: ignore[arg-type]
         cost = count(told.aten, call)
-        operator = self.add(told.aten, cost, outputs[0], path, own, told.label)
+        operator = self.add(told.aten, cost, outputs[0], path, own)
         values = list(_list_values(told.args))
         limits: dict[int, int] = {}
         if cost.gathers and values:
@@ -230,13 +236,12 @@ class Assembly:
     def add_attention(self, node: Node, path: str) -> None:
         """Add the scores, the softmax and the weighted sum of attention."""
         query, key, value, mask = (node.value(index) for index in range(4))
-        assert query is not None
-        assert key is not None
-        assert value is not None
-        columns = key.shape[-1] if node.attributes["keys_last"] else key.shape[-2]
-        steps = attend(query.shape, columns, value.shape[-1], score_operations=2 if mask is not None else 1)
-        shape = (*query.shape[:-1], columns)
-        inner = [Value(f"{node.name}.{step}", shape, query.dtype, query.item_size) for step in STEPS[:2]]
+        if query is None or key is None or value is None:
+            raise ModelError(f"{node.op} {node.name!r} has its queries, keys and values in one, which has no formula")
+        shape, columns, width = measure_attention(node, query, key, value)
+        steps = attend(shape, columns, width, score_operations=2 if mask is not None else 1)
+        scores = (*shape[:-1], columns)
+        inner = [Value(f"{node.name}.{step}", scores, query.dtype, query.item_size) for step in STEPS[:2]]
         output = node.outputs[0]
         for step, cost, reads, made in zip(
             STEPS,
@@ -248,10 +253,31 @@ class Assembly:
             operator = self.add("scaled_dot_product_attention", cost, made, path, False, step)
             self.read(operator, reads)
             self.write(operator, [made])
+        for cache in node.outputs[1:]:
+            self.see(cache, self.place(output), lie_densely(cache.shape))
         if len(output.shape) == 4:  # kernels leave the heads of a token beside each other
             batch, heads, rows, width = output.shape
             del batch
             self.places[id(output)].strides = (heads * rows * width, width, heads * width, 1)
+
+
+def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape of queries by heads, the number of keys, and the width of a head's values.
+
+    Queries, keys and values lie by heads, or side by side for all heads, whose number is then an attribute.
+    """
+    if node.op == ATTENTION:
+        return query.shape, key.shape[-1] if node.attributes["keys_last"] else key.shape[-2], value.shape[-1]
+    past = next((one for one in node.inputs[3:] if one is not None and len(one.shape) == 4 and not one.is_weight), None)
+    before = past.shape[2] if past is not None and len(node.outputs) > 1 else 0
+    if len(query.shape) == 4:
+        return query.shape, key.shape[-2] + before, value.shape[-1]
+    heads = int(node.attributes.get("q_num_heads", node.attributes.get("num_heads", 0)))
+    pairs = int(node.attributes.get("kv_num_heads", heads)) or heads
+    if not heads or query.shape[-1] % heads or value.shape[-1] % pairs:
+        raise ModelError(f"{node.op} {node.name!r} does not state its heads")
+    batch, rows, width = query.shape
+    return (batch, heads, rows, width // heads), key.shape[-2] + before, value.shape[-1] // pairs
 
 
 def _touched(value: Value, strides: Strides) -> int:
@@ -297,13 +323,13 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     made = Assembly()
     for value in program.inputs:
         made.own(value, "input")
-    calls = [(node, None if node.op == "Attention" else find_call(node)) for node in program.nodes]
+    calls = [(node, None if node.op in ATTENTIONS else find_call(node)) for node in program.nodes]
     paths = [find_path(node) for node, _ in calls]
     alone = Counter(path for path, (node, told) in zip(paths, calls, strict=True) if told is None or not told.is_view)
     for path, (node, told) in zip(paths, calls, strict=True):
         if all(one.is_weight for one in node.outputs):
             continue  # an engine computes it once, and keeps it as a weight
-        if node.op == "Attention":
+        if node.op in ATTENTIONS:
             made.add_attention(node, path)
         elif told is None:
             made.places[id(node.outputs[0])] = made.place(node.given(0))

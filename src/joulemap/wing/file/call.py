@@ -23,8 +23,6 @@ class AtenCall:
     aten: str
     args: tuple[Any, ...]
     is_view: bool = False
-    label: str = ""
-    """Name of the operation in the operator's name; that of the formula if it is empty."""
 
 
 Rule = Callable[[Node], AtenCall | None]

@@ -16,7 +16,7 @@ INT32: Final = 6
 
 SAME: Final = frozenset(
     {"FastGelu", "Gelu", "QuickGelu", "BiasGelu", "BiasSplitGelu", "SimplifiedLayerNormalization", "RotaryEmbedding",
-     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "FusedMatMulActivation"}
+     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
 )  # fmt: skip
 """Operators whose outputs have the shape of their first input."""
 
@@ -35,13 +35,13 @@ def infer_contrib(
     if op in ("FusedMatMul", "MatMulIntegerToFloat", "QGemm", "FusedGemm") and inputs[1] is not None:
         right = inputs[1].shape
         return [((*first.shape[:-1], right[-2] if attributes.get("transB") else right[-1]), FLOAT)]
-    if op in ("MultiHeadAttention", "GroupQueryAttention", "Attention"):
-        return _infer_attention(op, inputs, attributes)
+    if op in ("MultiHeadAttention", "GroupQueryAttention"):
+        return _infer_attention(inputs, attributes)
     return None
 
 
 def _infer_attention(
-    op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
+    inputs: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> list[tuple[tuple[int, ...], int]] | None:
     query = inputs[0]
     assert query is not None
@@ -49,8 +49,6 @@ def _infer_attention(
         return None
     batch, rows, width = query.shape
     heads = int(attributes["num_heads"])
-    if op == "Attention" and inputs[1] is not None:
-        width = inputs[1].shape[-1] // 3
     pairs = int(attributes.get("kv_num_heads", heads))
     past = next((one for one in inputs[3:7] if one is not None and len(one.shape) == 4), None)
     length = rows + (past.shape[2] if past is not None else 0)

@@ -35,9 +35,6 @@ OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 
 MOST_NODES: Final = 1_000_000
 
-GROWING: Final = frozenset({"Range", "Tile", "Expand", "ConstantOfShape", "Resize", "OneHot", "EyeLike"})
-"""Operators whose output is bounded by values rather than by the sizes of their inputs."""
-
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
@@ -178,9 +175,10 @@ class _Reader:
             self.add_size(proto, inputs[0], attributes)
             return
         told = [one for one in inputs if one is not None]
-        if told and all(one.known is not None for one in told) and self.compute(proto, told):
-            return
         outputs = self.infer(proto, inputs)
+        is_small = sum(one.count for one in (*told, *outputs)) <= MOST_COMPUTED
+        if told and is_small and all(one.known is not None for one in told) and self.compute(proto):
+            return
         if told and all(one.is_weight for one in told) and proto.op_type in CARRIED:
             for output in outputs:
                 output.is_weight = True
@@ -249,14 +247,12 @@ class _Reader:
         start, end = int(attributes.get("start", 0)), attributes.get("end")
         self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
 
-    def compute(self, proto: NodeProto, told: Sequence[Value]) -> bool:
-        """Keep what an operator computes from known values; False if that is too large or no known operator."""
+    def compute(self, proto: NodeProto) -> bool:
+        """Keep what an operator computes from known values; False if it is no operator that can be evaluated."""
         from onnx import helper
         from onnx.reference import ReferenceEvaluator
 
-        if proto.op_type in GROWING and not self._is_small(proto):
-            return False
-        if sum(one.count for one in told) > MOST_COMPUTED or proto.domain not in ("", "ai.onnx"):
+        if proto.domain not in ("", "ai.onnx"):
             return False
         names = list(dict.fromkeys(one for one in proto.input if one))
         graph = helper.make_graph(
@@ -276,19 +272,6 @@ class _Reader:
                 return False
             self.keep_known(output, found)
         return True
-
-    def _is_small(self, proto: NodeProto) -> bool:
-        """Return whether an operator whose values give its size makes few elements."""
-        known = [self.values[one].known for one in proto.input if one]
-        if proto.op_type == "Range":
-            start, limit, delta = (float(one.reshape(-1)[0]) for one in known[:3] if one is not None)
-            return bool(delta) and (limit - start) / delta <= MOST_COMPUTED
-        sizes = known[0] if proto.op_type == "ConstantOfShape" else known[-1]
-        if sizes is None:
-            return False
-        before = 1 if proto.op_type == "ConstantOfShape" else self.values[proto.input[0]].count
-        grown = math.prod(max(1, abs(int(one))) for one in sizes.reshape(-1)[:16])
-        return max(1, before) * grown <= MOST_COMPUTED
 
     def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
         """Return the outputs of an operator with their shapes; ModelError if these are not known."""
@@ -346,7 +329,8 @@ class _Reader:
         values = [self.values[one] if one else None for one in proto.input]
         first = values[0]
         assert first is not None
-        self.assumed.append(proto.op_type)
+        if first.known is None:
+            self.assumed.append(proto.op_type)
         if proto.op_type == "NonZero":
             return self.keep(Value(output, (max(len(first.shape), 1), first.count), *DTYPES[7]), 7)
         if proto.op_type == "NonMaxSuppression":

@@ -20,6 +20,9 @@ SCALED: Final = ("Mul", "Div")
 PASSED: Final = ("Identity", "Dropout", "Cast")
 """Nodes that a chain may lead through: in an inference they leave numbers as they are."""
 
+ATTENTION: Final = "joined attention"
+"""Operator of attention that a file wrote out."""
+
 ROOT_HALF: Final = 0.7071
 TOLERANCE: Final = 1e-3
 
@@ -53,6 +56,16 @@ class Links:
         """Return True if one node alone reads a value."""
         return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
 
+    def is_closed(self, joined: Node, chain: Sequence[Node]) -> bool:
+        """Return True if nothing outside of a chain reads its values, other than those that the joined node makes."""
+        inside = {id(one) for one in chain}
+        made = {id(one) for one in joined.outputs}
+        hidden = [value for one in chain for value in one.outputs if id(value) not in made]
+        return not any(
+            id(value) in self.kept or any(id(one) not in inside for one in self.readers.get(id(value), []))
+            for value in hidden
+        )
+
     def reader(self, value: Value, *ops: str) -> Node | None:
         """Return the only reader of a value if it is one of these operators."""
         found = self.readers.get(id(value), [])
@@ -74,7 +87,7 @@ def join_chains(program: Program) -> Program:
             if id(node) in gone:
                 continue
             found = rule(links, node)
-            if found is None or any(id(one) in gone for one in found[1]):
+            if found is None or any(id(one) in gone for one in found[1]) or not links.is_closed(*found):
                 continue
             joined, chain = found
             gone |= {id(one) for one in chain}
@@ -175,7 +188,7 @@ def join_tanh_gelu(links: Links, node: Node) -> Found:
         return None
     added = links.reader(node.outputs[0], "Add")
     product = links.reader(added.outputs[0], "Mul") if added is not None else None
-    if added is None or product is None or not all(links.is_inner(one.outputs[0]) for one in chain):
+    if added is None or product is None:
         return None
     chain += [added, product]
     other = _other(product, added.outputs[0])
@@ -337,7 +350,7 @@ def join_attention(links: Links, node: Node) -> Found:
         elif rank == 4 and order == [0, 2, 3, 1]:
             transposed = False
     operands: list[Value | None] = [query, key, total.value(1), mask]
-    return Node("Attention", total.name, operands, total.outputs, {"keys_last": not transposed}), chain
+    return Node(ATTENTION, total.name, operands, total.outputs, {"keys_last": not transposed}), chain
 
 
 def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:

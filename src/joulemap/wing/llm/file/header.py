@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
-from joulemap.system.file import open_regular
+from joulemap.system.file import FileError, open_regular
 from joulemap.system.record import frozen
 
 MOST_TENSORS: Final = 1_000_000
@@ -101,7 +101,7 @@ def open_header(path: Path) -> Iterator[HeaderReader]:
             size = stream.seek(0, 2)
             stream.seek(0)
             yield HeaderReader(stream, str(path), size)
-    except (OSError, ValueError) as error:
+    except (FileError, OSError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
 
 
