@@ -1,7 +1,7 @@
 """Register wings: packages that add commands, questions, model names or kinds of hardware to the core.
 
-A wing is a package with a function `register` that returns a `Wing`. Seven are built in, under `joulemap.wing`. Those of
-other distributions are found by their entry points:
+A wing is a package with a function `register` that returns a `Wing`. Seven are built in, under `joulemap.wing`. Those
+of other distributions are found by their entry points:
 
     [project.entry-points."joulemap.wings"]
     toy = "toy_wing:register"
