@@ -16,6 +16,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
+from joulemap.domain.printed import find_vendors, is_processor, list_readings, read_words, shorten
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.target import DEFAULT_MODE as DEFAULT_MODE
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
@@ -29,6 +30,12 @@ DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", 
 """Default hardware of a comparison: one chip of each of four architecture classes."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
+
+LIKE_HINT: Final = (
+    "or describe it by its own numbers, as {like}[unit_count=46;clock=1.7GHz;memory_bandwidth=448GB/s;"
+    "memory_capacity=8GB;tdp=220W]"
+)
+"""Description of an unknown chip in one line, as a known one with other numbers."""
 
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
@@ -232,15 +239,16 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     partly = [entry.id for entry in found or _find_partly(entries, asked)]
     if len(partly) > 1:
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
-    near = partly or find_nearest(asked, [entry.names for entry in entries.values()])
-    raise UnknownNameError("hardware", name, (), LIST_HINT, near=near)
+    near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
+    hint = f"{LIST_HINT}, {LIKE_HINT.format(like=near[0])}" if near else LIST_HINT
+    raise UnknownNameError("hardware", name, (), hint, near=near)
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
     """Return the hardware with exactly this name, or, if there is none, those whose words match.
 
     Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128`
-    combines Altra-Max and M128-30.
+    combines Altra-Max and M128-30. Names that machines print match last (`domain/printed.py`).
     """
     asked = unmark(name)
     if asked in entries:
@@ -249,12 +257,42 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
+    if is_processor(asked):
+        processors = {name: one for name, one in entries.items() if one.architecture == "cpu"}
+        if found := _find_printed(processors, asked, is_of_class=True):
+            return found
     strict = [
         entry
         for entry in entries.values()
         if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)]
+    return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
+
+
+def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
+    """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
+
+    With `is_of_class` the class of the hardware is known, so that known names may lack its word or have it.
+    """
+    vendors = find_vendors(name)
+    for words in list_readings(name):
+        found = [
+            entry
+            for entry in entries.values()
+            if (not vendors or vendors & find_vendors(entry.vendor))
+            and any(
+                known and (_drop_class(known, entry) if is_of_class else known) in (words, _drop_class(words, entry))
+                for known in map(read_words, entry.names)
+            )
+        ]
+        if found:
+            return found
+    return []
+
+
+def _drop_class(words: Counter[str], entry: HardwareEntry) -> Counter[str]:
+    """Return the words without that of the entry's class."""
+    return Counter({word: count for word, count in words.items() if word != entry.architecture})
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:

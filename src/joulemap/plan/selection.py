@@ -18,6 +18,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
     DEFAULT_MODE,
+    LIKE_HINT,
     LIST_HINT,
     HardwareEntry,
     Variant,
@@ -483,7 +484,9 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
         near = [one for kind in list_kinds() for one in kind.list_near(name)]
         if isinstance(error, AmbiguousNameError) or not near:
             raise
-        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error
+        every = (*error.near, *near)
+        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=error.near[0])}" if error.near else LIST_HINT
+        raise UnknownNameError("hardware", name, (), hint, near=every) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:
