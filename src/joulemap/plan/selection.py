@@ -348,7 +348,7 @@ def read_names(
             from joulemap.catalog.load import load_catalogue
 
             names.append(name.id)
-            if load_catalogue().hardware.get(name.id) != name:
+            if name.id not in known or load_catalogue().hardware.get(name.id) != name:
                 own[name.id] = name.with_own_digest()
             continue
         ref = HardwareRef.read(name)

@@ -39,9 +39,8 @@ SMALL: Final = "llama-3.2-1b"
 """Model that fits almost every machine; the intervals of a chip depend little on the model."""
 
 POPULAR: Final = (
-    "qwen3-0.6b", "llama-3.2-1b", "qwen2.5-1.5b", "llama-3.2-3b", "phi-3.5-mini", "gemma-3-4b", "mistral-7b",
-    "llama-3.1-8b", "qwen3-8b", "gemma-3-12b", "qwen3-14b", "gpt-oss-20b", "mistral-small-3.1-24b", "gemma-3-27b",
-    "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
+    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "gemma-3-12b", "qwen3-14b",
+    "gpt-oss-20b", "mistral-small-3.1-24b", "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
 )  # fmt: skip
 """Language models that people run at home, by size."""
 
@@ -90,7 +89,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     devices = found.list_kind(GPU, CPU)
     weights = _choose_weights(source, model, asked)
     settings = _settings(devices, weights)
-    question, cases = _list_cases(source, model, settings, asked.serving)
+    question, cases = _list_cases(source, model, settings, asked.serving, {})
     rows = _ask(source, model, settings, asked.serving)
     served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
@@ -122,10 +121,11 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
     widths = {one.label: (one.between_half_width, one.output_token_half_width) for one in small}
     first = {one.label: one.first_token_half_width for one in small}
     rows: list[ServedHere] = []
+    targets: dict[str, Hardware] = {}
     for model in POPULAR:
         settings = _settings(devices, _choose_weights(source, model, attrs.evolve(asked, weights=USUAL_WEIGHTS)))
         try:
-            question, cases = _list_cases(source, model, settings, asked.serving)
+            question, cases = _list_cases(source, model, settings, asked.serving, targets)
         except JoulemapError:
             continue
         served = list(_price(model, question, cases, devices, widths, first, asked))
@@ -148,12 +148,16 @@ def _choose_weights(source: Source, model: str, asked: Asked) -> tuple[str, ...]
 
 
 def _list_cases(
-    source: Source, model: str, settings: Settings, serving: Serving
+    source: Source, model: str, settings: Settings, serving: Serving, targets: dict[str, Hardware]
 ) -> tuple[Question, list[Case]]:
-    from joulemap.wing.llm.capacity.case import list_served
+    """Return the question and its configurations; `targets` keeps the bound hardware for the next model."""
+    from joulemap.plan.hold import find_targets
+    from joulemap.wing.llm.capacity.case import list_cases, plan_served
 
-    question, _, cases = list_served(source, model, settings, serving)
-    return question, cases
+    question, whole = plan_served(source, model, settings, serving)
+    if not targets.keys() >= {one.target.digest for one in whole.runs("")}:
+        targets.update(find_targets(source, whole))
+    return question, list_cases(question, whole, targets)
 
 
 def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:

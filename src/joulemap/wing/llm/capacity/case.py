@@ -21,9 +21,9 @@ from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
+    ACTIVATIONS,
     HARDWARE,
     SERVING,
-    SIXTEEN_BITS,
     Question,
     choose_activations,
     choose_precision,
@@ -287,6 +287,12 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
     """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
+    question, whole = plan_served(source, model, settings, serving)
+    return question, whole, list_cases(question, whole, find_targets(source, whole))
+
+
+def plan_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan]:
+    """Return the question and the plan of its configurations; raise as `llm` does."""
     from joulemap.catalog.stack import find_engine
     from joulemap.wing.llm.decoder.step import CACHES
 
@@ -311,7 +317,7 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
     precisions, weights = list_precisions(decoder)
     settings = attrs.evolve(
         settings,
-        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
+        precision=settings.precision or (precisions if question.takes_published else ACTIVATIONS),
         weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
         runtime=cast("Runtime", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),
@@ -324,5 +330,4 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         chip, count = next(iter(question.alike.items()))
         raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
-    whole = plan_selected((name,), settings, select_hardware(settings))
-    return question, whole, list_cases(question, whole, find_targets(source, whole))
+    return question, plan_selected((name,), settings, select_hardware(settings))

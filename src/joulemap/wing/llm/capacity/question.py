@@ -47,6 +47,9 @@ PADDED: Final = 0.01
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the usual one first."""
 
+ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, "fp32")
+"""The same, with that of processors without 16-bit arithmetic."""
+
 
 @define(kw_only=True, slots=False, eq=False)
 class Question:
@@ -216,14 +219,14 @@ def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str,
     """Return the precisions at which a checkpoint may run as published, and those of its weights."""
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
-    return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
+    return (*own, *ACTIVATIONS), (published.weights,) if published and published.weights else ()
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
         return choose_precision(question.decoder, target)[0]
-    return next((one for one in SIXTEEN_BITS if one in target.peaks), SIXTEEN_BITS[0])
+    return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
