@@ -13,7 +13,7 @@ from joulemap.plan.calibration import use_calibration
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import SIXTEEN_BITS
+from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS
 from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _deploy(
     from joulemap.wing.llm.serving.deployment import Book, Deployment
     from joulemap.wing.llm.serving.offload import Offload
 
-    if not settings.precision:
+    is_free = not settings.precision
+    if is_free:
         stored = (decoder.published.weights,) if decoder.published and decoder.published.weights else ()
         settings = attrs.evolve(
             settings, precision=SIXTEEN_BITS[0], weight_precision=settings.weight_precision or stored
@@ -145,7 +146,8 @@ def _deploy(
     book = Book(decoder)
 
     def deploy(chip: Hardware) -> Deployment:
-        precision, stored = choose_precision(chip, asked, "" if weights == asked else weights)
+        own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
+        precision, stored = choose_precision(chip, own, "" if weights == asked else weights)
         return Deployment(
             book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
         )
