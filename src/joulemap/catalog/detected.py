@@ -102,7 +102,7 @@ def _vector(cpu: Cpu) -> _Vector:
 
 def slug(name: str) -> str:
     """Return a name as part of an id: lower case, without marks, clock and generic words."""
-    plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
+    plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\bw/.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "unknown"
 
 

@@ -13,11 +13,11 @@ from joulemap.present.document import Document, Section
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
 from joulemap.wing.here.check import list_run_checks, list_served_checks
-from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found, match_machine
+from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
 from joulemap.wing.here.recording import Recording, load_recording, record
 from joulemap.wing.here.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.run import POPULAR, run_model
-from joulemap.wing.here.serve import SMALL, Asked, serve_model, serve_popular
+from joulemap.wing.here.serve import SMALL, Asked, choose_row, serve_model, serve_popular
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
@@ -91,7 +91,7 @@ class HereAnswer(Answer):
             if fast is not None:
                 return text.FASTEST(fast)
             return text.NOTHING(model=self.model, reason=self.runs[0].reason)
-        best = next((row for row in self.served if row.tokens_per_s), None)
+        best = choose_row(self.served.rows)
         if best is not None:
             return text.BEST(best, rate=(best.tokens_per_s, best.between_half_width))
         return text.NOTHING(model=self.model, reason=self.served[0].reason) if self.served else text.NO_DEVICE
@@ -120,8 +120,9 @@ def here(
     machine = read_machine(recording, memory)
     notes: list[str] = []
     if probe:
-        from joulemap.wing.here.probe import apply_probe
+        from joulemap.wing.here.probe import apply_probe, check_probe
 
+        check_probe(recorded)
         machine, told = apply_probe(machine)
         notes.append(told)
     found = match_machine(machine)
@@ -130,6 +131,7 @@ def here(
     notes.append(text.TARIFF(usd=asked.usd_per_kwh))
     notes += [text.INTERVAL_OF(model=SMALL)] if served and not model else []
     notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
+    notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
     if served and (left := [one.label for one in found.list_kind(NPU)]):
         notes.append(text.WORKS(names=left))
     return HereAnswer(
@@ -193,11 +195,10 @@ def _list_checks(model: str, usable: Sequence[Device], served: Sequence[ServedHe
     if not usable:
         return
     if not model or served:
-        best = max(served, key=lambda row: row.tokens_per_s or 0.0, default=None)
+        best = choose_row(served if model else [row for row in served if row.model == SMALL])
         label = best.label.partition(" + ")[0] if best is not None else ""
         device = next((one for one in usable if one.label == label), usable[0])
-        layers = int(best.fits.split()[0]) if best is not None and " of " in best.fits else None
-        yield from list_served_checks(model or SMALL, device, asked, layers)
+        yield from list_served_checks(model or SMALL, device, asked, best)
         return
     for device in usable:
         yield from list_run_checks(model, device)

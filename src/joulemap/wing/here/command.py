@@ -34,7 +34,11 @@ def here(
     prompt: int = option(512, "Prompt length in tokens.", metavar="TOKENS", min=1),
     made: int = option(128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2),
     weight_precision: str = option(
-        "", "Weight format of a language model.", metavar="FORMAT", shown="five of 3 to 8 bits", complete=complete_weights
+        "",
+        "Weight format of a language model.",
+        metavar="FORMAT",
+        shown="five of 3 to 8 bits",
+        complete=complete_weights,
     ),
     precision: str = option(
         "",

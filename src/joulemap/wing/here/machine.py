@@ -40,11 +40,15 @@ class Memory:
     width_bits: int | None = None
     """Width of all channels together."""
     module_count: int | None = None
+    told_bytes_per_s: float | None = None
+    """Bandwidth that was measured, or that the catalogue gives for a chip in the same memory."""
     source: str = ""
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Peak bandwidth of all channels: width in bytes x transfers per second."""
+        """Peak bandwidth of all channels: width in bytes x transfers per second, unless it was told."""
+        if self.told_bytes_per_s is not None:
+            return self.told_bytes_per_s
         if self.transfers_per_s is None or self.width_bits is None:
             return None
         return self.width_bits / 8 * self.transfers_per_s

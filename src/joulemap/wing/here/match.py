@@ -12,7 +12,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.machine import Cpu, Gpu
 from joulemap.domain.name import find_nearest
-from joulemap.domain.printed import shorten
+from joulemap.domain.printed import read_words, shorten
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
@@ -28,6 +28,17 @@ OTHER_CAPACITY: Final = 0.1
 
 OTHER_BANDWIDTH: Final = 0.05
 OTHER_POWER: Final = 0.02
+
+APPLE: Final = "Apple"
+METAL_SHARE: Final = 3 / 4
+METAL_SMALL_SHARE: Final = 2 / 3
+METAL_SMALL: Final = 34e9
+"""Memory in bytes up to which macOS gives the GPU the smaller share. Source: recommendedMaxWorkingSetSize as llama.cpp
+prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
+"""
+
+ENGINE: Final = "llamacpp"
+"""Engine that serves language models on such machines."""
 
 NARROW_LANES: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
 """CUDA capabilities with 64 fp32 lanes per multiprocessor. Source: CUDA C++ Programming Guide."""
@@ -80,6 +91,9 @@ def match_machine(machine: Machine) -> Found:
     known = known_hardware()
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
+    shared = next((one.memory_bytes_per_s for one in devices if one.shares_memory and one.hardware is not None), None)
+    if shared and machine.memory.bytes_per_s is None:  # one memory for both, whose rate only the catalogue knows
+        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, told_bytes_per_s=shared))
     if machine.cpu is not None:
         devices.append(_match_processor(machine, machine.cpu, known, notes))
     devices += _match_neural(machine, known, notes)
@@ -99,9 +113,7 @@ def _describe(entry: HardwareEntry) -> Hardware:
     return read_known([entry.digest])[entry.digest]
 
 
-def _match_graphics(
-    machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]
-) -> Iterator[Device]:
+def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
     entries = _select(known, GPU)
     counts: dict[Graphics, int] = {}
     for one in machine.graphics:
@@ -111,7 +123,7 @@ def _match_graphics(
         if found := _find(entries, [name]):
             counts[Graphics(name=found[0].name, source="the board's name")] = 1
     for one, count in counts.items():
-        found = _keep_alike(_find(entries, _spell_graphics(one)), one)
+        found = _keep_alike(_find_graphics(entries, one), one)
         if len(found) == 1:
             yield _use(found[0], one.name, count, machine.memory, one)
             continue
@@ -131,8 +143,24 @@ def _match_graphics(
         )
 
 
+def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+    """Return the hardware of a GPU's name, or of all names that lspci joins with a slash."""
+    if found := _find(entries, _spell_graphics(one)):
+        return found
+    first, *others = one.name.split("/")
+    named = [first.strip(), *(f"{find_brand(first)} {other.strip()}" for other in others)]
+    every = {entry.id: entry for name in named if others for entry in find_alike(entries, name)}
+    return list(every.values())
+
+
+def find_brand(name: str) -> str:
+    """Return the words of a name before its first number: the brand that names after a slash leave out."""
+    words = name.split()
+    return " ".join(words[: next((place for place, word in enumerate(words) if word[:1].isdecimal()), len(words))])
+
+
 def _spell_graphics(one: Graphics) -> Iterator[str]:
-    """Yield the names of a GPU: as printed, and an Apple chip's without its cores."""
+    """Yield the names of a GPU: as printed, and an Apple chip's without its processor cores."""
     yield one.name
     head, _, tail = one.name.rpartition(" ")
     if one.core_count and tail.endswith("GPU") and head.startswith("Apple"):
@@ -181,11 +209,11 @@ def _describe_graphics(one: Graphics) -> Hardware | None:
     return load_text(gpu_text(gpu), one.name).with_own_digest()
 
 
-def _match_processor(
-    machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEntry], notes: list[str]
-) -> Device:
+def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEntry], notes: list[str]) -> Device:
     entries = _select(known, CPU)
-    found = _find(entries, (machine.board, f"{machine.board} CPU" if machine.board else "", cpu.name, f"{cpu.name} CPU"))
+    found = _find(
+        entries, (machine.board, f"{machine.board} CPU" if machine.board else "", cpu.name, f"{cpu.name} CPU")
+    )
     if len(found) > 1:
         found = [one for one in found if one.core_count == cpu.core_count] or found
     if len(found) == 1:
@@ -221,9 +249,7 @@ def _match_processor(
     )
 
 
-def _match_neural(
-    machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]
-) -> Iterator[Device]:
+def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
     entries = _select(known, NPU)
     cpu = machine.cpu.name if machine.cpu else ""
     for name in machine.neural:
@@ -252,6 +278,11 @@ def _use(
     hardware = _describe(entry)
     shares = cpu is not None or (card is not None and card.memory_bytes is None)
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
+    if capacity and card is not None and entry.vendor == APPLE:
+        from joulemap.catalog.stack import find_engine
+
+        capacity *= METAL_SHARE if capacity > METAL_SMALL else METAL_SMALL_SHARE
+        capacity /= find_engine(ENGINE).memory_share  # llama.cpp may use all of it, without a reserve of its own
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value
@@ -277,9 +308,7 @@ def _use(
     )
 
 
-def _find_mode(
-    entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None
-) -> tuple[str, float]:
+def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:
     """Return the power mode that a limit or a part of the cores asks for, and its power; empty for the default."""
     power = hardware.tdp.value
     asked = ""
@@ -300,6 +329,8 @@ def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, Ha
     """Return the line on a chip that is ambiguous or unknown, with the nearest names."""
     if len(found) > 1:
         return text.AMBIGUOUS(name=name, names=[one.id for one in found])
-    near = find_nearest(shorten(name), [one.names for one in entries.values()])
-    described = LIKE_HINT.format(like=near[0]) if near else None
+    own = set(read_words(name))
+    alike = [one.names for one in entries.values() if any(len(word) > 1 for word in own & set(read_words(one.name)))]
+    near = find_nearest(shorten(name), alike)
+    described = LIKE_HINT.format(like=near[0]) if near and entries[near[0]].architecture == GPU else None
     return text.NEAREST(name=name, near=near, described=described)

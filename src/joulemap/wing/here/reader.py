@@ -265,7 +265,8 @@ def _read_linux(recording: Recording, system: str) -> Machine:
 
 def _read_mac(recording: Recording, system: str) -> Machine:
     profile = _decode(recording.get("system_profiler", ""))
-    (hardware, *_) = [*profile.get("SPHardwareDataType", []), {}]
+    overview: list[dict[str, Any]] = [*profile.get("SPHardwareDataType", []), {}]
+    hardware = overview[0]
     values = parse_fields(recording.get("sysctl", ""))
     name = values.get("machdep.cpu.brand_string") or hardware.get("chip_type") or hardware.get("cpu_type", "")
     cores = [int(one) for one in re.findall(r"\d+", str(hardware.get("number_processors", "")))]
@@ -317,7 +318,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
             "bytes": float(one.get("Capacity") or 0.0),
             "rate": float(one.get("ConfiguredClockSpeed") or one.get("Speed") or 0.0) * MEGA,
             "bits": int(one.get("DataWidth") or MODULE_BITS),
-            "kind": MEMORY_KINDS.get(one.get("SMBIOSMemoryType"), ""),
+            "kind": MEMORY_KINDS.get(int(one.get("SMBIOSMemoryType") or 0), ""),
             "place": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
         }
         for one in _list(told.get("memory"))

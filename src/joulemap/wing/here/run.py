@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.computed import find_unknown, take
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.name import name_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found
@@ -60,7 +61,7 @@ def _compare(
     from joulemap.answer.compare.summary import compare
 
     labels = {name_device(one): one.label for one in devices}
-    asked = attrs.evolve(settings, hardware=list_chips(devices), precision=(precision,))
+    asked = attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(precision),))
     try:
         answer = compare(source, model, asked)
     except UnsupportedError as error:

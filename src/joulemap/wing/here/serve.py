@@ -16,7 +16,7 @@ from joulemap.domain.settings import Serving, Settings
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
-from joulemap.wing.here.match import CPU, GPU, Device, Found
+from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
 from joulemap.wing.here.row import ServedHere
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.row import ServedRow
     from joulemap.wing.llm.serving.offload import Way
-
-ENGINE: Final = "llamacpp"
 
 WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
 """Weight formats to try for a model that is published in 16 bits, the most exact first."""
@@ -43,6 +41,9 @@ POPULAR: Final = (
     "gpt-oss-20b", "mistral-small-3.1-24b", "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
 )  # fmt: skip
 """Language models that people run at home, by size."""
+
+ENOUGH: Final = 0.5
+"""Share of the best speed at which more exact weights are preferred to faster ones."""
 
 J_PER_KWH: Final = 3.6e6
 
@@ -105,10 +106,30 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
                 _take(model, row, label, asked, device.count)
                 for row in _ask(source, model, _settings((device,), weights), serving)
             ]
-    widths = {one.label: (one.between_half_width, one.output_token_half_width) for one in served if one.tokens_per_s}
+    widths = _list_widths(served)
+    if any(one.label not in widths for one in devices):  # an interval depends on the chip, little on the model
+        small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
+        widths = _list_widths(_take(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
     served += _divide(question, cases, devices, served, widths, settings, asked)
-    order = {one: place for place, one in enumerate(dict.fromkeys(row.weights for row in served))}
+    order = {one: place for place, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
     return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))
+
+
+def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
+    """Return the most exact weights at `ENOUGH` of the best speed, on the chips that reach it; None if nothing runs.
+
+    Rows are in the order of `serve_model`.
+    """
+    fastest = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
+    if fastest is None or not fastest.tokens_per_s:
+        return None
+    least = ENOUGH * fastest.tokens_per_s
+    return next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+
+
+def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
+    """Return label -> half-widths of the time between tokens and of the energy of a token."""
+    return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
 
 
 def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
@@ -118,7 +139,7 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
         _take(SMALL, row, _label(devices, row.hardware), asked)
         for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
     ]
-    widths = {one.label: (one.between_half_width, one.output_token_half_width) for one in small}
+    widths = _list_widths(small)
     first = {one.label: one.first_token_half_width for one in small}
     rows: list[ServedHere] = []
     targets: dict[str, Hardware] = {}

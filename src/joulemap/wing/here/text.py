@@ -23,11 +23,12 @@ UNKNOWN: Final = "not known"
 
 SERVED: Final = Template("Language model: prompt {prompt:#}, output {output:#}, one user, {engine}")
 SERVED_COLUMNS: Final = (
-    "*on label | *weights weights | *fits fits | largest context context_tokens | *TTFT first_token_s:first_token_half_width | "
-    "*tokens/s tokens_per_s:between_half_width | *power power_w | *J/token output_token_j:output_token_half_width | "
+    "*on label | *weights weights | *fits fits | largest context context_tokens | "
+    "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s:between_half_width | *power power_w | "
+    "*J/token output_token_j:output_token_half_width | "
     "*electricity USD/M usd_per_million | memory memory_fraction | *refused reason?"
 )
-POPULAR: Final = Template("Language models: the fastest way to run each; prompt {prompt:#}, output {output:#}, {engine}")
+POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
 POPULAR_COLUMNS: Final = (
     "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
     "*tokens/s tokens_per_s:between_half_width | *power power_w | J/token output_token_j | "
@@ -55,8 +56,14 @@ NOTHING_FITS: Final = "no language model of the table fits"
 NO_DEVICE: Final = "no chip of this machine can be priced"
 FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")
 
-TARIFF: Final = Template("electricity at {usd:plain} USD/kWh, of the chips' own energy, without the rest of the machine")
+TARIFF: Final = Template(
+    "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
+)
 INTERVAL_OF: Final = Template("intervals are those of {model} on each chip")
+METAL: Final = (
+    "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
+    "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
+)
 WORKS: Final = Template("NPUs are left out for language models: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
@@ -64,13 +71,15 @@ NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `jo
 NO_GRAPHICS: Final = (
     "graphics: no tool lists any (lspci, nvidia-smi, rocm-smi, xpu-smi); in a container, share the device and its tool"
 )
-NO_DRIVER: Final = Template("{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container")
+NO_DRIVER: Final = Template(
+    "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
+)
 NO_DMIDECODE: Final = (
-    "memory speed: dmidecode needs root; use `sudo joulemap here`, or state it with --memory DDR5-5600x2 (64-bit channels)"
+    "memory speed: dmidecode needs root; use `sudo joulemap here`, or state kind, MT/s and 64-bit channels with "
+    "--memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
 AMBIGUOUS: Final = Template("{name} may be {names:list}: name one with `joulemap llm MODEL NAME`")
 NEAREST: Final = Template("{name} is not in the catalogue[; nearest: {near:list}][; {described}]")
 SOCKETS: Final = Template("{label}: {count} processors; answers are for one")
 PROBE: Final = Template("measured: {stream:B/s} stream bandwidth, {product:1/s} fp32 operations[, {idle:W} idle]")
-CHECK: Final = "Measure the same, then compare"
