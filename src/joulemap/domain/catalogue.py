@@ -16,7 +16,6 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.domain.printed import find_vendors, is_processor, list_readings, read_words, shorten
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.target import DEFAULT_MODE as DEFAULT_MODE
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
@@ -239,6 +238,8 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     partly = [entry.id for entry in found or _find_partly(entries, asked)]
     if len(partly) > 1:
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
+    from joulemap.domain.printed import shorten
+
     near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
     hint = f"{LIST_HINT}, {LIKE_HINT.format(like=near[0])}" if near else LIST_HINT
     raise UnknownNameError("hardware", name, (), hint, near=near)
@@ -257,10 +258,8 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
-    if is_processor(asked):
-        processors = {name: one for name, one in entries.items() if one.architecture == "cpu"}
-        if found := _find_printed(processors, asked, is_of_class=True):
-            return found
+    if processor := _find_processor(entries, asked):
+        return processor
     strict = [
         entry
         for entry in entries.values()
@@ -269,11 +268,23 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
 
 
+def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
+    """Return the processors with a printed name that says that it is a processor's."""
+    from joulemap.domain.printed import is_processor
+
+    if not is_processor(name):
+        return []
+    processors = {key: one for key, one in entries.items() if one.architecture == "cpu"}
+    return _find_printed(processors, name, is_of_class=True)
+
+
 def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
     """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
 
     With `is_of_class` the class of the hardware is known, so that known names may lack its word or have it.
     """
+    from joulemap.domain.printed import find_vendors, list_readings, read_words
+
     vendors = find_vendors(name)
     for words in list_readings(name):
         found = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from joulemap.domain.printed import drop_clock
 from joulemap.domain.target import DEFAULT_MODE
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -24,7 +23,11 @@ class HardwareRef:
     @classmethod
     def read(cls, text: str) -> HardwareRef:
         """Return the parts of a reference; the mode follows the first `@` that is not part of a printed name."""
-        label, _, mode = drop_clock(text).partition("@")
+        if " @" in text:  # Intel's printed names end in a clock
+            from joulemap.domain.printed import drop_clock
+
+            text = drop_clock(text)
+        label, _, mode = text.partition("@")
         plain, bracket, settings = label.partition("[")
         if plain.endswith(" ") and "=" not in settings:  # a remark, as in `Navi 31 [Radeon RX 7900 XTX]`
             return cls(label, "", mode)

@@ -44,7 +44,7 @@ class HereAnswer(Answer):
     checks: tuple[str, ...]
     """Commands that measure the same."""
     gaps: tuple[str, ...]
-    """What could not be read or is not known, one line each."""
+    """One line for each chip or number that is not known."""
     assumptions: tuple[str, ...]
 
     about = ("model", "prompt", "output", "usd_per_kwh", "parts", "memory", "checks", "gaps", "assumptions")

@@ -21,9 +21,10 @@ from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.question import (
-    ACTIVATIONS,
     HARDWARE,
     SERVING,
+    SIXTEEN_BITS,
+    WIDE,
     Question,
     choose_activations,
     choose_precision,
@@ -317,7 +318,7 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
     precisions, weights = list_precisions(decoder)
     settings = attrs.evolve(
         settings,
-        precision=settings.precision or (precisions if question.takes_published else ACTIVATIONS),
+        precision=settings.precision or (precisions if question.takes_published else SIXTEEN_BITS),
         weight_precision=settings.weight_precision or (weights if question.takes_published else ()),
         runtime=cast("Runtime", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),
@@ -330,4 +331,7 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
         chip, count = next(iter(question.alike.items()))
         raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
-    return question, plan_selected((name,), settings, select_hardware(settings))
+    selection = select_hardware(settings)
+    if question.chooses_precision and not all({*SIXTEEN_BITS} & {*entry.precisions} for entry, _ in selection.pairs):
+        settings = attrs.evolve(settings, precision=(*settings.precision, WIDE))
+    return question, plan_selected((name,), settings, selection)

@@ -47,8 +47,11 @@ PADDED: Final = 0.01
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the usual one first."""
 
-ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, "fp32")
-"""The same, with that of processors without 16-bit arithmetic."""
+WIDE: Final[Precision] = "fp32"
+"""Precision of activations on processors without 16-bit arithmetic."""
+
+ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
+"""Precisions of activations if none is given, the preferred one first."""
 
 
 @define(kw_only=True, slots=False, eq=False)
@@ -219,7 +222,7 @@ def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str,
     """Return the precisions at which a checkpoint may run as published, and those of its weights."""
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
-    return (*own, *ACTIVATIONS), (published.weights,) if published and published.weights else ()
+    return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
 
 
 def choose_activations(question: Question, target: Hardware) -> Precision:
@@ -235,7 +238,7 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
     Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
     """
     precisions, weights = list_precisions(decoder)
-    precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
+    precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
     return precision, weights[0] if weights else precision
 
 
