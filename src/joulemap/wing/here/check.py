@@ -17,8 +17,11 @@ TRTEXEC: Final = Template("trtexec --onnx={file} --fp16 --useCudaGraph")
 BENCHMARK_APP: Final = Template("benchmark_app -m {file} -d {device} -hint latency")
 VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}")
 
-OWN: Final = "this.toml"
-DETECT: Final = f"joulemap hardware detect --output {OWN}"
+VERIFY_OWN: Final = Template(
+    "joulemap hardware detect --output this.toml && {command} | "
+    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}"
+)
+"""The same for a chip that the catalogue lacks, described first."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
@@ -48,6 +51,7 @@ def list_run_checks(model: str, device: Device) -> Iterator[str]:
 
 def _compare(command: str, device: Device) -> Iterator[str]:
     """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it."""
-    hardware = device.hardware if isinstance(device.hardware, str) else OWN
-    compared = VERIFY(command=command, hardware=shlex.quote(hardware))
-    yield compared if isinstance(device.hardware, str) else f"{DETECT} && {compared}"
+    if isinstance(device.hardware, str):
+        yield VERIFY(command=command, hardware=shlex.quote(device.hardware))
+    else:
+        yield VERIFY_OWN(command=command, hardware=device.label)

@@ -233,6 +233,9 @@ def _read_linux(recording: Recording, system: str) -> Machine:
     if not neural and {"amdxdna", "intel_vpu"} & set(drivers):
         neural = ["NPU"]
     memory = read_dmidecode(recording.get("dmidecode", ""))
+    if "cim" in recording:  # Linux inside Windows
+        outside = _read_windows(recording, system)
+        memory, graphics, neural = outside.memory, list(outside.graphics), list(outside.neural)
     cpu, gaps = None, []
     try:
         cpu = describe_cpu(

@@ -78,6 +78,8 @@ def record() -> Recording:
         found["nvidia-smi"] = run_tool("nvidia-smi", f"--query-gpu={OLD_SMI_FIELDS}", "--format=csv")
     if found["nvidia-smi"]:
         found["nvml"] = _read_nvml()
+    if "microsoft" in platform.release().lower():  # Linux inside Windows, which knows the memory and the display
+        found["cim"] = run_tool("powershell.exe", *TOOLS["Windows"]["cim"][1:])
     if system == "Linux":
         found |= {name: read_text(Path(path)).replace("\0", "") for name, path in FILES.items()}
         drivers = sorted(Path("/sys/class/accel").glob("accel*/device/driver"))
