@@ -286,24 +286,20 @@ def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_clas
     from joulemap.domain.printed import find_vendors, list_readings, read_words
 
     vendors = find_vendors(name)
-    for words in list_readings(name):
+    classes = {entry.architecture for entry in entries.values()}
+    for words in list_readings(name, ("", *classes)):
         found = [
             entry
             for entry in entries.values()
             if (not vendors or vendors & find_vendors(entry.vendor))
             and any(
-                known and (_drop_class(known, entry) if is_of_class else known) in (words, _drop_class(words, entry))
-                for known in map(read_words, entry.names)
+                known and known in (words[""], words[entry.architecture])
+                for known in (read_words(one, entry.architecture if is_of_class else "") for one in entry.names)
             )
         ]
         if found:
             return found
     return []
-
-
-def _drop_class(words: Counter[str], entry: HardwareEntry) -> Counter[str]:
-    """Return the words without that of the entry's class."""
-    return Counter({word: count for word, count in words.items() if word != entry.architecture})
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:

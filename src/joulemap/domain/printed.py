@@ -8,8 +8,7 @@ chips, such as `Laptop`, `PCIe` or `80GB`, is never removed.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -58,7 +57,7 @@ VENDORS: Final = {
 
 NEEDLESS: Final = frozenset(VENDORS).union(
     ("arm", "broadcom", "chip", "co", "core", "corp", "corporation", "design", "devices", "graphics", "inc", "ltd"),
-    ("micro", "processor", "series", "soc", "technologies", "the", "with"),
+    ("micro", "processor", "series", "soc", "technologies", "the", "with", "generation", "edition"),
 )
 """Words of vendors, brands and kinds that a name may have or lack."""
 
@@ -74,6 +73,7 @@ def drop_clock(name: str) -> str:
     return _CLOCK.sub("", name).strip() if _INTEL.search(name) else name
 
 
+@lru_cache(8192)
 def find_vendors(name: str) -> frozenset[str]:
     """Return the vendors that a name states."""
     return frozenset(VENDORS[word] for word in split_words(name) if word in VENDORS)
@@ -84,21 +84,25 @@ def is_processor(name: str) -> bool:
     return _PROCESSOR.search(name.lower().replace("_", " ")) is not None
 
 
-def list_readings(name: str) -> Iterator[Counter[str]]:
-    """Yield the identifying words of a printed name, first with its remark in brackets, then without.
+Words = frozenset[tuple[str, int]]
+"""Words of a name with their counts; the order does not matter."""
 
-    The last readings name the same chip with a suffix that changes no number: a Ryzen PRO, or a processor without
-    graphics.
+
+def list_readings(name: str, without: Collection[str] = ("",)) -> Iterator[Mapping[str, Words]]:
+    """Yield the identifying words of a printed name, each time with one of the words `without` left out.
+
+    The name is read with its remark in brackets, then without it. Further readings name the same chip with a suffix
+    that changes no number: a Ryzen PRO, or a processor without graphics.
     """
-    seen: list[Counter[str]] = []
+    seen: set[Words] = set()
     plain = name.lower()
     for text in (plain, _CODE_NAME.sub(" ", plain)):
         reduced = _reduce(text)
         for one in (reduced, _WITHOUT_GRAPHICS.sub(r"\1", _PLAIN_PRO.sub(r"\1", reduced))):
             words = _keep(one)
             if words and words not in seen:
-                seen.append(words)
-                yield words
+                seen.add(words)
+                yield {word: _keep(one, word) for word in without}
 
 
 def shorten(name: str) -> str:
@@ -108,9 +112,9 @@ def shorten(name: str) -> str:
 
 
 @lru_cache(8192)
-def read_words(name: str) -> Counter[str]:
-    """Return the identifying words of a known name. Cached: each search compares all names of the catalogue."""
-    return _keep(_reduce(name.lower()))
+def read_words(name: str, without: str = "") -> Words:
+    """Return the identifying words of a known name but one. Cached: each search compares all names of the catalogue."""
+    return _keep(_reduce(name.lower()), without)
 
 
 def _reduce(text: str) -> str:
@@ -121,5 +125,6 @@ def _reduce(text: str) -> str:
     return " ".join(_SAME[0][0].sub(_SAME[0][1], " ".join(text.split())).split())
 
 
-def _keep(text: str) -> Counter[str]:
-    return Counter({word: count for word, count in split_words(text).items() if word not in NEEDLESS})
+def _keep(text: str, without: str = "") -> Words:
+    kept = {word: count for word, count in split_words(text).items() if word not in NEEDLESS and word != without}
+    return frozenset(kept.items())

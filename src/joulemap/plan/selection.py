@@ -488,13 +488,15 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
     try:
         return find_entry(known, name)
     except UnknownNameError as error:
-        near = [one for kind in list_kinds() for one in kind.list_near(name)]
-        near = find_nearest(name, [one.names for one in list_members().values()]) or near
+        from joulemap.domain.printed import shorten
+
+        members = find_nearest(shorten(name), [one.names for one in list_members().values()])
+        near = members or [one for kind in list_kinds() for one in kind.list_near(name)]
         if isinstance(error, AmbiguousNameError) or not near:
             raise
-        every = (*error.near, *near)
-        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=error.near[0])}" if error.near else LIST_HINT
-        raise UnknownNameError("hardware", name, (), hint, near=every) from error
+        like = [*members, *error.near][:1]
+        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=like[0])}" if like else LIST_HINT
+        raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

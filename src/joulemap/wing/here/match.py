@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.catalog.family import Member, list_members
 from joulemap.domain.catalogue import DEFAULT_MODE, LIKE_HINT, HardwareEntry, find_alike
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
@@ -88,7 +89,7 @@ class Found:
 
 def match_machine(machine: Machine) -> Found:
     """Return the chips of a machine; no chip is guessed from a part of its name."""
-    known = known_hardware()
+    known = known_hardware(list(_list_names(machine)))
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
     shared = next((one.memory_bytes_per_s for one in devices if one.shares_memory and one.hardware is not None), None)
@@ -98,6 +99,16 @@ def match_machine(machine: Machine) -> Found:
         devices.append(_match_processor(machine, machine.cpu, known, notes))
     devices += _match_neural(machine, known, notes)
     return Found(devices=tuple(devices), notes=tuple(notes))
+
+
+def _list_names(machine: Machine) -> Iterator[str]:
+    """Yield every name under which a chip of the machine may be known."""
+    for one in machine.graphics:
+        yield from _spell_graphics(one)
+        yield from _split_slashes(one.name)
+    yield from _spell_processor(machine)
+    for name in machine.neural:
+        yield from _spell_neural(name, machine)
 
 
 def _select(known: Mapping[str, HardwareEntry], *kinds: str) -> dict[str, HardwareEntry]:
@@ -147,16 +158,19 @@ def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[
     """Return the hardware of a GPU's name, or of all names that lspci joins with a slash."""
     if found := _find(entries, _spell_graphics(one)):
         return found
-    first, *others = one.name.split("/")
-    named = [first.strip(), *(f"{find_brand(first)} {other.strip()}" for other in others)]
-    every = {entry.id: entry for name in named if others for entry in find_alike(entries, name)}
+    every = {entry.id: entry for name in _split_slashes(one.name) for entry in find_alike(entries, name)}
     return list(every.values())
 
 
-def find_brand(name: str) -> str:
-    """Return the words of a name before its first number: the brand that names after a slash leave out."""
-    words = name.split()
-    return " ".join(words[: next((place for place, word in enumerate(words) if word[:1].isdecimal()), len(words))])
+def _split_slashes(name: str) -> Iterator[str]:
+    """Yield the names that lspci joins with a slash; those after the first lack the words before the number."""
+    first, *others = name.split("/")
+    if others:
+        yield first.strip()
+    words = first.split()
+    place = next((place for place, word in enumerate(words) if word[:1].isdecimal()), len(words))
+    for other in others:
+        yield " ".join((*words[:place], other.strip()))
 
 
 def _spell_graphics(one: Graphics) -> Iterator[str]:
@@ -249,11 +263,27 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
     )
 
 
+def _spell_processor(machine: Machine) -> Iterator[str]:
+    """Yield the names of the processor: that of its board, its own, and both as a part of a chip."""
+    for name in (machine.board, machine.cpu.name if machine.cpu else ""):
+        if name:
+            yield name
+            yield f"{name} CPU"
+
+
+def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
+    """Yield the names of a neural unit: as printed, and as a part of the processor."""
+    yield name
+    yield f"{name} NPU"
+    if machine.cpu is not None:
+        yield f"{machine.cpu.name} NPU"
+        yield f"{shorten(machine.cpu.name)} NPU"
+
+
 def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
     entries = _select(known, NPU)
-    cpu = machine.cpu.name if machine.cpu else ""
     for name in machine.neural:
-        found = _find(entries, (name, f"{name} NPU", f"{cpu} NPU", f"{shorten(cpu)} NPU"))
+        found = _find(entries, _spell_neural(name, machine))
         if len(found) == 1:
             yield _use(found[0], name, 1, Memory(), None)
         else:
@@ -329,8 +359,11 @@ def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, Ha
     """Return the line on a chip that is ambiguous or unknown, with the nearest names."""
     if len(found) > 1:
         return text.AMBIGUOUS(name=name, names=[one.id for one in found])
-    own = set(read_words(name))
-    alike = [one.names for one in entries.values() if any(len(word) > 1 for word in own & set(read_words(one.name)))]
+    own = {word for word, _ in read_words(name) if len(word) > 1}
+    kinds = {one.architecture for one in entries.values()}
+    every: list[HardwareEntry | Member] = list(entries.values())
+    every += [one for one in list_members().values() if one.architecture in kinds]
+    alike = [one.names for one in every if own & {word for word, _ in read_words(one.name)}]
     near = find_nearest(shorten(name), alike)
-    described = LIKE_HINT.format(like=near[0]) if near and entries[near[0]].architecture == GPU else None
+    described = LIKE_HINT.format(like=near[0]) if near and kinds == {GPU} else None
     return text.NEAREST(name=name, near=near, described=described)

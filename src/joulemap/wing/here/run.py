@@ -48,7 +48,7 @@ def run_model(
 
 def _choose_precision(device: Device) -> Precision:
     """Return the precision of a chip that is nearest to its class's usual one."""
-    entry = known_hardware().get(device.label)
+    entry = known_hardware([device.label]).get(device.label)
     if entry is None and device.hardware is not None and not isinstance(device.hardware, str):
         entry = HardwareEntry.of(device.hardware)
     usual = USUAL[device.kind]
