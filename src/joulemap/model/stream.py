@@ -27,14 +27,21 @@ from joulemap.system.record import vary
 
 STREAM_UNITS: Final = "stream_units"
 """Geometry constant: units per stream, for hardware whose engine runs several streams."""
+DIVIDED: Final = "divided_batches"
+"""Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
+"""
 VECTOR_UNITS: Final = "vector_core_count"
 """Geometry constant: vector cores of an NPU next to its tensor engines; a stream gets its share."""
 
 
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
-    """Return the number of batches that the engine serves at once; 1 in any other runtime."""
+    """Return the number of batches that are served at once.
+
+    Only an engine serves several, unless the units of a chip take requests of their own (`DIVIDED`); a framework that
+    launches every kernel serves one.
+    """
     units = hardware.geometry.get(STREAM_UNITS)
-    if units is None or runtime != "engine":
+    if units is None or (runtime != "engine" and (DIVIDED not in hardware.geometry or runtime == "eager")):
         return 1.0
     streams: Floats | float = np.maximum(1.0, np.floor(np.rint(hardware.unit_count.value) / units.value))
     return streams

@@ -29,8 +29,8 @@ fit: images then follow one another on chip, and only model inputs and outputs m
 no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
-units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
-engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads weights of its own.
+units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM and its width, and of the
+DMA engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -57,6 +57,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
+from joulemap.model.stream import DIVIDED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -126,7 +127,7 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
         again = (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes
         read = read + again
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
@@ -186,7 +187,8 @@ class Npu(Indifferent):
         For a fabric, also return the number of contexts that end at each operator.
         """
         image = kernels.peak_activation_bytes / kernels.batch
-        fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
+        own = hardware.geometry[STREAM_UNITS].value / hardware.unit_count.value if DIVIDED in hardware.geometry else 1.0
+        fits = np.asarray(kernels.total_weight_bytes + image) <= own * hardware.level("sram").capacity.value
         stays = kernels.each(fits & ("resident_programs" in hardware.geometry))
         if not self._is_dataflow(hardware):
             peak = hardware.peaks[kernels.precision]
@@ -203,11 +205,11 @@ class Npu(Indifferent):
 
     @staticmethod
     def _outside_bytes(
-        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
     ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         if cuts is None:
-            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
+            read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
             inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
             read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
