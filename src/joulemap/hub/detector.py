@@ -3,6 +3,7 @@
     yolov5n … yolov5x     CSP backbone with C3 stages, release 6.0 and later       640 x 640 pixels
     yolov8n … yolov8x     C2f stages, head without anchors                         640 x 640
     yolo11n … yolo11x     C3k2 stages, attention on the smallest map               640 x 640
+    yolov5n_320, …        n and s of these at 320 and 512 pixels
     yolox_s … yolox_x     head that separates classes from boxes                   640 x 640
     ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
     mobilenet_v1          the backbone, as a classifier                            224 x 224
@@ -492,8 +493,17 @@ class Ssd(nn.Module):
         return [layer(x) for layers in (self.boxes, self.kinds) for layer, x in zip(layers, maps, strict=True)]
 
 
+SMALLER: Final = (320, 512)
+"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have names of their own."""
+
 NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},
+    **{
+        f"{family}{size}_{pixels}": partial(Yolo, family, size, pixels)
+        for family in ("yolov5", "yolov8", "yolo11")
+        for size in "ns"
+        for pixels in SMALLER
+    },
     "ssd_mobilenet_v1": partial(Ssd, 1),
     "ssd_mobilenet_v2": partial(Ssd, 2),
     "mobilenet_v1": MobileNetV1,

@@ -70,7 +70,9 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
     return np.maximum(height, 1.0), np.maximum(width, 1.0)
 
 
-def level_bytes(kernels: KernelColumns, capacity_bytes: Floats | float, item_bytes: float, unit_count: float = 1.0) -> Floats:
+def level_bytes(
+    kernels: KernelColumns, capacity_bytes: Floats | float, item_bytes: float, unit_count: float = 1.0
+) -> Floats:
     """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
 
     The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
