@@ -3,8 +3,8 @@
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
 
-A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels. It does not wait for
-other streams, and has the whole memory bandwidth while others compute. The latency of a run is the latency of a batch
+A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with `shared_weights`
+it sees the whole capacity. It does not wait for other streams, and has the whole memory bandwidth while others compute. The latency of a run is the latency of a batch
 that has all units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
@@ -30,6 +30,8 @@ STREAM_UNITS: Final = "stream_units"
 DIVIDED: Final = "divided_batches"
 """Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
 """
+SHARED: Final = "shared_weights"
+"""Geometry constant of chips whose streams read one copy of the weights from a memory that all of them share."""
 VECTOR_UNITS: Final = "vector_core_count"
 """Geometry constant: vector cores of an NPU next to its tensor engines; a stream gets its share."""
 
@@ -50,6 +52,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 def find_share(hardware: Hardware) -> Hardware:
     """Return the share of a chip that one of several streams has."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
+    is_shared = SHARED in hardware.geometry
 
     def cut(quantity: Quantity) -> Quantity:
         return vary(quantity, value=quantity.value * part)
@@ -60,7 +63,7 @@ def find_share(hardware: Hardware) -> Hardware:
         memory_levels=tuple(
             vary(
                 level,
-                capacity=cut(level.capacity) if level.per == "chip" else level.capacity,
+                capacity=cut(level.capacity) if level.per == "chip" and not is_shared else level.capacity,
                 bandwidth=cut(level.bandwidth) if level.bandwidth else None,
             )
             for level in hardware.memory_levels

@@ -25,7 +25,8 @@ work in parallel: a kernel takes as long as the busier one.
 
 Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
 kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
-fit: images then follow one another on chip, and only model inputs and outputs move. A chip with `host_link_lanes` has
+fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a copy has
+its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with `host_link_lanes` has
 no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
@@ -57,7 +58,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
-from joulemap.model.stream import DIVIDED, STREAM_UNITS
+from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -128,7 +129,7 @@ class Npu(Indifferent):
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
         read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
-        again = (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes
+        again = np.where(stays, 0.0, (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes)
         read = read + again
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
@@ -175,6 +176,14 @@ class Npu(Indifferent):
         return "dataflow_intervals" in hardware.geometry
 
     @staticmethod
+    def _own_bytes(hardware: Hardware) -> Floats | float:
+        """Return the SRAM in which a copy of the model keeps its weights: a stream's part, or all if streams share it."""
+        capacity: Floats | float = hardware.level("sram").capacity.value
+        if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
+            return capacity
+        return capacity * hardware.geometry[STREAM_UNITS].value / hardware.unit_count.value
+
+    @staticmethod
     def _waits(hardware: Hardware) -> float:
         """Return the intervals that a batch waits for others in a fabric that keeps the model."""
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
@@ -187,8 +196,7 @@ class Npu(Indifferent):
         For a fabric, also return the number of contexts that end at each operator.
         """
         image = kernels.peak_activation_bytes / kernels.batch
-        own = hardware.geometry[STREAM_UNITS].value / hardware.unit_count.value if DIVIDED in hardware.geometry else 1.0
-        fits = np.asarray(kernels.total_weight_bytes + image) <= own * hardware.level("sram").capacity.value
+        fits = np.asarray(kernels.total_weight_bytes + image) <= Npu._own_bytes(hardware)
         stays = kernels.each(fits & ("resident_programs" in hardware.geometry))
         if not self._is_dataflow(hardware):
             peak = hardware.peaks[kernels.precision]
