@@ -183,7 +183,7 @@ def test_hardware_of_commas_alone_is_refused(text: str) -> None:
         select_hardware(Settings(hardware=text))
 
 
-@pytest.mark.parametrize(("written", "named"), [("H100 RTX 4080", "H100 RTX 4080"), ("H100,nonsense", "nonsense")])
+@pytest.mark.parametrize(("written", "named"), [("H100 RTX 4081", "H100 RTX 4081"), ("H100,nonsense", "nonsense")])
 def test_what_is_no_hardware_in_a_list_is_named(written: str, named: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown hardware '{named}'"):
         select_hardware(Settings(hardware=written))

@@ -917,10 +917,12 @@ class Workspace:
         min_memory_bytes: float | None = None,
         max_power_w: float | None = None,
         max_price_usd: float | None = None,
+        family: str = "",
     ) -> Table[ListedHardware]:
-        """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
+        """Return the hardware of the catalogue, or of a family (`all` for every one), that passes every filter.
 
-        Raises UnknownNameError for a class or deployment, UsageError for an unknown precision.
+        None or "" disables a filter. Raises UnknownNameError for a family, class or deployment, UsageError for an unknown
+        precision.
         """
     def hardware(
         self,

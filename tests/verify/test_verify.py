@@ -186,7 +186,7 @@ def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
 @pytest.mark.parametrize(
     ("name", "stated", "asked"),
     [
-        ("trtexec.log", {}, "NVIDIA GeForce RTX 3070.*did you mean rtx_3090.*--hardware"),
+        ("trtexec.log", {"hardware": "rtx_3071"}, "did you mean rtx_"),
         ("timer.txt", {"hardware": "l4"}, "add --precision"),
         ("mlperf_log_summary.txt", {"model": "resnet50", "precision": "int8"}, "add --hard"),
         ("trace.json", {"hardware": "l4"}, "add --model"),

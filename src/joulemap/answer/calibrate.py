@@ -17,7 +17,7 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.calibration import DETERMINED
-from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
@@ -243,7 +243,7 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
 
     Raises UnknownNameError, UsageError or CatalogueError.
     """
-    from joulemap.catalog.load import load_catalogue
+    from joulemap.catalog.family import find_hardware
 
     name = hardware if isinstance(hardware, str) else ""
     if (ref := HardwareRef.read(name)).mode:
@@ -255,9 +255,9 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
         for label, one in own.items():
             check_names(one, known_hardware(), label)
             return one
-        return load_catalogue().find(names[0])
+        return find_hardware(names[0])
     try:
-        return load_catalogue().hardware[find_entry(known_hardware(), name).id]
+        return find_hardware(name)
     except UnknownNameError:
         described = find_described(source, name)
         if described is None:

@@ -277,14 +277,19 @@ def opening_hardware(
     ref = HardwareRef.read(name)
     place = ref.label
     if not ref.mode and not is_hardware_path(place):
-        entry = find_entry(known_hardware(), place)
+        entry = find_entry(known_hardware([place]), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
-            is_described = boundary is None or boundary == entry.priced_at == BOARD
+            is_stored = entry.id in known_hardware()
+            is_described = is_stored and (boundary is None or boundary == entry.priced_at == BOARD)
             if use.find(entry) is None and is_described:
                 yield connection, entry.id, None
                 return
-            plain, mode = read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE
+            plain, mode = (
+                (read_hardware(connection, [entry.digest])[entry.digest], DEFAULT_MODE)
+                if is_stored
+                else load_named(name)
+            )
     else:
         plain, mode = load_named(name)
         use.check({plain.id})
@@ -300,7 +305,8 @@ def opening_hardware(
 
 def load_named(name: str) -> tuple[Hardware, str]:
     """Return the hardware and power mode of a name or file; UnknownNameError, UsageError or CatalogueError."""
-    from joulemap.catalog.load import load_catalogue, load_files
+    from joulemap.catalog.family import find_hardware
+    from joulemap.catalog.load import load_files
     from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
@@ -311,7 +317,7 @@ def load_named(name: str) -> tuple[Hardware, str]:
             raise UsageError(f"{place} holds {len(found)} hardware files: name one")
         hardware = found[0]
     else:
-        hardware = load_catalogue().find(place)
+        hardware = find_hardware(place)
     return hardware, HardwareEntry.of(hardware).find_mode(ref.mode or DEFAULT_MODE)
 
 

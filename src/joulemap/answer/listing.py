@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from joulemap.answer.answer import Answer
@@ -13,18 +15,26 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
-from joulemap.plan.catalogue import known_hardware, opening_catalogue
+from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.row.hardware import ListedHardware
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, find_projected
+from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
-CLASSES: Final = Template("{count:n chip}: {classes:list}[; {unavailable} of them are not available].")
+CLASSES: Final = Template(
+    "{count:n chip}: {classes:list}[; {unavailable} of them are not available][; {members} more, in families: "
+    "`joulemap hardware list --family all`]."
+)
+EVERY_FAMILY: Final = "all"
+"""Name that stands for all families in a list."""
+
 CLASS: Final = Template("{count} {architecture}")
 NO_MATCH: Final = "No chip matches."
 
@@ -50,10 +60,12 @@ def hardware_list(
     min_memory_bytes: float | None = None,
     max_power_w: float | None = None,
     max_price_usd: float | None = None,
+    family: str = "",
 ) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue that passes every filter; None or "" disables a filter.
+    """Return the hardware of the catalogue, or of a family (`all` for every one), that passes every filter.
 
-    Raises UnknownNameError for a class or deployment, UsageError for an unknown precision.
+    None or "" disables a filter. Raises UnknownNameError for a family, class or deployment, UsageError for an unknown
+    precision.
     """
     architecture = find_class(architecture) or architecture
     if architecture:
@@ -70,17 +82,37 @@ def hardware_list(
         "max_power_w": max_power_w or 0.0,
         "max_price_usd": max_price_usd or 0.0,
     }
-    with opening_catalogue(source) as connection:
+    with _opening_family(family) if family else opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedHardware, **given))
 
 
-def describe_classes(rows: Table[ListedHardware]) -> str:
-    """Return the number of hardware listed per class, and the number that is unavailable."""
+@contextlib.contextmanager
+def _opening_family(family: str) -> Iterator[Connection]:
+    """Yield a temporary database of the members of a family, or of all families for `all`."""
+    from joulemap.catalog.family import list_families, list_members, load_member
+
+    families = list_families()
+    if family != EVERY_FAMILY and family not in families:
+        raise UnknownNameError("family", family, (EVERY_FAMILY, *families))
+    chosen = [name for name, one in list_members().items() if family in (EVERY_FAMILY, one.family)]
+    with opening_chips({name: load_member(name) for name in chosen}, family) as connection:
+        yield connection
+
+
+def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False) -> str:
+    """Return the number of chips listed per class, and the numbers that are unavailable or in families."""
     counts = Counter(row.architecture for row in rows).most_common()
     if not counts:
         return NO_MATCH
     classes = [CLASS(count=count, architecture=architecture) for architecture, count in counts]
-    return CLASSES(count=len(rows), classes=classes, unavailable=sum(not row.is_available for row in rows) or None)
+    from joulemap.catalog.family import list_members
+
+    return CLASSES(
+        count=len(rows),
+        classes=classes,
+        unavailable=sum(not row.is_available for row in rows) or None,
+        members=len(list_members()) if has_families else None,
+    )
 
 
 @frozen(kw_only=True)

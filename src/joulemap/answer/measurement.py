@@ -90,7 +90,7 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
     """
     table = find_public_table(str(path))
     if table is None:
-        rows = read_measurements(Path(path), known_hardware(), load_models())
+        rows = read_measurements(Path(path), known_hardware, load_models())
     else:
         rows = table.read_served() if table.is_served else table.read()
     return store_measurements(source, rows)

@@ -18,7 +18,8 @@ from joulemap.system.errors import UnknownNameError
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
     """Return each chip among words, as `Settings.hardware` takes them; other words stay as written."""
-    return split_hardware(words, known_hardware())
+    every = list(words)
+    return split_hardware(every, known_hardware([*every, " ".join(every)]))
 
 
 def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -30,7 +31,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
         return models, ()
-    known = known_hardware()
+    known = known_hardware([*words, " ".join(words)])
     found = list_hardware(word for word in words if word not in models)
     hardware = tuple(word for word in found if is_hardware(known, word))
     others = tuple(word for word in found if word not in hardware)
@@ -59,7 +60,7 @@ def _is_model(word: str) -> bool:
 def _refuse_like_hardware(word: str) -> None:
     """Raise UnknownNameError with a suggestion for a word that resembles the name of a chip."""
     try:
-        find_chip(known_hardware(), word)
+        find_chip(known_hardware([word]), word)
     except UnknownNameError as error:
         if error.near:
             raise

@@ -224,7 +224,7 @@ def _ensure_runs(
         if target is None:
             return None
         plain = HardwareRef.read(name).label
-        chip = known_hardware()[plain] if isinstance(target, str) else target
+        chip = find_entry(known_hardware([plain]), plain) if isinstance(target, str) else target
         applied = use.find(chip)
         if applied is not None:
             used.add(f"{chip.id} {applied.label}")
@@ -271,7 +271,7 @@ def _ensure_runs(
 def _find_target(source: Source, name: str) -> str | Hardware | None:
     """Return the hardware to evaluate on: the name, or the stored description of a file or machine."""
     try:
-        find_entry(known_hardware(), HardwareRef.read(name).label)
+        find_entry(known_hardware([name]), HardwareRef.read(name).label)
         return name
     except UnknownNameError:
         return find_described(source, name)

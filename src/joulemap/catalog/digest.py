@@ -107,6 +107,8 @@ def _digest_shipped() -> str:
         DATA / "calibration",
         DATA / "cost",
         DATA / "doubt",
+        DATA / "family",
+        DATA / "family" / "part",
         DATA / "hardware",
         DATA / "link",
         DATA / "measurement",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ import attrs
 from joulemap.catalog.design import is_design_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.hardware import resolve_hardware
-from joulemap.catalog.parser import name_file, parse_content, read_file
+from joulemap.catalog.parser import name_file, parse_content, read_file, structure
 from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.catalog.sheet import load_offers
 from joulemap.domain.catalogue import Catalogue
@@ -98,6 +98,11 @@ def _reference_offers() -> dict[tuple[str, str], Offer]:
 def load_text(text: str, label: str) -> Hardware:
     """Load a chip from the text of a file; CatalogueError names `label`, key and reason."""
     return _resolve(parse_content(label, text.encode(), HardwareFile), label)
+
+
+def load_content(content: Mapping[str, Any], label: str) -> Hardware:
+    """Load a chip from the parsed content of a file; CatalogueError names `label`, key and reason."""
+    return _resolve(structure(label, content, HardwareFile), label)
 
 
 def _resolve(chip: HardwareFile, label: str) -> Hardware:

@@ -212,15 +212,16 @@ def _unmark(cell: str) -> str:
 
 
 def read_measurements(
-    path: Path, entries: Mapping[str, HardwareEntry], models: Collection[str]
+    path: Path, find_known: Callable[[Iterable[str]], Mapping[str, HardwareEntry]], models: Collection[str]
 ) -> tuple[Measurement, ...] | tuple[ServingRow, ...]:
-    """Read the measurements of a user's file and check every row.
+    """Read the measurements of a user's file and check every row; `find_known` returns the entries of named hardware.
 
     Hardware is an id or alias. A model is a known name or anything that `compare` takes (`gemm(m=1,n=4096,k=4096)`,
     `file.py:factory`, `timm:NAME`). Serving rows may have unknown hardware and models; the score states why such a row
     is not predicted. Raises CatalogueError with the invalid lines and reasons; then no row is imported.
     """
     told = list(_read_rows(path))
+    entries = find_known(dict.fromkeys(str(row.get("hardware") or "") for _, row in told))
     if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
         name_hardware = cache(lambda name: _name_or_keep(name, entries))
         return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))

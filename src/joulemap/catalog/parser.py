@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -108,6 +109,11 @@ def parse_content(label: str, content: bytes, record: type[Structured]) -> Struc
         raise CatalogueError(f"{label}: not valid TOML: it is not UTF-8 text") from error
     except (ValueError, RecursionError) as error:
         raise CatalogueError(f"{label}: {_describe_syntax(error, content)}") from error
+    return structure(label, raw, record)
+
+
+def structure(label: str, raw: Mapping[str, Any], record: type[Structured]) -> Structured:
+    """Return parsed content as a `record`; CatalogueError names `label`, key and reason."""
     try:
         return _make_converter().structure(raw, record)
     except BaseValidationError as error:

@@ -10,11 +10,11 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import own_files, shipped_files
+from joulemap.catalog.family import find_hardware, list_members
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import UNITS, Hardware
 from joulemap.domain.hardware_ref import HardwareRef
@@ -152,7 +152,10 @@ def _find_file(name: str) -> Path:
     ref = HardwareRef.read(name)
     if ref.mode:
         raise UsageError(f"a file describes all power modes of a chip: ask for {ref.label}")
-    found = find_entry(load_catalogue().entries, ref.label).id
+    found = find_hardware(ref.label).id
+    if found in list_members():
+        family = list_members()[found].family
+        raise UsageError(f"{found} is a line of the family {family}, whose file describes it: ask for a chip like it")
     return next(path for path in (*shipped_files(), *own_files()) if read_file(path, HardwareFile)[0].id == found)
 
 

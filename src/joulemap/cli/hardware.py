@@ -49,6 +49,7 @@ def list_(
         None, "Maximum rows to show.", min=1, shown="one screen on a terminal, else all", panel=OUTPUT
     ),
     boxes: bool = option(False, "List boxes of several devices instead of single chips."),
+    family: str = option("", "Family whose chips to list, or all.", metavar="NAME", shown=False),
     output: OutputOptions,
 ) -> None:
     """List the hardware.
@@ -58,6 +59,7 @@ def list_(
     \b
     joulemap hardware list
     joulemap hardware list --boxes
+    joulemap hardware list --family nvidia_ampere
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
@@ -71,12 +73,13 @@ def list_(
         max_power_w=read_quantity("--max-power", max_power, "W"),
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
+        family=family,
     )
     from joulemap.answer.listing import describe_classes
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
-    output.write_table(rows, SHOWN, keep=keep, most=most, answer=describe_classes(rows))
+    output.write_table(rows, SHOWN, keep=keep, most=most, answer=describe_classes(rows, has_families=not family))
 
 
 @app.command()

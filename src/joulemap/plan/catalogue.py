@@ -8,9 +8,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from joulemap.catalog.digest import catalogue_digest, own_files
-from joulemap.domain.architecture import find_class
-from joulemap.domain.name import fold_name
+from joulemap.catalog.digest import catalogue_digest, is_hardware_path, own_files
+from joulemap.domain.architecture import find_class, find_whole_class
+from joulemap.domain.catalogue import HardwareEntry, find_alike
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.name import fold_name, split_names
 from joulemap.plan.name import list_names
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
@@ -23,7 +25,6 @@ from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.source import Source
 
@@ -31,14 +32,36 @@ IMPATIENT: Final = Patience(limit_s=0.0)
 """Patience without waiting, as the template has the catalogue too."""
 
 
-def known_hardware() -> dict[str, HardwareEntry]:
-    """Return the current catalogue by id."""
+def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
+    """Return the current catalogue by id, with the members of families that the `asked` names mean.
+
+    Families are read only if a name is not in the catalogue.
+    """
     ready = _template(catalogue_digest())
     if ready is not None:
-        return ready.entries
-    from joulemap.catalog.load import load_catalogue
+        entries = ready.entries
+    else:
+        from joulemap.catalog.load import load_catalogue
 
-    return load_catalogue().entries
+        entries = load_catalogue().entries
+    unknown = [one for one in asked if isinstance(one, str) and not _is_known(entries, one)]
+    return {**entries, **_find_member_entries(unknown)} if unknown else entries
+
+
+def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
+    """Return whether every name of a text, separated by commas, is in the catalogue or stands for something else."""
+    if is_hardware_path(text):
+        return True
+    names = (HardwareRef.read(name).id for name in split_names(text))
+    return all(
+        name in entries or find_class(name) or find_whole_class(name) or find_alike(entries, name) for name in names
+    )
+
+
+def _find_member_entries(texts: Iterable[str]) -> dict[str, HardwareEntry]:
+    from joulemap.catalog.family import find_members, load_member
+
+    return {name: HardwareEntry.of(load_member(name)) for name in find_members(texts)}
 
 
 def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str, Hardware]:
@@ -49,12 +72,17 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
     if ready is not None:
         from joulemap.store.hardware import read_hardware
 
+        kept = {entry.digest for entry in ready.entries.values()}
         with store.reading(ready.path) as connection:
-            return {**found, **read_hardware(connection, wanted)}
-    if wanted:
+            found |= read_hardware(connection, [digest for digest in wanted if digest in kept])
+    elif wanted:
         from joulemap.catalog.load import load_catalogue
 
         found |= {one.digest: one for one in load_catalogue().hardware.values() if one.digest in wanted}
+    if missing := {digest for digest in wanted if digest not in found}:
+        from joulemap.catalog.family import find_described
+
+        found |= find_described(missing)
     return found
 
 
@@ -86,12 +114,21 @@ def opening_alone(
     hardware: Hardware, *calibrations: tuple[CalibrationEntry, Calibration, Hardware]
 ) -> Iterator[Connection]:
     """Yield a temporary database of one chip and its calibrations."""
-    from joulemap.domain.catalogue import Catalogue
-    from joulemap.store.catalogue import ensure_calibrations, write_catalogue
+    from joulemap.store.catalogue import ensure_calibrations
 
-    with using(open_in_memory(), hardware.id) as connection:
-        write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
+    with opening_chips({hardware.id: hardware}, hardware.id) as connection:
         ensure_calibrations(connection, list(calibrations))
+        yield connection
+
+
+@contextlib.contextmanager
+def opening_chips(chips: Mapping[str, Hardware], label: str) -> Iterator[Connection]:
+    """Yield a temporary database whose catalogue is these chips; `label` names it in errors."""
+    from joulemap.domain.catalogue import Catalogue
+    from joulemap.store.catalogue import write_catalogue
+
+    with using(open_in_memory(), label) as connection:
+        write_catalogue(connection, Catalogue(chips, label), {}, {}, "")
         yield connection
 
 

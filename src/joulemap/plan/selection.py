@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
+from joulemap.catalog.family import find_members, is_family, list_members, load_member
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
@@ -26,7 +27,7 @@ from joulemap.domain.catalogue import (
 )
 from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
-from joulemap.domain.name import join_words, split_names, unmark
+from joulemap.domain.name import find_nearest, join_words, split_names, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, keep_within
@@ -160,7 +161,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     catalogue, UsageError where nothing is left.
     """
     settings = apply_scenario(settings)
-    known = known_hardware()
+    known = known_hardware((*settings.hardware, settings.host) if settings.host else settings.hardware)
     names, own, designs = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
@@ -322,7 +323,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
         return False
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
-    if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):
+    if find_class(plain) or find_whole_class(plain) or find_alike(known, plain) or is_family(plain):
         return True
     return any(kind.is_name(plain) for kind in list_kinds())
 
@@ -352,7 +353,13 @@ def read_names(
             continue
         ref = HardwareRef.read(name)
         place = ref.label
+        if is_family(place):
+            members = find_members([place])
+            own |= {member: load_member(member) for member in members}
+            names += [str(HardwareRef(member, "", ref.mode)) for member in members]
+            continue
         if not is_hardware_path(place):
+            own |= {one.id: load_member(one.id) for one in find_alike(known, ref.id) if one.id not in known_hardware()}
             box = _find_box(place, known)
             names.append(str(HardwareRef(box.id, "", ref.mode)) if box is not None else name)
             own |= {} if box is None else {box.id: box}
@@ -481,6 +488,7 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
         return find_entry(known, name)
     except UnknownNameError as error:
         near = [one for kind in list_kinds() for one in kind.list_near(name)]
+        near = find_nearest(name, [one.names for one in list_members().values()]) or near
         if isinstance(error, AmbiguousNameError) or not near:
             raise
         raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error

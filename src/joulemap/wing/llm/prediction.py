@@ -139,7 +139,7 @@ def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
     """Return the target of rows; that at the board, which predicts no energy of theirs, if a wall plug is unknown."""
     ref = HardwareRef.read(name)
     try:
-        entry = find_entry(known_hardware(), ref.label)
+        entry = find_entry(known_hardware([ref.id]), ref.label)
         chosen = entry.find_mode(ref.mode or DEFAULT_MODE)
         try:
             bound = use.target(entry, chosen, boundary)

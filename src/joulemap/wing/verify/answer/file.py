@@ -187,7 +187,9 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
         notes.append(text.REPLICAS(count=replicas))
     cells["notes"] = "; ".join(notes)
-    return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
+    return check_served(
+        {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
+    )
 
 
 def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
@@ -200,7 +202,8 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
             raise UsageError(f"{path} does not state the {name}: add --{name}, e.g. --{name} {example}")
     cells["precision"] = name_precision(cells["precision"])
     check_name("precision", cells["precision"], PRECISION_BYTES)
-    entry = known_hardware()[HardwareRef.read(cells["hardware"]).label]
+    known = known_hardware([cells["hardware"]])
+    entry = known[HardwareRef.read(cells["hardware"]).label]
     if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
         cells["precision"] = "fp32"  # trtexec logs TF32 as allowed on chips without it
     if cells["runtime"] == "eager" and not stated["runtime"]:
@@ -209,7 +212,7 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
         cells["throughput_per_s"] /= devices
         notes.append(text.DIVIDED(count=devices))
     cells["conditions"] = "; ".join(notes)
-    return check_single(cells, known_hardware(), load_models())
+    return check_single(cells, known, load_models())
 
 
 def _name_hardware(given: str, path: Path) -> str:
@@ -221,7 +224,7 @@ def _name_hardware(given: str, path: Path) -> str:
     near: tuple[str, ...] = ()
     for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
         try:
-            entry = find_entry(known_hardware(), name)
+            entry = find_entry(known_hardware([name]), name)
         except AmbiguousNameError as error:
             raise UsageError(f"{path} matches several chips, add --hardware: {error}") from error
         except UnknownNameError as error:

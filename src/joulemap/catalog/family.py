@@ -1,0 +1,292 @@
+"""Families: chips that share a description, with one line of a table each.
+
+`data/family/NAME.toml` is a hardware file without what differs, and says where each column of `NAME.csv` belongs.
+A member is resolved when it is named, as a file of its own would be; the catalogue's questions about all hardware leave
+families out.
+
+    peak = units x operations per clock x clock            where a peak states no rate
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from joulemap.catalog.digest import DATA, catalogue_digest
+from joulemap.domain.name import fold_name, split_names, split_words
+from joulemap.system.cache import cache_folder, read_cached, write_cached
+from joulemap.system.errors import CatalogueError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.hardware import Hardware
+
+FOLDER: Final = DATA / "family"
+
+PARTS: Final = FOLDER / "part"
+"""Fragments that several families include."""
+
+TEXTS: Final = frozenset(
+    [
+        "name",
+        "vendor",
+        "microarchitecture",
+        "unit_name",
+        "memory_type",
+        "needs_host",
+        "projection",
+        "unavailable",
+        "sold_in",
+    ]
+)
+"""Columns whose cell is a text of the hardware file."""
+
+LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
+"""Columns whose cell is a list of the hardware file, its items separated by `;`."""
+
+OWN_KEYS: Final = frozenset(("family", "parts", "columns", "variants"))
+"""Keys of a family's file that no hardware file has."""
+
+_IN_USE: Final[set[str]] = set()
+"""Members that this process has resolved."""
+
+PEAK_RULE: Final = "units x operations per clock x clock"
+
+
+@frozen(kw_only=True)
+class Member:
+    """Names of a member, enough to find it; `vendor` and `architecture` are words that its name may have or lack."""
+
+    id: str
+    family: str
+    line: int
+    name: str
+    vendor: str
+    architecture: str
+    aliases: Sequence[str]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Id, aliases, and display name with and without its bracketed part."""
+        return self.id, *self.aliases, self.name, self.name.partition("(")[0].strip()
+
+    @property
+    def needless_words(self) -> frozenset[str]:
+        """Words that add nothing to the name: vendor and class."""
+        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+
+
+@cache
+def list_members() -> Mapping[str, Member]:
+    """Return every member of a built-in family by id, without resolving it."""
+    kept, digest = cache_folder() / "families.json", catalogue_digest()
+    found = read_cached(kept)
+    if found.get("digest") != digest:
+        found = {"digest": digest, "members": [attrs.asdict(one) for one in _read_members()]}
+        write_cached(kept, found)
+    return {one["id"]: Member(**one) for one in found["members"]}
+
+
+def list_families() -> tuple[str, ...]:
+    """Return the names of the built-in families."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def is_family(name: str) -> bool:
+    """Return whether a name is that of a built-in family, which stands for its members."""
+    return fold_name(name) in map(fold_name, list_families())
+
+
+def _read_members() -> Iterator[Member]:
+    for family in list_families():
+        path = FOLDER / f"{family}.toml"
+        shared = _read_shared(path)
+        for line, row in _read_rows(path):
+            yield Member(
+                id=row["id"],
+                family=family,
+                line=line,
+                name=row.get("name") or row["id"],
+                vendor=row.get("vendor") or str(shared.get("vendor", "")),
+                architecture=str(shared.get("architecture", "")),
+                aliases=_split(row.get("aliases", "")),
+            )
+
+
+def find_members(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of the members that texts name: separated by commas or spaces, or by the name of their family."""
+    from joulemap.domain.catalogue import find_alike
+    from joulemap.domain.hardware_ref import HardwareRef
+
+    known, families = list_members(), {fold_name(name): name for name in list_families()}
+    found: dict[str, None] = {}
+    for text in texts:
+        for part in split_names(text):
+            plain = HardwareRef.read(part).id
+            family = families.get(fold_name(plain))
+            if family is not None:
+                found.update(dict.fromkeys(one.id for one in known.values() if one.family == family))
+                continue
+            words = plain.split()
+            spans = ((start, end) for start in range(len(words)) for end in range(len(words), start, -1))
+            for name in (plain, *(" ".join(words[start:end]) for start, end in spans if end - start < len(words))):
+                alike = find_alike(cast("Mapping[str, HardwareEntry]", known), name)
+                found.update(dict.fromkeys(one.id for one in alike))
+                if name == plain and alike:
+                    break
+    return tuple(found)
+
+
+@cache
+def load_member(name: str) -> Hardware:
+    """Return the hardware of a member by id; CatalogueError names the table's file, line and reason."""
+    member = list_members()[name]
+    path = FOLDER / f"{member.family}.toml"
+    row = dict(_read_rows(path))[member.line]
+    _IN_USE.add(name)
+    return resolve_member(path, member.line, row)
+
+
+def find_described(digests: Collection[str]) -> dict[str, Hardware]:
+    """Return digest -> member with that digest; all members are resolved only if those in use are others."""
+    found: dict[str, Hardware] = {}
+    for name in sorted(list_members(), key=lambda name: name not in _IN_USE):
+        if len(found) == len(digests):
+            break
+        hardware = load_member(name)
+        if hardware.digest in digests:
+            found[hardware.digest] = hardware
+    return found
+
+
+def find_hardware(name: str) -> Hardware:
+    """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
+    from joulemap.catalog.load import load_catalogue
+    from joulemap.domain.catalogue import find_alike
+
+    catalogue = load_catalogue()
+    members = () if find_alike(catalogue.entries, name) else find_members([name])
+    return load_member(members[0]) if len(members) == 1 else catalogue.find(name)
+
+
+def load_family(path: Path) -> tuple[Hardware, ...]:
+    """Return the members of a family's file, in the order of its table; CatalogueError names file, line and reason."""
+    return tuple(resolve_member(path, line, row) for line, row in _read_rows(path))
+
+
+def resolve_member(path: Path, line: int, row: Mapping[str, str]) -> Hardware:
+    """Return the hardware of one line of a family's table."""
+    from joulemap.catalog.load import load_content
+
+    table = path.with_suffix(".csv")
+    label = f"{table.name if path.is_relative_to(DATA) else table} line {line} ({row['id']})"
+    try:
+        content = _complete(_read_shared(path), row)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CatalogueError(f"{label}: {error.args[0]}") from error
+    return load_content(content, label)
+
+
+def _complete(shared: Mapping[str, Any], row: Mapping[str, str]) -> dict[str, Any]:
+    """Return the contents of a hardware file: the family's, with its variants and cells, and peaks by rule."""
+    columns: Mapping[str, Mapping[str, Any]] = shared.get("columns", {})
+    variants: Mapping[str, Mapping[str, Any]] = shared.get("variants", {})
+    content = {key: deepcopy(value) for key, value in shared.items() if key not in OWN_KEYS}
+    for column, by_value in variants.items():
+        value = row.get(column, "")
+        if value not in by_value:
+            raise ValueError(f"{column}: {value!r} is none of {', '.join(by_value)}")
+        _merge(content, by_value[value])
+    for column, cell in row.items():
+        if column in TEXTS or column == "id":
+            if cell:
+                content[column] = cell
+        elif column in LISTS:
+            if cell:
+                content[column] = [*content.get(column, ()), *_split(cell)]
+        elif column in columns:
+            if cell:
+                _place(content, column, cell, columns[column])
+        elif column not in variants:
+            raise ValueError(f"{column}: no column of that name in [columns], which has {', '.join(columns)}")
+    _complete_peaks(content)
+    return content
+
+
+def _place(content: dict[str, Any], column: str, cell: str, entry: Mapping[str, Any]) -> None:
+    """Write the number of a cell at the places of its column."""
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ValueError(f"{column}: {cell!r} is not a number") from None
+    number = {"value": value, **{key: one for key, one in entry.items() if key != "to"}}
+    for place in entry["to"]:
+        *path, last = place.split(".")
+        at: Any = content
+        for key in path:
+            at = next(one for one in at if one["name"] == key) if isinstance(at, list) else at.setdefault(key, {})
+        at[last] = dict(number)
+
+
+def _complete_peaks(content: dict[str, Any]) -> None:
+    """Give each peak without a rate the one that units, operations per clock and clock imply."""
+    quantities = content["quantities"]
+    for precision, peak in content.get("peaks", {}).items():
+        if "rate" in peak:
+            continue
+        content["sources"]["peak_rule"] = PEAK_RULE
+        rate = quantities["unit_count"]["value"] * peak["operations_per_clock"] * quantities["clock"]["value"] / 1e3
+        unit = "TOPS" if precision.startswith("int") else "TFLOPS"
+        peak["rate"] = {"value": rate, "unit": unit, "basis": "derived", "source": "peak_rule"}
+
+
+def _merge(content: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced."""
+    for key, value in more.items():
+        if isinstance(value, dict):
+            _merge(content.setdefault(key, {}), value)
+        elif isinstance(value, list) and key != "deployment":
+            content[key] = [*content.get(key, ()), *deepcopy(value)]
+        else:
+            content[key] = value
+
+
+def _split(cell: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in cell.split(";") if part.strip())
+
+
+@cache
+def _read_shared(path: Path) -> Mapping[str, Any]:
+    """Return what the members of a family share, with the fragments that it includes."""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = {}
+        for part in told.get("parts", ()):
+            _merge(content, tomllib.loads((PARTS / f"{part}.toml").read_text(encoding="utf-8")))
+        _merge(content, told)
+    except (OSError, ValueError) as error:
+        raise CatalogueError(f"{path.name}: {error}") from error
+    return content
+
+
+@cache
+def _read_rows(path: Path) -> tuple[tuple[int, Mapping[str, str]], ...]:
+    """Return the lines of a family's table, by line number."""
+    table = path.with_suffix(".csv")
+    try:
+        with table.open(newline="", encoding="utf-8") as file:
+            rows = [(number, row) for number, row in enumerate(csv.DictReader(file), start=2)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CatalogueError(f"{table.name}: {error}") from error
+    for number, row in rows:
+        if None in row or None in row.values() or not row.get("id"):
+            raise CatalogueError(f"{table.name} line {number}: it has another number of cells than the header")
+    return tuple(rows)
