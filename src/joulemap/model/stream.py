@@ -3,9 +3,9 @@
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
 
-A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with `shared_weights`
-it sees the whole capacity. It does not wait for other streams, and has the whole memory bandwidth while others compute. The latency of a run is the latency of a batch
-that has all units to itself.
+A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
+`shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
+while others compute. The latency of a run is the latency of a batch that has all units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
 documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.

@@ -26,8 +26,8 @@ work in parallel: a kernel takes as long as the busier one.
 Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
 kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
 fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a copy has
-its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with `host_link_lanes` has
-no DRAM: data that leave its SRAM cross the link to the host.
+its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
+`host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
 units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM and its width, and of the
@@ -177,7 +177,7 @@ class Npu(Indifferent):
 
     @staticmethod
     def _own_bytes(hardware: Hardware) -> Floats | float:
-        """Return the SRAM in which a copy of the model keeps its weights: a stream's part, or all if streams share it."""
+        """Return the SRAM in which a copy keeps its weights: a stream's part, or all if streams share weights."""
         capacity: Floats | float = hardware.level("sram").capacity.value
         if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
             return capacity
