@@ -29,7 +29,7 @@ _REMOVED: Final = tuple(
         r"\b\d+(?:st|nd|rd|th) gen(?:eration)?\b",
         r"\b(?:\d+|dual|quad|six|eight|twelve|sixteen)[- ]cores?\b",
         r"\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b.*",
-        r"\brev(?:ision)?\.? *[\d.]+\b|\bmodel [a-d]\b",
+        r"\brev(?:ision)?\.? *\d[\d. ]*\b|\bmodel [a-d]\b",
         r"\b(?:gddr|lpddr|ddr|hbm)\d\w*\b",
     )
 )
