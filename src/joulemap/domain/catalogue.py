@@ -260,12 +260,15 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
         return exact
     if processor := _find_processor(entries, asked):
         return processor
-    strict = [
+    able = [
         entry
         for entry in entries.values()
-        if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+        if words.keys() <= _list_words(entry.names, entry.vendor, entry.architecture)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
+    strict = [
+        entry for entry in able if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+    ]
+    return strict or [entry for entry in able if _has_names(entry, words)] or _find_printed(entries, asked)
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
@@ -323,6 +326,12 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 def _compare(name: str) -> tuple[str, Counter[str]]:
     """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
     return fold_name(name), split_words(name)
+
+
+@lru_cache(8192)
+def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
+    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:
