@@ -152,7 +152,8 @@ def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
 
 def is_choice(settings: Settings) -> bool:
     """Return True if settings choose hardware."""
-    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+    chosen = (settings.hardware, settings.architecture, settings.deployment, settings.kind, settings.scenario)
+    return any(chosen)
 
 
 def select_hardware(settings: Settings, default: Default = "four") -> Selection:
@@ -175,6 +176,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
             for entry, mode in pairs
             if (not settings.architecture or entry.architecture in settings.architecture)
             and (not settings.deployment or set(entry.deployment) & set(settings.deployment))
+            and (not settings.kind or entry.form in settings.kind)
         )
     )
     if not chosen:
@@ -432,7 +434,9 @@ def _pairs(
     if names:
         pairs = [pair for name in names for pair in _find(known, name, power_mode, default)]
     else:
-        is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
+        is_filtered = (
+            settings.architecture or settings.deployment or settings.kind or power_mode or settings.power_budget_w
+        )
         standing = _list_standing(settings, default)
         entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
@@ -447,7 +451,7 @@ def _pairs(
 
 def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
     """Return the classes that are requested without another filter; their default chips are selected."""
-    is_narrowed = settings.deployment or settings.power_mode or settings.power_budget_w
+    is_narrowed = settings.deployment or settings.kind or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture
 
 
@@ -504,6 +508,7 @@ def _describe(names: tuple[str, ...], settings: Settings) -> str:
         f"one of {', '.join(names)}" if names else "",
         f"of architecture {' or '.join(settings.architecture)}" if settings.architecture else "",
         f"for {' or '.join(settings.deployment)}" if settings.deployment else "",
+        f"in a {' or '.join(settings.kind)}" if settings.kind else "",
         f"with a power mode {settings.power_mode}" if settings.power_mode else "",
     ]
     return " and ".join(part for part in parts if part)
