@@ -38,6 +38,9 @@ METAL_SMALL: Final = 34e9
 prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 """
 
+OWN_MEMORY: Final = ("GDDR", "HBM")
+"""Beginnings of the memory types of GPUs that have a memory of their own."""
+
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on such machines."""
 
@@ -306,7 +309,7 @@ def _use(
 ) -> Device:
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
     hardware = _describe(entry)
-    shares = cpu is not None or (card is not None and card.memory_bytes is None)
+    shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
     if capacity and card is not None and entry.vendor == APPLE:
         from joulemap.catalog.stack import find_engine
