@@ -21,7 +21,7 @@ VERIFY_OWN: Final = Template(
     "joulemap hardware detect --output this.toml && {command} | "
     "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}"
 )
-"""The same for a chip that the catalogue lacks, described first."""
+"""Comparison for a chip that the catalogue lacks, described first."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
