@@ -16,19 +16,19 @@ from joulemap.wing.here.recording import load_recording
 MACHINES = Path(__file__).parent / "machine"
 
 FOUND = {
-    "gaming_pc": (["rtx_3090"], 57.6e9),
-    "gaming_pc_windows": (["rtx_4090"], 96e9),
+    "gaming_pc": (["rtx_3090", "ryzen_9_5950x"], 57.6e9),
+    "gaming_pc_windows": (["rtx_4090", "ryzen_7_7800x3d"], 96e9),
     "macbook_m3_max": (["apple_m3_max"], None),
     "macbook_m4": (["apple_m4", "apple_m4_cpu", "apple_m4_neural_engine"], None),
     "mini_pc_strix_halo": (["ryzen_ai_max_395", "ryzen_ai_max_395_cpu", "ryzen_ai_max_395_npu"], 256e9),
-    "laptop_lunar_lake": ([], 136.528e9),
+    "laptop_lunar_lake": (["arc_140v", "core_ultra7_258v"], 136.528e9),
     "raspberry_pi_5": (["raspberry_pi_5"], None),
     "server_two_cards": (["l40s", "epyc_9654"], 460.8e9),
-    "container": ([], None),
+    "container": (["epyc_7763"], None),
     "nothing": ([], None),
-    "old_laptop": ([], 17.064e9),
-    "laptop_rtx_no_driver": ([], None),
-    "laptop_ryzen": ([], 102.4e9),
+    "old_laptop": (["core_i5_6200u"], 17.064e9),
+    "laptop_rtx_no_driver": (["rtx_3060_laptop_gpu", "core_i7_12700h"], None),
+    "laptop_ryzen": (["radeon_780m", "ryzen_7_7840u"], 102.4e9),
 }
 """Recorded machine -> chips of the catalogue that must be among its own, and the peak bandwidth of its memory."""
 

@@ -163,7 +163,7 @@ def _shorten_pci(name: str) -> str:
     """Return the product in a PCI name: `AD103 [GeForce RTX 4080]` of NVIDIA is `NVIDIA GeForce RTX 4080`."""
     vendors = find_vendors(name)
     vendor = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}.get(next(iter(sorted(vendors)), ""), "")
-    plain = re.sub(r"\[AMD/ATI\]|\(rev \w+\)", "", name)
+    plain = re.sub(r"\[AMD(?:/ATI)?\]|\(rev \w+\)", "", name)
     product = re.search(r"\[([^\]]+)\]\s*$", plain.strip())
     kept = product[1] if product else re.sub(r"^.*(?:Corporation|Inc\.)\s+", "", plain).strip()
     return kept if find_vendors(kept) & vendors and kept.startswith(vendor) else f"{vendor} {kept}".strip()
