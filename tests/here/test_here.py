@@ -30,7 +30,7 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
         assert row.power_w == pytest.approx(joules * rate, rel=0.05, abs=0)
         assert row.usd_per_million == pytest.approx(joules / 3.6 * 0.36, rel=1e-9, abs=0)
     layers = divided.fits.split()[0]
-    assert any(f"-ngl {layers}" in check and "verify -" in check for check in answer.checks)
+    assert any(f"-ngl {layers} " in check for check in answer.checks)
 
 
 def test_a_machine_without_access_answers_what_is_known(tmp_path: Path) -> None:

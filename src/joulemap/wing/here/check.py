@@ -33,11 +33,13 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     """Yield the command that measures a row of a language model, piped into the comparison with its prediction."""
     weights = row.weights if row is not None else asked.weights or USUAL_WEIGHTS
     file = model if model.endswith(".gguf") else f"{model}-{weights}.gguf"
-    layers = 0 if device.kind == CPU else ALL_LAYERS
-    if row is not None and (divided := LAYERS.match(row.fits)):
-        layers = int(divided[1])
+    divided = LAYERS.match(row.fits) if row is not None else None
+    layers = int(divided[1]) if divided else 0 if device.kind == CPU else ALL_LAYERS
     command = LLAMA_BENCH(file=shlex.quote(file), prompt=asked.prompt, output=asked.output, layers=layers)
-    yield from _compare(command, device)
+    if divided:
+        yield command  # `verify` compares with one chip
+    else:
+        yield from _compare(command, device)
 
 
 def list_run_checks(model: str, device: Device) -> Iterator[str]:
