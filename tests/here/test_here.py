@@ -17,11 +17,11 @@ MACHINES = Path(__file__).parent / "machine"
 def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "here.duckdb")
     asked = Asked(weights="q4_k_m", usd_per_kwh=0.36)
-    answer = workspace.here("llama-3.1-70b", recorded=MACHINES / "gaming_pc.json", asked=asked)
+    answer = workspace.here("llama-3.1-8b", recorded=MACHINES / "laptop_rtx_no_driver.json", asked=asked)
     served = [row for row in answer.served if row.tokens_per_s and row.output_token_j]
     rows = {row.label.partition("_")[0]: row for row in answer.served if " + " not in row.label}
     (divided,) = [row for row in answer.served if " + " in row.label]
-    assert rows["rtx"].fits == text.FITS_NOT and rows["ryzen"].fits == text.FITS
+    assert rows["rtx"].fits == text.FITS_NOT and rows["core"].fits == text.FITS
     assert max(served, key=lambda row: row.tokens_per_s or 0.0) == divided
     assert divided.between_half_width is not None
     assert choose_row(answer.served.rows) == divided
