@@ -63,6 +63,7 @@ class HereAnswer(Answer):
             precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
             table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
             sections.append(Section(text.RUN(precision=precisions), table))
+        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
         title = text.TITLE_OF_MODEL if self.model else text.TITLE
         headline = self._find_headline()
         return Document(
@@ -70,6 +71,7 @@ class HereAnswer(Answer):
             answer=headline,
             sections=tuple(sections),
             insights=self.gaps,
+            details=(Section(text.EVERY, every),) if self.served and not self.model else (),
             notes=self.assumptions,
             steps=self.checks,
             data={"answer": headline, **self.data(), "notes": self.assumptions, "next_steps": self.checks},

@@ -34,6 +34,12 @@ POPULAR_COLUMNS: Final = (
     "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
     "electricity USD/M usd_per_million | memory memory_fraction"
 )
+EVERY: Final = "Language models on every chip"
+EVERY_COLUMNS: Final = (
+    "*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
+    "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+    "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
+)
 RUN: Final = Template("Other models, batch 1, {precision}")
 RUN_COLUMNS: Final = (
     "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *per second per_s | "
