@@ -30,7 +30,7 @@ _REMOVED: Final = tuple(
         r"\b\d+p[+ ]\d+e[+ ](?=\d+ ?gpu\b)",
         r"\b(?:\d+|dual|quad|six|eight|twelve|sixteen)[- ]cores?\b(?! gpu)",
         r"\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b.*",
-        r"\brev(?:ision)?\.? *[\d.]+\b|\bmodel [a-d]\b",
+        r"\brev(?:ision)?\.? *\d[\d. ]*\b|\bmodel [a-d]\b",
         r"\b(?:gddr|lpddr|ddr|hbm)\d\w*\b",
     )
 )
