@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Run
 from joulemap.wing.here import text
 from joulemap.wing.here.serve import Asked, choose_row
 from joulemap.workspace import Workspace
@@ -33,10 +34,12 @@ def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Pa
     assert any(f"-ngl {layers} " in check for check in answer.checks)
 
 
-def test_a_machine_without_access_answers_what_is_known(tmp_path: Path) -> None:
-    answer = Workspace(tmp_path / "here.duckdb").here(recorded=MACHINES / "nothing.json")
-    assert not answer.served and not answer.runs and len(answer.gaps) == 3
-    assert json.dumps(answer.document().data)
+def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
+    done = joulemap("here", "--from", str(MACHINES / "nothing.json"), "--format", "json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["devices"] == found["served"] == found["runs"] == []
+    assert len(found["gaps"]) == 3
 
 
 @pytest.mark.slow

@@ -121,3 +121,15 @@ def test_xpu_smi_lists_cards() -> None:
     (card,) = read_xpu('{"device_list": [{"device_name": "Intel(R) Arc(TM) A770 Graphics", "device_type": "GPU"}]}')
     assert card.name == "Intel(R) Arc(TM) A770 Graphics"
     assert read_xpu("Error") == []
+
+
+def test_the_memory_of_a_card_tells_which_of_the_names_of_its_die_it_is() -> None:
+    lspci = (
+        "03:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Navi 31 "
+        "[Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M] (rev c8)\n"
+    )
+    told = read_machine({"system": "Linux", "lspci": lspci, "amdgpu": "25753026560"})
+    assert [one.label for one in match_machine(told).usable] == ["rx_7900_xtx"]
+    found = match_machine(read_machine({"system": "Linux", "lspci": lspci}))
+    assert not found.usable
+    assert "rx_7900_xtx" in found.notes[0]
