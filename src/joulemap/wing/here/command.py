@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 
 from joulemap.cli.command import OUTPUT, command, option
@@ -86,8 +87,7 @@ def here(
             raise
         import tempfile
 
-        from joulemap.workspace import Workspace
-
         with tempfile.TemporaryDirectory() as folder:  # this folder cannot be written to, or another process uses it
-            answer = Workspace(Path(folder) / DEFAULT_DATABASE).here(model, **question)
+            elsewhere = attrs.evolve(output, db=Path(folder) / DEFAULT_DATABASE)
+            answer = elsewhere.workspace().here(model, **question)
     output.write(answer.document(limit=limit))
