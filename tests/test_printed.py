@@ -57,7 +57,9 @@ def test_a_printed_name_resolves_where_hardware_is_named(printed: str, expected:
     assert not ref.mode
 
 
-@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "AMD Radeon Graphics", "AMD H200", "Intel(R)"])
+@pytest.mark.parametrize(
+    "name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "AMD Radeon Graphics", "AMD H200", "Intel(R)", "l4[tdp=60W]"]
+)
 def test_a_chip_with_another_word_is_not_guessed(name: str) -> None:
     with pytest.raises(UnknownNameError):
         find_entry(known_hardware(), name)

@@ -39,8 +39,8 @@ _REMOVED: Final = tuple(
 _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"), (re.compile(r"[_/,]"), " "))
 """Spellings of one word."""
 
-_CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
-"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`."""
+_CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
+"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is none."""
 
 VENDORS: Final = {
     "advanced": "amd",

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.present.template import Template
 from joulemap.wing.here.match import CPU, GPU, Device
 from joulemap.wing.here.row import ServedHere
@@ -54,6 +55,7 @@ def list_run_checks(model: str, device: Device) -> Iterator[str]:
 def _compare(command: str, device: Device) -> Iterator[str]:
     """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it."""
     if isinstance(device.hardware, str):
-        yield VERIFY(command=command, hardware=shlex.quote(device.hardware))
+        ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
+        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))))
     else:
         yield VERIFY_OWN(command=command, hardware=device.label)
