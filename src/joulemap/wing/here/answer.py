@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 ASKED: Final = Asked()
 
+READING_RATE: Final = 5.0
+"""Tokens per second of a reader. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
+
 
 @frozen(kw_only=True)
 class HereAnswer(Answer):
@@ -82,12 +85,13 @@ class HereAnswer(Answer):
     def _find_headline(self) -> str:
         """Return the fastest way to run the model, or the largest popular model that fits."""
         if not self.model:
-            fitting = [row for row in self.served if row.fits == text.FITS and row.tokens_per_s]
-            largest = next((row.model for row in reversed(fitting)), "")
-            rows = [row for row in fitting if row.model == largest]
+            running = [row for row in self.served if row.tokens_per_s]
+            quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
+            largest = next((row.model for row in reversed(quick)), "")
+            rows = [row for row in quick if row.model == largest] or running
             best = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
             if best is not None:
-                return text.LARGEST(best, rate=_show_rate(best))
+                return (text.LARGEST if quick else text.SLOW)(best, rate=_show_rate(best), least=READING_RATE)
             return text.NOTHING_FITS if self.served else text.NO_DEVICE
         if self.runs:
             fast = min((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0, default=None)

@@ -57,7 +57,12 @@ BEST: Final = Template(
     "{power_w:W}][, {output_token_j:J} per token]"
 )
 NOTHING: Final = Template("{model} fits no chip of this machine: {reason}")
-LARGEST: Final = Template("largest model that fits one chip: {model} at {rate} tokens/s on {label}")
+LARGEST: Final = Template(
+    "largest model at reading speed ({least:plain} tokens/s): {model} at {rate} tokens/s on {label}"
+)
+SLOW: Final = Template(
+    "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
+)
 NOTHING_FITS: Final = "no language model of the table fits"
 NO_DEVICE: Final = "no chip of this machine can be priced"
 FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")
