@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.domain.name import fold_name, split_names, split_words
+from joulemap.domain.name import fold_name, split_names
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
@@ -81,7 +81,9 @@ class Member:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        from joulemap.domain.catalogue import list_needless
+
+        return list_needless(self.vendor, self.architecture)
 
 
 @cache

@@ -168,7 +168,7 @@ class HardwareEntry:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        return list_needless(self.vendor, self.architecture)
 
     @property
     def caps(self) -> dict[str, float]:
@@ -231,6 +231,12 @@ class HardwareEntry:
         return cast("Precision", min(self.precisions, key=distance))
 
 
+@lru_cache(512)
+def list_needless(vendor: str, architecture: str) -> frozenset[str]:
+    """Return the words of a vendor and a class, which add nothing to a name."""
+    return frozenset(split_words(f"{vendor} {architecture}"))
+
+
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
     """Return the named power modes that equal a chip's default mode."""
     return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
@@ -285,7 +291,10 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     strict = [
         entry
         for entry in entries.values()
-        if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+        if any(
+            all(word in words for word in known) and has_words(words, known, entry.needless_words)
+            for known in (_compare(one)[1] for one in entry.names)
+        )
     ]
     return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
 
@@ -336,6 +345,8 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
         return Counter({word: count for word, count in known.items() if word not in needless})
 
     names = [_compare(one)[1] for one in entry.names]
+    if any(word not in needless and all(word not in name for name in names) for word in words):
+        return False  # most hardware ends here, before sums of words are built
     every = functools.reduce(operator.or_, names)
     known = [*(_compare(one)[1] for one in entry.aliases), *(strip(_compare(one)[1]) for one in (entry.id, entry.name))]
     return not strip(words) - every and any(one and not one - words for one in known)
