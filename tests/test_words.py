@@ -37,6 +37,7 @@ PAGES: Final = (
     "fusion",
     "glossary",
     "hardware",
+    "here",
     "json",
     "lake",
     "library",

@@ -106,6 +106,7 @@ def _digest_shipped() -> str:
         DATA / "architecture",
         DATA / "box",
         DATA / "calibration",
+        DATA / "compiler",
         DATA / "cost",
         DATA / "doubt",
         DATA / "family",

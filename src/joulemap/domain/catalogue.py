@@ -24,9 +24,16 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware, PowerMode
+    from joulemap.domain.settings import Form
 
 DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """Default hardware of a comparison: one chip of each of four architecture classes."""
+
+BUILT_IN: Final = "sold only inside"
+"""Start of the reason why a chip that is sold only as a part of a product cannot be bought."""
+
+MICROCONTROLLER_W: Final = 1.0
+"""Power cap below which a chip counts as a microcontroller."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
@@ -118,6 +125,21 @@ class HardwareEntry:
     variant: Variant | None = None
 
     @property
+    def form(self) -> Form:
+        """Kind of product in which the hardware can be bought."""
+        if self.unavailable.startswith(BUILT_IN):
+            sold_in = self.unavailable.removeprefix(BUILT_IN)
+            named: tuple[tuple[str, Form], ...] = (("phone", "phone"), ("car", "car"), ("laptop", "laptop"))
+            return next((form for word, form in named if word in sold_in), "computer")
+        if "datacenter" in self.deployment and not self.needs_host:
+            return "server"
+        if self.needs_host:
+            return "card"
+        if self.caps_w[0] < MICROCONTROLLER_W:
+            return "microcontroller"
+        return "board" if "embedded" in self.deployment else "computer"
+
+    @property
     def described(self) -> str:
         """Id of the hardware whose description applies: the base of a variant, else its own id."""
         return self.id if self.variant is None else self.variant.base
@@ -146,7 +168,7 @@ class HardwareEntry:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        return list_needless(self.vendor, self.architecture)
 
     @property
     def caps(self) -> dict[str, float]:
@@ -207,6 +229,12 @@ class HardwareEntry:
             return name != asked, max(factor, 1.0 / factor), factor < 1.0, order.index(name)
 
         return cast("Precision", min(self.precisions, key=distance))
+
+
+@lru_cache(512)
+def list_needless(vendor: str, architecture: str) -> frozenset[str]:
+    """Return the words of a vendor and a class, which add nothing to a name."""
+    return frozenset(split_words(f"{vendor} {architecture}"))
 
 
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
@@ -456,6 +484,8 @@ class Scenario:
     name: str = attrs.field(validator=_filled)
     """Scenario name: `datacenter`, `edge` and `embedded` are deployments; other scenarios combine these."""
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
+    kinds: tuple[str, ...] = attrs.field(converter=_texts)
+    """Kinds of product; empty for all."""
     power_budget: Quantity | None
     """Power budget in W; None if the site is designed around the chip."""
     note: str
