@@ -55,6 +55,7 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+@pytest.mark.slow
 def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
     targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
     counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]

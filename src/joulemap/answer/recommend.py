@@ -35,9 +35,10 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
 from joulemap.present.document import Document, Grid, Made, Section
 from joulemap.present.template import Template
+from joulemap.row import Row
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("{model}: {metric.best} {metric.meaning}{with_host} among {count}[, {use}]")
@@ -457,17 +458,22 @@ def recommend(
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
-        rows = start(
-            connection, RankedConfiguration, **bounds, objective=objective, **used, **pay, takes_all=settings.takes_all
-        )
+        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all}
         scope = find_scope(runs)
+        if limits.bounds:
+            records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
+            found = fetch_all(connection, records, **bounds, **more)
+        else:
+            found = {
+                "rows": fetch(connection, RankedConfiguration, **bounds, **more),
+                "violations": fetch_none(connection, Violation, **bounds, host_share=used["host_share"]),
+            }
         answer = RecommendAnswer(
             scope=scope,
             objective=objective,
             limits=limits,
-            violations=fetch(connection, Violation, **bounds, host_share=used["host_share"]),
             assumptions=fetch(connection, AssumedNumber, **used),
-            rows=rows(),
+            **found,
         )
     scope.check_evaluated()
     return answer

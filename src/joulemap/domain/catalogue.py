@@ -288,15 +288,15 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
         return exact
     if processor := _find_processor(entries, asked):
         return processor
-    strict = [
+    able = [
         entry
         for entry in entries.values()
-        if any(
-            all(word in words for word in known) and has_words(words, known, entry.needless_words)
-            for known in (_compare(one)[1] for one in entry.names)
-        )
+        if words.keys() <= _list_words(entry.names, entry.vendor, entry.architecture)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
+    strict = [
+        entry for entry in able if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+    ]
+    return strict or [entry for entry in able if _has_names(entry, words)] or _find_printed(entries, asked)
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
@@ -345,8 +345,6 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
         return Counter({word: count for word, count in known.items() if word not in needless})
 
     names = [_compare(one)[1] for one in entry.names]
-    if any(word not in needless and all(word not in name for name in names) for word in words):
-        return False  # most hardware ends here, before sums of words are built
     every = functools.reduce(operator.or_, names)
     known = [*(_compare(one)[1] for one in entry.aliases), *(strip(_compare(one)[1]) for one in (entry.id, entry.name))]
     return not strip(words) - every and any(one and not one - words for one in known)
@@ -356,6 +354,12 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 def _compare(name: str) -> tuple[str, Counter[str]]:
     """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
     return fold_name(name), split_words(name)
+
+
+@lru_cache(8192)
+def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
+    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -334,8 +335,8 @@ def read_value(text: str) -> Any:
 
 def show_sql(query: Query, table: Table[Any]) -> str:
     """Return the statement of a table with its parameters written out, ready to paste into `duckdb`."""
-    given = [f"-- {name} = {literal.write(value)}" for name, value in table.parameters.items()]
-    sql = literal.fill(table.sql, table.parameters) or table.sql
+    given = [f"-- {name} = {literal.write(value, long=inf)}" for name, value in table.parameters.items()]
+    sql = literal.fill(table.sql, table.parameters, long=inf) or table.sql
     return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 
