@@ -29,13 +29,15 @@ class Draft:
     """Tokens guessed per sequence and step, in addition to the token that is always right."""
     acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
     """Probability that a guess is accepted, given that all guesses before it were."""
+    later: tuple[float, ...] = ()
+    """The same for the second and later guesses; empty if all are as likely."""
     deployment: Deployment | None = None
     """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
 
     @property
     def accepted_tokens(self) -> float:
         """Mean tokens gained per sequence and step, including the token that is always right."""
-        return accept(self.guessed_tokens, self.acceptance)
+        return accept(self.guessed_tokens, self.acceptance, self.later)
 
 
 @frozen(kw_only=True, eq=False)

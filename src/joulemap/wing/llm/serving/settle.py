@@ -59,12 +59,26 @@ def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
     `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
     simultaneous arrivals, are counted, because the start is part of the question.
     """
+    if load.turns > 1:
+        return _settle_turns(load, site, seed)
     if load.in_flight is not None:
         return _settle_flight(load, site, seed, flights)
     if load.rate_per_s is not None:
         warm_up = math.ceil(FILLED * count_in_work(load, site))
         return _lengthen(load, warm_up + _count(load), warm_up, seed)
     return attrs.evolve(load, is_steady=False)
+
+
+def _settle_turns(load: Load, site: Site, seed: int) -> Load:
+    """Return a load of conversations; at a rate, none counts that begins before the first ones may end."""
+    from joulemap.wing.llm.serving.conversation import form_conversations
+
+    if load.rate_per_s is None:
+        return form_conversations(load, seed, filled=0)
+    mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
+    in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), site)
+    filled = math.ceil(load.turns * (FILLED * in_work + load.rate_per_s * load.pause_s))
+    return form_conversations(load, seed, filled=filled)
 
 
 def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:

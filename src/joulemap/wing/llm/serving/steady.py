@@ -19,12 +19,23 @@ leaderboard (commit 0cd52da), Llama 3.1 70B at 255 to 2,041 sequences.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import attrs
 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import NODES, grow
 from joulemap.wing.llm.serving.surface import Passes, Surface
+
+
+ROUNDS: Final = 12
+"""Maximum iterations of the search for the requests in flight."""
+
+NEAR: Final = 0.01
+"""Relative change of the requests in flight at which the search stops."""
+
+LEAST: Final = 0.05
+"""Minimum requests in flight at which passes are priced."""
 
 
 @frozen(kw_only=True)
@@ -42,6 +53,16 @@ class Steady:
     """True if prompt chunks share a pass with decode tokens (chunked prefill)."""
     request_s: float = 0.0
     """Overhead of each request before its prefill may start."""
+    cached_tokens: float = 0.0
+    """Prompt tokens that a prefix cache supplies."""
+    loaded_s: float = 0.0
+    """Time to move these tokens to the device from a slower tier, before the prefill may start."""
+    pause_s: float = 0.0
+    """Time from a request's end to the next one of its user, who is not in flight meanwhile."""
+    speculated_tokens: int = 0
+    """Draft tokens per sequence and pass, besides the certain one."""
+    accepted_tokens: float = 1.0
+    """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
     rank_wait_steps: float = 0.0
     """Steps for which a prompt waits for prompts on other data-parallel ranks."""
 
@@ -65,11 +86,28 @@ class SteadyCost:
 
 
 def run_steady(surface: Surface, load: Steady) -> SteadyCost:
-    """Return the latency, throughput and power of a steady load on a surface."""
+    """Return the latency, throughput and power of a steady load on a surface.
+
+    With pauses, `in_flight` counts users. Those in flight are the share of a request's time in it and its pause, of
+    which fewer take less time: a contraction, found by iteration. Idle power between requests is not in the power.
+    """
+    if not load.pause_s:
+        return _run(surface, load)
+    active = load.in_flight
+    for _ in range(ROUNDS):
+        cost = _run(surface, attrs.evolve(load, in_flight=max(active, LEAST), pause_s=0.0))
+        following = load.in_flight * cost.request_s / (cost.request_s + load.pause_s)
+        if abs(following / active - 1.0) < NEAR:
+            break
+        active = 0.5 * (active + following)
+    return cost
+
+
+def _run(surface: Surface, load: Steady) -> SteadyCost:
     working = min(load.in_flight, load.room)
-    steps = max(1.0, load.output_tokens)
-    fresh = max(1.0, load.prompt_tokens)
-    most = max(1.0, load.step_tokens - (working if load.mixes else 0.0))
+    steps = max(1.0, load.output_tokens / load.accepted_tokens)
+    fresh = max(1.0, load.prompt_tokens - load.cached_tokens)
+    most = max(1.0, load.step_tokens - (working * (load.speculated_tokens + 1) if load.mixes else 0.0))
     piece = min(fresh, most)
     pieces = fresh / piece
     starts = working / (steps + pieces) if load.mixes else working / steps
@@ -77,8 +115,8 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     together = min(arrivals / -math.expm1(-arrivals), most / piece)
     share = arrivals / together
     answering = starts * steps
-    places, shares = grow(load.prompt_tokens, steps)
-    behind = max(0.0, fresh - piece) / 2.0
+    places, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
+    behind = load.cached_tokens + max(0.0, fresh - piece) / 2.0
     cost = surface.price(
         Passes.joined(
             (
@@ -104,11 +142,11 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     own_s = pieces * (mixed_s - first * decode_s)
     answer_s = step_s * steps
     waiting_s = (load.in_flight / working - 1.0) * (rest_s + own_s + answer_s)
-    first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
+    first_s = load.request_s + load.loaded_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
     return SteadyCost(
         first_token_s=first_s,
-        step_s=step_s,
-        median_step_s=decode_s,
+        step_s=step_s / load.accepted_tokens,
+        median_step_s=decode_s / load.accepted_tokens,
         request_s=first_s + answer_s,
         output_tokens_per_s=starts * load.output_tokens / step_s,
         power_w=step_j / step_s,

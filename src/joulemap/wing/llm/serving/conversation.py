@@ -1,0 +1,93 @@
+"""Conversations: the blocks that their turns share, and loads of conversations with pauses between turns.
+
+    turn n: prompt = context of turn n - 1, its answer included, + new tokens;   context = prompt + answer
+
+Blocks are numbered by conversation and place, so that a turn's prompt begins with the blocks of all turns before it.
+The last token of an answer is not in the KV cache, since no pass has read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.load import MOST_REQUESTS, Load, Prefixes, Requests
+from joulemap.system.errors import UsageError
+
+BLOCK_TOKENS: Final = 16
+"""Tokens of a block. Source: default block size of vLLM's KV cache (documentation of engine arguments)."""
+
+LONGEST: Final = 1 << 40
+"""Maximum blocks of a conversation, so that no two conversations share a number."""
+
+GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
+"""Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
+
+
+def share_blocks(conversations: Sequence[int], prompts: Sequence[int], outputs: Sequence[int]) -> Prefixes:
+    """Return the blocks of requests that each belong to a numbered conversation."""
+
+    def count(conversation: int, tokens: int) -> range:
+        first = conversation * LONGEST
+        return range(first, first + tokens // BLOCK_TOKENS)
+
+    columns = list(zip(conversations, prompts, outputs, strict=True))
+    return Prefixes(
+        block_tokens=BLOCK_TOKENS,
+        prompts=[count(conversation, prompt) for conversation, prompt, _ in columns],
+        answers=[count(conversation, prompt + output - 1) for conversation, prompt, output in columns],
+    )
+
+
+def form_conversations(load: Load, seed: int, *, filled: int) -> Load:
+    """Return a load of conversations at a rate of turns or with a number of concurrent conversations.
+
+    Concurrent conversations start evenly: those of the first wave begin at spread turns and times. The first `filled`
+    turns are not counted, or the whole first wave; nor are turns after the last conversation began.
+    """
+    counted = max(load.requests, 1000)
+    wave = load.in_flight or 0
+    many = wave + math.ceil(counted / load.turns) + max(wave, math.ceil(filled / load.turns))
+    many += 0 if wave else math.ceil(filled / load.turns)
+    if many * load.turns > MOST_REQUESTS:
+        raise UsageError(f"{many * load.turns:,} turns, expected at most {MOST_REQUESTS:,}")
+    shares = GOLDEN * np.arange(1, wave + 1) % 1.0
+    begins = np.concatenate([np.floor(shares * load.turns).astype(int), np.zeros(many - wave, dtype=int)])
+    heads = np.zeros(many)
+    if load.rate_per_s is not None:
+        gaps = np.random.default_rng(seed).exponential(1.0, many)
+        heads = np.cumsum(gaps) / gaps.mean() / load.rate_per_s * load.turns
+    elif wave:
+        heads[:wave] = load.pause_s * np.sort(shares)
+    conversations = np.repeat(np.arange(many), load.turns - begins)
+    places = np.concatenate([np.arange(begin, load.turns) for begin in begins])
+    is_last = places == load.turns - 1
+    context = load.prompt_tokens + load.output_tokens
+    prompts = (places * context + load.prompt_tokens).tolist()
+    outputs = [load.output_tokens] * len(prompts)
+    prefixes = attrs.evolve(
+        share_blocks(conversations.tolist(), prompts, outputs),
+        next_turn=np.where(is_last, -1, np.arange(1, len(prompts) + 1)).tolist(),
+        pause_s=load.pause_s,
+    )
+    trace = Requests(
+        prompt_tokens=tuple(prompts),
+        output_tokens=tuple(outputs),
+        arrival_s=tuple(heads[conversations].tolist()),
+        cached_tokens=(0,) * len(prompts),
+        prefixes=prefixes,
+    )
+    warm_up = int((conversations < wave).sum()) if wave else filled
+    return attrs.evolve(
+        load,
+        trace=trace,
+        rate_per_s=None,
+        turns=1,
+        requests=len(prompts),
+        warm_up=min(warm_up, len(prompts) - 1),
+        is_steady=False,
+    )
