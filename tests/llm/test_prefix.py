@@ -72,16 +72,14 @@ def test_joules_close_over_passes_idle_time_and_moves() -> None:
     assert kept.idle_s == near(kept.duration_s - busy_s)
 
 
-@pytest.mark.parametrize(("room", "share"), [(100_000, 5.0 / 8.0), (160, 0.0)])
-def test_turns_find_their_context_while_it_is_resident(room: int, share: float) -> None:
+def test_turns_find_their_context_while_it_is_resident() -> None:
     """Prompts of 32, 80 and 128 tokens (16 answered): 0, 47 // 16 and 95 // 16 blocks, 112 of 240 tokens."""
     load = Load(in_flight=4, turns=3, pause_s=1.0, prompt_tokens=32, output_tokens=16, is_steady=True)
-    served = simulate(PLAIN, load, Limits(step_tokens=1000, cache_tokens=room))
-    if share:
-        assert served.hit_fraction == pytest.approx(112 / 240, rel=0.02, abs=0)
-        assert served.first_token.p50 < 0.02
-    else:
-        assert served.hit_fraction < 0.1
+    roomy, tight = (simulate(PLAIN, load, Limits(step_tokens=1000, cache_tokens=room)) for room in (100_000, 160))
+    assert roomy.hit_fraction == pytest.approx(112 / 240, rel=0.01, abs=0)
+    assert roomy.first_token.p50 < 0.02
+    assert 0.0 < tight.hit_fraction < 0.8 * roomy.hit_fraction
+    assert tight.window.energy_j == near(tight.window.prompt_j + tight.window.answer_j + tight.window.idle_j)
 
 
 def test_traces_are_read_with_their_blocks(tmp_path: Path) -> None:

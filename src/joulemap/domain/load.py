@@ -53,10 +53,18 @@ class Hit:
     """Prompt tokens that a prefix cache found in one tier, and moves between this tier and the device."""
 
     tier: str
+    asked_tokens: int
+    """Prompt tokens of counted requests, which were looked up."""
     found_tokens: int
+    """Part of them that this tier had."""
     moved_bytes: float
     """Bytes read from and written to a tier below the device."""
     joules: float
+
+    @property
+    def found_fraction(self) -> float:
+        """Share of prompt tokens that this tier had."""
+        return self.found_tokens / self.asked_tokens if self.asked_tokens else 0.0
 
 
 @frozen(kw_only=True)
@@ -73,8 +81,10 @@ class Prefixes:
     """Blocks of each prompt and its answer; empty if answers are not reused."""
     next_turn: Sequence[int] = ()
     """Request that follows each one in its conversation, -1 for none; empty if requests arrive by themselves."""
-    pause_s: float = 0.0
-    """Time from the end of an answer to the next turn."""
+    pause_s: Sequence[float] = ()
+    """Time before each request that follows another one; empty for none."""
+    filled_s: float = 0.0
+    """Time at which the server is filled; requests before it are not counted."""
 
 
 @frozen(kw_only=True)
@@ -114,7 +124,9 @@ class Load:
     conversations.
     """
     pause_s: float = attrs.field(default=0.0, validator=_within(0.0))
-    """Time from the end of an answer to the next turn."""
+    """Mean time from the end of an answer to the next turn."""
+    reuses: bool = True
+    """False to compute all prompt tokens, as if no prefix were kept."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
     """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
@@ -227,6 +239,15 @@ class Window:
     idle_j: float
     """Part of `energy_j` spent while idle."""
     idle_s: float
+    prompt_j: float = 0.0
+    """Part of `energy_j` spent in passes with prompt tokens, the answers in them included."""
+    moved_j: float = 0.0
+    """Part of `energy_j` spent on moves between the tiers of a prefix cache."""
+
+    @property
+    def answer_j(self) -> float:
+        """Rest of `energy_j`, spent in passes of answers alone."""
+        return self.energy_j - self.idle_j - self.prompt_j - self.moved_j
 
     @property
     def duration_s(self) -> float:
@@ -292,8 +313,8 @@ class Served:
 
     @property
     def hit_fraction(self) -> float:
-        """Share of prompt tokens that a prefix cache found."""
-        return sum(hit.found_tokens for hit in self.hits) / self.prompt_tokens
+        """Share of the counted requests' prompt tokens that a prefix cache found."""
+        return sum(hit.found_fraction for hit in self.hits)
 
     @property
     def moved_j(self) -> float:

@@ -522,7 +522,7 @@ class Serving:
     turns: int = attrs.field(default=1, validator=_is_count)
     """Turns of each conversation, whose prompts begin with all earlier turns; `prompt` is the new part."""
     pause_s: float = attrs.field(default=0.0, validator=_within(0.0, math.inf, is_open=False))
-    """Time from the end of an answer to the next turn."""
+    """Mean time from the end of an answer to the next turn (exponential)."""
     cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Memory below the devices for evicted blocks of a prefix cache, such as `host:200GB@50GB/s`, fastest first."""
 

@@ -71,7 +71,12 @@ class ServerOptions:
     )
 
     prefix_hit: float | None = option(
-        None, "Share of prompt tokens found in a prefix cache.", metavar="FRACTION", min=0.0, max=0.999, is_advanced=True
+        None,
+        "Share of prompt tokens found in a prefix cache.",
+        metavar="FRACTION",
+        min=0.0,
+        max=0.999,
+        is_advanced=True,
     )
     turns: int = option(
         1,
@@ -79,7 +84,7 @@ class ServerOptions:
         min=1,
         is_advanced=True,
     )
-    pause: str = option("", "Time from an answer to the next turn, e.g. 5s.", metavar="TIME", is_advanced=True)
+    pause: str = option("", "Mean time from an answer to the next turn, e.g. 5s.", metavar="TIME", is_advanced=True)
     cache_tier: list[str] | None = option(
         None,
         "Memory for evicted prefixes: host, disk or remote, e.g. host:200GB@50GB/s; repeatable.",

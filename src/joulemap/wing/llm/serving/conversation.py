@@ -24,6 +24,9 @@ BLOCK_TOKENS: Final = 16
 LONGEST: Final = 1 << 40
 """Maximum blocks of a conversation, so that no two conversations share a number."""
 
+COUNTED: Final = 1000
+"""Minimum turns that are counted, so that ten lie beyond the p99."""
+
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
 
@@ -43,51 +46,43 @@ def share_blocks(conversations: Sequence[int], prompts: Sequence[int], outputs: 
     )
 
 
-def form_conversations(load: Load, seed: int, *, filled: int) -> Load:
+def form_conversations(load: Load, seed: int, filled_s: float) -> Load:
     """Return a load of conversations at a rate of turns or with a number of concurrent conversations.
 
-    Concurrent conversations start evenly: those of the first wave begin at spread turns and times. The first `filled`
-    turns are not counted, or the whole first wave; nor are turns after the last conversation began.
+    Concurrent conversations start evenly: those of the first wave begin at spread turns, their context computed, and
+    within `filled_s`. Turns before that time are not counted, nor are turns after the last conversation began. Pauses
+    are drawn (exponential): equal ones would keep turns together that once shared a pass.
     """
-    counted = max(load.requests, 1000)
     wave = load.in_flight or 0
-    many = wave + math.ceil(counted / load.turns) + max(wave, math.ceil(filled / load.turns))
-    many += 0 if wave else math.ceil(filled / load.turns)
+    early = 0.0 if load.rate_per_s is None else filled_s * load.rate_per_s
+    many = math.ceil((max(load.requests, COUNTED) + early) / load.turns) + 2 * wave
     if many * load.turns > MOST_REQUESTS:
         raise UsageError(f"{many * load.turns:,} turns, expected at most {MOST_REQUESTS:,}")
     shares = GOLDEN * np.arange(1, wave + 1) % 1.0
     begins = np.concatenate([np.floor(shares * load.turns).astype(int), np.zeros(many - wave, dtype=int)])
-    heads = np.zeros(many)
+    draw, heads = np.random.default_rng(seed), np.zeros(many)
     if load.rate_per_s is not None:
-        gaps = np.random.default_rng(seed).exponential(1.0, many)
+        gaps = draw.exponential(1.0, many)
         heads = np.cumsum(gaps) / gaps.mean() / load.rate_per_s * load.turns
     elif wave:
-        heads[:wave] = load.pause_s * np.sort(shares)
+        heads[:wave] = filled_s * np.arange(wave) / wave
     conversations = np.repeat(np.arange(many), load.turns - begins)
     places = np.concatenate([np.arange(begin, load.turns) for begin in begins])
-    is_last = places == load.turns - 1
-    context = load.prompt_tokens + load.output_tokens
-    prompts = (places * context + load.prompt_tokens).tolist()
+    is_begun = (conversations < wave) & (np.diff(conversations, prepend=-1) > 0)
+    prompts = (places * (load.prompt_tokens + load.output_tokens) + load.prompt_tokens).tolist()
     outputs = [load.output_tokens] * len(prompts)
+    following = np.where(places == load.turns - 1, -1, np.arange(1, len(prompts) + 1))
     prefixes = attrs.evolve(
         share_blocks(conversations.tolist(), prompts, outputs),
-        next_turn=np.where(is_last, -1, np.arange(1, len(prompts) + 1)).tolist(),
-        pause_s=load.pause_s,
+        next_turn=following.tolist(),
+        pause_s=draw.exponential(load.pause_s, len(prompts)).tolist(),
+        filled_s=filled_s,
     )
     trace = Requests(
         prompt_tokens=tuple(prompts),
         output_tokens=tuple(outputs),
         arrival_s=tuple(heads[conversations].tolist()),
-        cached_tokens=(0,) * len(prompts),
+        cached_tokens=tuple(np.where(is_begun, np.array(prompts) - 1, 0).tolist()),
         prefixes=prefixes,
     )
-    warm_up = int((conversations < wave).sum()) if wave else filled
-    return attrs.evolve(
-        load,
-        trace=trace,
-        rate_per_s=None,
-        turns=1,
-        requests=len(prompts),
-        warm_up=min(warm_up, len(prompts) - 1),
-        is_steady=False,
-    )
+    return attrs.evolve(load, trace=trace, rate_per_s=None, turns=1, requests=len(prompts), is_steady=False)

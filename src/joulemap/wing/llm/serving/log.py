@@ -33,6 +33,8 @@ class Log:
     token_at: list[float]
     """Time of each request's last token before it joined or was preempted."""
     preemptions: list[int]
+    full_from: float = 0.0
+    """Time at which a load of conversations is full."""
     full_until: float = math.inf
     """Time of the last new conversation, after which the load falls; infinite without conversations."""
 

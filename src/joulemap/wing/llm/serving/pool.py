@@ -217,10 +217,10 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
     return float(np.interp(most_s, step_s[place - 1 : place + 1], counts[place - 1 : place + 1]))
 
 
-def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
-    """Return the prefill throughput of a server with prompts always waiting."""
-    many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
-    passes, times = prefill(many, prompt_tokens, 0.0, deployment.stack.step_tokens)
+def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0) -> Able:
+    """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
+    many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
+    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
     cost = deployment.price(passes)
     return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 

@@ -78,11 +78,8 @@ class PrefixCache:
             places.append(place)
         return places
 
-    def count(self, places: Sequence[int], prompt_tokens: int) -> int:
-        """Count a prompt's tokens by the tier that they were found in; return their total.
-
-        The last token of a prompt is always computed.
-        """
+    def count(self, places: Sequence[int], prompt_tokens: int) -> None:
+        """Count a prompt's tokens by the tier that they were found in; the last token is always computed."""
         total = 0
         for place in places:
             more = min(self.block_tokens, prompt_tokens - 1 - total)
@@ -92,7 +89,6 @@ class PrefixCache:
             else:
                 self.found_tokens += more
         self.asked_tokens += prompt_tokens
-        return total
 
     def pin(self, blocks: Sequence[int], places: Sequence[int], now: float) -> float:
         """Pin found blocks and move them to the device; return the time at which all are there.
@@ -152,10 +148,12 @@ class PrefixCache:
 
     def list_hits(self) -> tuple[Hit, ...]:
         """Return what was found and moved in each tier, the device first."""
-        first = Hit(tier=DEVICE, found_tokens=self.found_tokens, moved_bytes=0.0, joules=0.0)
+        asked = self.asked_tokens
+        first = Hit(tier=DEVICE, asked_tokens=asked, found_tokens=self.found_tokens, moved_bytes=0.0, joules=0.0)
         others = (
             Hit(
                 tier=one.tier.name,
+                asked_tokens=asked,
                 found_tokens=one.found_tokens,
                 moved_bytes=one.read_bytes + one.written_bytes,
                 joules=one.joules,

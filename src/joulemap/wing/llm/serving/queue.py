@@ -44,8 +44,9 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
     if requests.prefixes is None:
         server = Server(surface, requests, limits, load, log)
     else:
-        from joulemap.wing.llm.serving.reuse import ReusingServer
+        from joulemap.wing.llm.serving.reuse import ReusingServer, forget_prefixes
 
+        requests = requests if load.reuses else forget_prefixes(requests)
         server = ReusingServer(surface, requests, limits, load, log)
     server.expect(accepted)
     while server.advance():

@@ -12,11 +12,20 @@ from bisect import insort
 from collections import deque
 from collections.abc import Sequence
 
+import attrs
+
 from joulemap.domain.load import Hit, Limits, Load, Requests
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.log import Log
 from joulemap.wing.llm.serving.prefix import PrefixCache
 from joulemap.wing.llm.serving.queue import Server
+
+
+def forget_prefixes(requests: Requests) -> Requests:
+    """Return requests that share no blocks; conversations keep their turns."""
+    assert requests.prefixes is not None
+    prefixes = attrs.evolve(requests.prefixes, prompts=[()] * len(requests.prompt_tokens), answers=())
+    return attrs.evolve(requests, prefixes=prefixes)
 
 
 class ReusingServer(Server):
@@ -33,6 +42,7 @@ class ReusingServer(Server):
         self.found: dict[int, int] = {}
         """Prompt tokens that each request in `read` reuses."""
         self.accepted: set[int] = set()
+        log.full_from = self.prefixes.filled_s
 
     def expect(self, accepted: list[int]) -> None:
         """Queue the first turns of conversations; further turns follow the ones before them."""
@@ -84,7 +94,7 @@ class ReusingServer(Server):
             cache.shrink(self.limits.cache_tokens - self.held)
             places = cache.find(blocks)
             self.found[number] = min(len(places) * cache.block_tokens, self.target[number] - 1)
-            if not self.log.preemptions[number]:
+            if self._is_counted(number):
                 cache.count(places, self.requests.prompt_tokens[number])
             ready = cache.pin(blocks, places, self.now)
             self.read[number] = list(blocks[: len(places)])
@@ -94,6 +104,12 @@ class ReusingServer(Server):
         super().admit(number)
         cache.shrink(self.limits.cache_tokens - self.held)
         return True
+
+    def _is_counted(self, number: int) -> bool:
+        """Return whether a request is in the steady state and was not preempted."""
+        arrival = self.log.arrival[number]
+        is_full = arrival is not None and self.log.full_from <= arrival <= self.log.full_until
+        return is_full and not self.log.preemptions[number]
 
     def find_cached(self, number: int) -> int:
         """Return the prompt tokens that a request need not compute."""
@@ -132,7 +148,7 @@ class ReusingServer(Server):
         self._arrive(following)
 
     def _arrive(self, number: int) -> None:
-        arrival = self.now + self.prefixes.pause_s
+        arrival = self.now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
         self.log.arrival[number] = arrival
         insort(self.coming, (arrival + self.limits.request_s, number))
 

@@ -73,12 +73,15 @@ def _settle_turns(load: Load, site: Site, seed: int) -> Load:
     """Return a load of conversations; at a rate, none counts that begins before the first ones may end."""
     from joulemap.wing.llm.serving.conversation import form_conversations
 
-    if load.rate_per_s is None:
-        return form_conversations(load, seed, filled=0)
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
+    limits, many = site.limits, load.in_flight
+    if many is not None:
+        step_s, _ = site.surface.step(min(many, limits.sequences), mean + 0.5 * load.output_tokens, 0.0, 0.0)
+        answer_s = load.output_tokens / limits.accepted_tokens * float(step_s)
+        return form_conversations(load, seed, load.pause_s + limits.request_s + answer_s)
+    assert load.rate_per_s is not None
     in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), site)
-    filled = math.ceil(load.turns * (FILLED * in_work + load.rate_per_s * load.pause_s))
-    return form_conversations(load, seed, filled=filled)
+    return form_conversations(load, seed, load.turns * (FILLED * in_work / load.rate_per_s + load.pause_s))
 
 
 def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:

@@ -40,7 +40,7 @@ def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any
         draft = draft or str(method["draft"])
         if not draft:
             raise UsageError(f"--speculate {name} needs --draft, a smaller model with the same tokenizer")
-    return {"speculate": tokens, "acceptance": rates[0], "later_acceptance": rates[1:], "draft": draft}
+    return {"speculate": tokens, "acceptance": rates[0], "later_acceptance": rates[1:tokens], "draft": draft}
 
 
 def _read_count(text: str, expected: str) -> int:

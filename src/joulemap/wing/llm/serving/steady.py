@@ -27,7 +27,6 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import NODES, grow
 from joulemap.wing.llm.serving.surface import Passes, Surface
 
-
 ROUNDS: Final = 12
 """Maximum iterations of the search for the requests in flight."""
 

@@ -45,18 +45,19 @@ def summarize(
     outputs, prompts = (np.array(one, dtype=float) for one in (requests.output_tokens, requests.prompt_tokens))
     counted = served.copy()
     counted[np.flatnonzero(served)[: min(load.warm_up, served.sum() - 1)]] = False
-    counted &= ~(arrival > log.full_until)
+    counted &= ~((arrival < log.full_from) | (arrival > log.full_until))
     several = counted & (outputs > 1)
     end = float((spell["start"] + spell["spent_s"]).max())
     is_open = load.in_flight is None and arrival[served].max() > 0.0
     rates = _find_rates(arrival[served], first[served], finished[served], end, is_open=is_open)
     answers = tuple(column[served] for column in (first, finished, outputs))
     bounds = (0.0, end)
-    if load.warm_up and arrival[counted].max() > arrival[counted].min():
+    if (load.warm_up or log.full_from) and arrival[counted].max() > arrival[counted].min():
         bounds = (float(arrival[counted].min()), float(arrival[counted].max()))
     moved_j = sum(hit.joules for hit in hits)
     window = _find_window(tables, answers, bounds)
-    window = attrs.evolve(window, energy_j=window.energy_j + moved_j * window.duration_s / end)
+    moved_j *= window.duration_s / end
+    window = attrs.evolve(window, energy_j=window.energy_j + moved_j, moved_j=moved_j)
     return Served(
         requests=int(served.sum()),
         refused=len(served) - int(served.sum()),
@@ -66,7 +67,7 @@ def summarize(
         output_tokens=int(outputs[served].sum()),
         prompt_tokens=int(prompts[served].sum()),
         computed_tokens=int(spell["prompt"].sum()),
-        energy_j=float(spell["spent_j"].sum()) + moved_j,
+        energy_j=float(spell["spent_j"].sum()) + sum(hit.joules for hit in hits),
         idle_j=float(spell["spent_j"][is_idle].sum()),
         idle_s=float(spell["spent_s"][is_idle].sum()),
         first_token=_spread((first - arrival)[counted]),
@@ -130,12 +131,13 @@ def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...],
     within = np.clip(last, start, end) - np.clip(first, start, end)
     share = np.divide(within, last - first, out=np.zeros(len(first)), where=last > first)
     begun = (first >= start) & (first <= end)
-    energy_j = idle_j = idle_s = 0.0
+    energy_j = idle_j = idle_s = prompt_j = 0.0
     for table in tables:
         is_idle = table["running"] == 0
         energy_j += sum_within(table, table["spent_j"], start, end)
         idle_j += sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
         idle_s += sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
+        prompt_j += sum_within(table, np.where(table["prompt"] > 0, table["spent_j"], 0.0), start, end)
     return Window(
         start_s=start,
         end_s=end,
@@ -143,6 +145,7 @@ def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...],
         energy_j=energy_j,
         idle_j=idle_j,
         idle_s=idle_s,
+        prompt_j=prompt_j,
     )
 
 
