@@ -394,6 +394,20 @@ def describe_later(serving: Serving) -> str:
     )
 
 
+def repeat_reuse(serving: Serving) -> list[str]:
+    """Return the options for reuse of prefixes and speculative decoding that differ from their defaults."""
+    words = [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
+    words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
+    words += ["--pause", f"{serving.pause_s:g}s"] if serving.pause_s else []
+    for tier in serving.cache_tiers:
+        words += ["--cache-tier", tier]
+    if serving.speculate is not None and serving.acceptance is not None:
+        rates = ",".join(f"{rate:g}" for rate in (serving.acceptance, *serving.later_acceptance))
+        words += ["--speculate", str(serving.speculate), "--acceptance", rates]
+        words += ["--draft", serving.draft] if serving.draft else []
+    return words
+
+
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
     return (row.model, row.batch, row.precision) == (other.model, other.batch, other.precision)
 

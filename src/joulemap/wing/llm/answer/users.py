@@ -27,6 +27,7 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
+from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.capacity.case import Case, list_served
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
 TITLE: Final = Template(
     "{model}, {users:n user}, each with one request in flight: prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}"
+    "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
 KEPT: Final = Template(
     "{label} in {precision} meets the latency target at the lowest cost: {usd_per_million:USD} per million tokens "
@@ -81,7 +82,12 @@ COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
     "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
     "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
-    "gCO2/request ~request_gco2? | met with met_probability"
+    "gCO2/request ~request_gco2? | met with met_probability | *prefix hits prefix_hit_fraction? | "
+    "hits in tiers tier_hit_fraction? | *J/request without hits uncached_request_j?"
+)
+HITS: Final = Template(
+    "{prefix_hit_fraction:%} of prompt tokens are found in the prefix cache[, {below:%} of them below the devices]"
+    "[; without reuse, a request takes {uncached_request_j:J}]"
 )
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
 RANKED: Final = "USD/M"
@@ -144,6 +150,8 @@ class UsersAnswer(RunAnswer):
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
+            later=describe_later(self.serving),
+            reused=describe_reuse(self.serving),
         )
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
@@ -199,6 +207,9 @@ class UsersAnswer(RunAnswer):
         """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
         best = self.rows[0]
         yield REQUEST(best)
+        if best.prefix_hit_fraction is not None:
+            below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
+            yield HITS(best, below=below or None)
         published = next((row for row in self.rows if row.is_published), None)
         if published is not None and not best.is_published:
             told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
@@ -236,6 +247,7 @@ class UsersAnswer(RunAnswer):
         words += ["--expert-devices", str(best.expert_device_count)] if best.expert_device_count > 1 else []
         words += ["--batch", "1", "--in-flight", str(best.users_per_server)]
         words += ["--prompt", str(serving.prompt), "--output", str(serving.output)]
+        words += repeat_reuse(serving)
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
@@ -258,8 +270,8 @@ def serve_users(
     """
     from joulemap.catalog.stack import describe_engine
 
-    if serving.has_load or serving.prefill_on or serving.speculate:
-        raise UsageError("--users goes without --rate, --in-flight, --requests, --prefill-on and --speculate")
+    if serving.has_load or serving.prefill_on:
+        raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
     settings = attrs.evolve(settings, batch=(1,))
     choices = _list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]

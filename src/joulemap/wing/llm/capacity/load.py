@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -165,7 +165,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
     return rows, reasons
 
 
-def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, float | None]:
+def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
     """Return what a prefix cache found, and the parts of a request's energy; empty without one.
 
     `before` is the same load without reuse.

@@ -71,3 +71,8 @@ class Guessing:
         seconds = once.seconds + more * again.seconds
         waiting = (self.idle_w - guess.idle_w) * seconds
         return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
+
+
+def guess(surface: Surface, draft: Draft | None) -> Surface:
+    """Return a surface with speculative decoding if there is a draft."""
+    return surface if draft is None else Guessing(surface=surface, draft=draft)
