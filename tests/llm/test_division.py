@@ -28,7 +28,7 @@ def division(world: int, prompts: float, answers: float, joules: float = 1.0, ex
     """Servers of so many devices that do so many prompts, or answers, a second."""
     able = Ability(alone_s=0.1, prompts=Able(per_s=prompts, joules=joules), answers=Able(per_s=answers, joules=joules))
     case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(question=cast("Any", None), case=cast("Any", case), able=able)
+    return Division(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), able=able)
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -14,8 +12,6 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import widen
-from joulemap.catalog.digest import DATA
-from joulemap.domain.configuration import Precision
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -28,7 +24,8 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
-from joulemap.wing.llm.capacity.case import Case, list_served
+from joulemap.wing.llm.capacity.case import Case
+from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
@@ -100,19 +96,6 @@ NOTES: Final = (
     "largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
-
-PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
-"""Precisions of activations and of weights that are tried besides the published ones."""
-
-QUALITIES: Final = DATA / "model" / "quality.toml"
-"""Published losses of quality by precision."""
-
-
-@cache
-def load_qualities() -> Mapping[str, str]:
-    """Return the published loss of quality of each precision."""
-    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in found.items()}
 
 
 @frozen(kw_only=True)
@@ -273,7 +256,7 @@ def serve_users(
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
     settings = attrs.evolve(settings, batch=(1,))
-    choices = _list_choices(source, model, settings, serving)
+    choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
     found: list[tuple[Deployed, bool, Plan]] = []
     reasons: dict[str, str] = {}
@@ -296,7 +279,7 @@ def serve_users(
         form_row(
             one,
             paid.get(one.case.hardware, Paid()),
-            "" if is_published else _find_quality(one.case),
+            "" if is_published else find_quality(one.case),
             is_published=is_published,
         )
         for one, is_published, _ in found
@@ -311,35 +294,6 @@ def serve_users(
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
     )
-
-
-def _list_choices(
-    source: Source, model: str, settings: Settings, serving: Serving
-) -> list[tuple[Question, Plan, list[Case]]]:
-    """Return the question, the plan and a case of each chip for each precision that is tried."""
-    first = list_served(source, model, settings, serving)
-    found = [first]
-    if settings.precision or settings.weight_precision:
-        return found
-    for precision, weights in PRECISIONS:
-        if _is_narrower(first[0].decoder, weights):
-            narrow = attrs.evolve(settings, precision=precision, weight_precision=weights)
-            found.append(list_served(source, model, narrow, serving))
-    return found
-
-
-def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
-    """Return whether a precision has fewer bits than the checkpoint as published."""
-    published = decoder.published
-    if published is None or not published.weights:
-        return True
-    return bool(weights) and "8" in published.weights
-
-
-def _find_quality(case: Case) -> str:
-    """Return the published loss of quality of a configuration's precision."""
-    point = case.run.point
-    return load_qualities().get(point["weight_precision"], "not published")
 
 
 def _pay(

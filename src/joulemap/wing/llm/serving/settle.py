@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -125,7 +125,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
     """Return a load of `count` requests, the first of which are not counted; requests of a file repeat in turn."""
     count = min(count, MOST_REQUESTS)
     drawn = draw_requests(attrs.evolve(load, requests=count), seed)
-    columns = {
+    columns: dict[str, Any] = {
         name: tuple(itertools.islice(itertools.cycle(getattr(drawn, name)), count))
         for name in ("prompt_tokens", "output_tokens", "cached_tokens")
     }
