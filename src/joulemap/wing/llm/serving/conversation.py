@@ -21,6 +21,9 @@ from joulemap.system.errors import UsageError
 BLOCK_TOKENS: Final = 16
 """Tokens of a block. Source: default block size of vLLM's KV cache (documentation of engine arguments)."""
 
+MOST_BLOCKS: Final = 256
+"""Blocks of a generated conversation above which they are made coarser, which lowers hits by at most 0.4 %."""
+
 LONGEST: Final = 1 << 40
 """Maximum blocks of a conversation, so that no two conversations share a number."""
 
@@ -31,16 +34,18 @@ GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""
 
 
-def share_blocks(conversations: Sequence[int], prompts: Sequence[int], outputs: Sequence[int]) -> Prefixes:
+def share_blocks(
+    conversations: Sequence[int], prompts: Sequence[int], outputs: Sequence[int], block_tokens: int = BLOCK_TOKENS
+) -> Prefixes:
     """Return the blocks of requests that each belong to a numbered conversation."""
 
     def count(conversation: int, tokens: int) -> range:
         first = conversation * LONGEST
-        return range(first, first + tokens // BLOCK_TOKENS)
+        return range(first, first + tokens // block_tokens)
 
     columns = list(zip(conversations, prompts, outputs, strict=True))
     return Prefixes(
-        block_tokens=BLOCK_TOKENS,
+        block_tokens=block_tokens,
         prompts=[count(conversation, prompt) for conversation, prompt, _ in columns],
         answers=[count(conversation, prompt + output - 1) for conversation, prompt, output in columns],
     )
@@ -71,9 +76,10 @@ def form_conversations(load: Load, seed: int, filled_s: float) -> Load:
     is_begun = (conversations < wave) & (np.diff(conversations, prepend=-1) > 0)
     prompts = (places * (load.prompt_tokens + load.output_tokens) + load.prompt_tokens).tolist()
     outputs = [load.output_tokens] * len(prompts)
+    coarser = -(-max(prompts) // (BLOCK_TOKENS * MOST_BLOCKS))
     following = np.where(places == load.turns - 1, -1, np.arange(1, len(prompts) + 1))
     prefixes = attrs.evolve(
-        share_blocks(conversations.tolist(), prompts, outputs),
+        share_blocks(conversations.tolist(), prompts, outputs, BLOCK_TOKENS * coarser),
         next_turn=following.tolist(),
         pause_s=draw.exponential(load.pause_s, len(prompts)).tolist(),
         filled_s=filled_s,

@@ -81,7 +81,8 @@ def _settle_turns(load: Load, site: Site, seed: int) -> Load:
         return form_conversations(load, seed, load.pause_s + limits.request_s + answer_s)
     assert load.rate_per_s is not None
     in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), site)
-    return form_conversations(load, seed, load.turns * (FILLED * in_work / load.rate_per_s + load.pause_s))
+    filled_s = load.turns * (FILLED * in_work / load.rate_per_s + load.pause_s)
+    return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
 def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
