@@ -35,7 +35,9 @@ from joulemap.wing.llm.capacity.users import (
     Paid,
     UserRow,
     find_deployment,
+    find_other,
     form_row,
+    name_servers,
     rank_rows,
     read_paid,
 )
@@ -72,6 +74,12 @@ PUBLISHED: Final = Template(
 PUBLISHED_NOT: Final = Template(
     "as published, in {precision}, nothing meets the latency target; the nearest is {label}: {missed:and}"
 )
+FORMS: Final = Template(
+    "{form} hold the target more cheaply than {other_form}: {label} [takes {ratio:x} the device time]"
+    "[misses it by {miss:x}]"
+)
+BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
+POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("known loss of quality in {precision}: {quality}; {published}")
 NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
@@ -115,6 +123,8 @@ class UsersAnswer(RunAnswer):
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
+    forms: str = ""
+    """Comparison of chunked prefill with separate pools on the best deployment; empty if only one was computed."""
     not_taken: tuple[str, ...] = ()
     """Reasons of hardware that cannot serve the model at all."""
 
@@ -193,6 +203,8 @@ class UsersAnswer(RunAnswer):
         if best.prefix_hit_fraction is not None:
             below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
             yield HITS(best, below=below or None)
+        if self.forms:
+            yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
         if published is not None and not best.is_published:
             told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
@@ -234,6 +246,28 @@ class UsersAnswer(RunAnswer):
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
+
+
+def compare_forms(found: Deployed) -> str:
+    """Return whether chunked prefill or separate pools hold the target more cheaply on the same chip.
+
+    Device time per token stands for the cost. Empty if neither holds it, or if the other form was not computed.
+    """
+    other = find_other(found)
+    if other is None or found.miss > 1.0:
+        return ""
+    ratio = other.device_count / other.per_s * found.per_s / found.device_count
+    forms = (POOLS, BOTH_PHASES) if found.prompt_servers else (BOTH_PHASES, POOLS)
+    if other.miss <= 1.0 and ratio < 1.0:
+        forms, ratio = forms[::-1], 1.0 / ratio
+        other = found
+    return FORMS(
+        form=forms[0],
+        other_form=forms[1],
+        label=name_servers(other),
+        ratio=ratio if other.miss <= 1.0 else None,
+        miss=other.miss if other.miss > 1.0 else None,
+    )
 
 
 def serve_users(
@@ -284,13 +318,17 @@ def serve_users(
         )
         for one, is_published, _ in found
     ]
+    ranked = rank_rows(rows)
+    first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
+    is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
+        forms=compare_forms(first) if first.prompt_servers or is_asked else "",
         model=question.decoder.name,
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith("model_type")),
-        rows=make_table("llm users", UserRow, rank_rows(rows)),
+        rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
     )

@@ -79,6 +79,8 @@ class Deployed:
     """Share of prompt tokens found on the device and in each tier below."""
     uncached_j: float | None = None
     """Energy of a request if no prefix is reused; None without a prefix cache."""
+    other: Deployed | None = None
+    """Nearest servers that do both phases, if two pools are chosen; None otherwise."""
 
     @property
     def device_count(self) -> int:
@@ -162,6 +164,7 @@ def find_deployment(
     found = [pool for pool in pools if pool.miss <= 1.0 and pool.device_count < most]
     if found:
         best = min(found, key=lambda one: (one.device_count, one.request_j))
+        best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
     if not question.serving.reuses_prefixes or best.prompt_servers:
@@ -299,6 +302,23 @@ def find_residence(question: Question, case: Case, users: int) -> Residence:
     )
 
 
+def find_other(found: Deployed) -> Deployed | None:
+    """Return a deployment of the other form: two pools for servers that do both phases, or such servers for pools."""
+    return found.other if found.prompt_servers else _split(found)
+
+
+def name_servers(found: Deployed) -> str:
+    """Return the servers of a deployment with their hardware, such as `2 (l4 x4)` or `1P+2D mi300x`."""
+    case = found.case
+    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
+    if case.experts > 1:
+        server += f" ep{case.experts}"
+    enclosed = server if server == case.hardware else f"({server})"
+    if found.prompt_servers:
+        return f"{found.prompt_servers}P+{found.servers}D {enclosed}"
+    return server if found.servers == 1 else f"{found.servers} {enclosed}"
+
+
 def _split(found: Deployed) -> Deployed | None:
     """Return separate prefill and decode pools of the same servers; None if they take more than the most devices."""
     question, case, target = found.question, found.case, found.target
@@ -372,15 +392,8 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
     tokens = serving.mean_prompt + serving.output
     usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * found.device_count / found.per_s
     carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * found.request_j
-    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
-    if case.experts > 1:
-        server += f" ep{case.experts}"
-    enclosed = server if server == case.hardware else f"({server})"
-    several = server if found.servers == 1 else f"{found.servers} {enclosed}"
-    if found.prompt_servers:
-        several = f"{found.prompt_servers}P+{found.servers}D {enclosed}"
     return UserRow(
-        label=several,
+        label=name_servers(found),
         hardware=case.hardware,
         precision=case.precision,
         is_published=is_published,
