@@ -11,8 +11,8 @@ from pass_surface import StraightPass
 from joulemap.domain.load import Limits, Load, Prefixes, Requests, Served, Tier
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.batch import accept
-from joulemap.wing.llm.serving.queue import simulate
 from joulemap.wing.llm.serving.request import read_requests
+from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.tier import read_tier
 
 PLAIN = StraightPass()

@@ -17,7 +17,7 @@ from joulemap.system.errors import UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
-from joulemap.wing.llm.serving.queue import simulate
+from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
 

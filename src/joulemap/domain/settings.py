@@ -538,7 +538,7 @@ class Serving:
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
     """Probability that a draft token is accepted, given that all earlier ones were."""
     later_acceptance: tuple[float, ...] = ()
-    """The same for the second and later draft tokens, the last one repeated; empty if all are as likely."""
+    """Acceptance of the second and later draft tokens, the last one repeated; empty if all are as likely."""
     draft: str = ""
     """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
     free.

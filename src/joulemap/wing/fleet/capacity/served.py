@@ -66,7 +66,7 @@ class Server:
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, on the time scale of predicted passes."""
-        from joulemap.wing.llm.serving.queue import simulate
+        from joulemap.wing.llm.serving.single import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 

@@ -19,39 +19,13 @@ from bisect import insort
 from collections import deque
 from typing import Final
 
-from joulemap.domain.load import Hit, Limits, Load, Requests, Served
+from joulemap.domain.load import Hit, Limits, Load, Requests
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.grid import Grid, Pass
 from joulemap.wing.llm.serving.log import Log, Spell
-from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.settle import Site, settle
-from joulemap.wing.llm.serving.summary import summarize
 
 NEVER: Final = math.inf
 """Time of an event that never comes."""
-
-
-def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
-    """Simulate a load on one server; the result is the same for the same seed.
-
-    A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
-    """
-    if load.is_steady:
-        load = settle(load, Site(surface=surface, limits=limits), seed)
-    requests = draw_requests(load, seed)
-    accepted = accept(requests, limits)
-    log = Log.of(len(requests.prompt_tokens))
-    if requests.prefixes is None:
-        server = Server(surface, requests, limits, load, log)
-    else:
-        from joulemap.wing.llm.serving.reuse import ReusingServer, forget_prefixes
-
-        requests = requests if load.reuses else forget_prefixes(requests)
-        server = ReusingServer(surface, requests, limits, load, log)
-    server.expect(accepted)
-    while server.advance():
-        pass
-    return summarize(log, [server.spells], requests, load, limits, server.list_hits())
 
 
 def accept(requests: Requests, limits: Limits) -> list[int]:

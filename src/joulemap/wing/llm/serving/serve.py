@@ -9,8 +9,9 @@ import attrs
 from joulemap.domain.load import Limits, Load, Served, Tier
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import find_reach, simulate
+from joulemap.wing.llm.serving.queue import find_reach
 from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.surface import Surface, Table, tabulate
 
 if TYPE_CHECKING:
