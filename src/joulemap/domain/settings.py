@@ -532,7 +532,16 @@ class Serving:
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)
-    """CSV file of requests that replaces equal ones."""
+    """CSV or JSONL file of requests that replaces equal ones."""
+
+    prefix_hit: float | None = attrs.field(default=None, validator=_within(0.0, 0.999, is_open=False))
+    """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
+    turns: int = attrs.field(default=1, validator=_is_count)
+    """Turns of each conversation, whose prompts begin with all earlier turns; `prompt` is the new part."""
+    pause_s: float = attrs.field(default=0.0, validator=_within(0.0, math.inf, is_open=False))
+    """Mean time from the end of an answer to the next turn (exponential)."""
+    cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """Memory below the devices for evicted blocks of a prefix cache, such as `host:200GB@50GB/s`, fastest first."""
 
     prefill_on: str = ""
     """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
@@ -545,6 +554,8 @@ class Serving:
     """Draft tokens per sequence and step; None without speculative decoding."""
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
     """Probability that a draft token is accepted, given that all earlier ones were."""
+    later_acceptance: tuple[float, ...] = ()
+    """Acceptance of the second and later draft tokens, the last one repeated; empty if all are as likely."""
     draft: str = ""
     """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
     free.
@@ -558,6 +569,32 @@ class Serving:
             raise UsageError(f"--speculate is {self.speculate}, expected 1 to {MOST_GUESSED}")
         if bool(self.prefill_on) != bool(self.decode_on):
             raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
+        for share in self.later_acceptance:
+            if not 0.0 <= share <= 1.0:
+                raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
+        if self.prefix_hit is not None and (self.turns > 1 or self.requests):
+            raise UsageError("--prefix-hit is given, but --turns and --requests decide which prefixes are found")
+        if self.turns > 1 and (self.requests or self.prefill_on):
+            raise UsageError("--turns goes without --requests and --prefill-on")
+        if self.pause_s and self.turns == 1:
+            raise UsageError("--pause is between the turns of a conversation: add --turns 8")
+        if self.cache_tiers and self.turns == 1 and not self.requests:
+            raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
+
+    @property
+    def longest_prompt(self) -> int:
+        """Prompt tokens of the last turn."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output)
+
+    @property
+    def mean_prompt(self) -> int:
+        """Mean prompt tokens of all turns."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output) // 2
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """True if prompts begin with tokens that a prefix cache may supply."""
+        return self.turns > 1 or bool(self.prefix_hit)
 
     @property
     def has_load(self) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+
+import attrs
 
 from joulemap.answer.computed import told
 from joulemap.domain.hardware_ref import HardwareRef
@@ -98,6 +100,7 @@ class FleetRow:
     bought_half_width: float = told("half-width of the 80 % interval of the logarithm of purchase and electricity")
     is_available: bool = told("true if it can be bought or rented at a known price")
     reason: str = told("reason for another status than ok; empty otherwise")
+    quality: str | None = told("published loss of quality of the precision; null if the checkpoint is published so")
     run_id: int = told("run at the largest batch, or of a decode step of a language model")
 
     @property
@@ -193,6 +196,10 @@ class Sizing:
     server meets no target."""
     watch: Callable[[], Sequence[QueueRow]] = tuple
     """Function that returns the fleet's queue at each of `LOADS`; empty if the fleet cannot serve the demand."""
+
+    def describe_quality(self, loss: str | None) -> Self:
+        """Return the fleet with the known loss of quality of its precision."""
+        return attrs.evolve(self, row=attrs.evolve(self.row, quality=loss))
 
     @property
     def idle_w(self) -> float:

@@ -12,7 +12,7 @@ from joulemap.answer.computed import told
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.load import LoadRow, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
 
     prompt, output = _mean_lengths(load)
     answers = count_answers(second.server, prompt, output)
-    able = (count_prompts(first.server, prompt).per_s, answers.per_s)
+    able = (count_prompts(first.server, prompt, load.cached_tokens).per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
@@ -158,6 +158,7 @@ def _simulate(
         assumed_static_fraction=None if assumed is None else assumed[1] * row.output_token_j / token_j,
         handover_s=handover.seconds,
         handover_j=handover.joules,
+        **count_hits(served, load),
     )
 
 

@@ -93,19 +93,26 @@ class Question:
         from joulemap.wing.llm.serving.draft import Draft
 
         if self.guesser is None:
-            return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
+            return Draft(
+                guessed_tokens=serving.speculate, acceptance=serving.acceptance, later=serving.later_acceptance
+            )
         quick = deployment.stack.without_host_sequence
         guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1)
         try:
             check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
         except UsageError:
             guess = attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
-        return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance, deployment=guess)
+        return Draft(
+            guessed_tokens=serving.speculate,
+            acceptance=serving.acceptance,
+            later=serving.later_acceptance,
+            deployment=guess,
+        )
 
     @property
     def context(self) -> int:
         """Tokens of a sequence at its end."""
-        return self.serving.prompt + self.serving.output
+        return self.serving.longest_prompt + self.serving.output
 
     @property
     def steps(self) -> int:
@@ -133,10 +140,9 @@ class Question:
         """Raise UsageError for a context longer than the model's maximum."""
         most = self.decoder.context_length
         if most and self.context > most:
-            tokens = f"{self.serving.prompt:,} + {self.serving.output:,}"
-            raise UsageError(
-                f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower --prompt or --output"
-            )
+            tokens = f"{self.serving.longest_prompt:,} + {self.serving.output:,}"
+            ways = "--prompt, --output or --turns" if self.serving.turns > 1 else "--prompt or --output"
+            raise UsageError(f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower {ways}")
 
     def pass_batch(self, batch: int) -> int:
         """Return the number of a batch's prompts that fit in one engine pass."""
