@@ -36,7 +36,7 @@ WALL: Final = "wall_power_w"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
-WORST: Final = 10
+WORST: Final = 6
 """Number of the largest errors that are listed."""
 FEW: Final = 5
 """Minimum rows of a group whose mean is shown."""
@@ -64,13 +64,11 @@ HEAD: Final = """\
 `make accuracy` writes this page. Most rows here were used to choose coefficients. The
 [scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration. It prints mean, median and worst absolute
-relative errors in per cent, the bias (mean signed error; positive means predicted too high) and Spearman's rank
-correlation. The view `prediction_errors` holds the individual errors.
+`validate` scores the newest prediction of each measured configuration. Errors are absolute and relative, in per cent;
+the bias is the mean signed error, positive if predictions are too high. The view `prediction_errors` has each error.
 
-A rate is inferences per second of one device in steady state, and is scored against the predicted rate because batches
-may overlap. Power is energy divided by the interval between batches. Power at the wall plug, divided by the number of
-devices, is scored against the boundary `system`; the measured devices share the host.
+A rate is inferences per second of one device in steady state. Power is energy divided by the interval between batches.
+Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -96,29 +94,27 @@ Agreement with a row that was used for fitting proves little. The splits are:
 | unseen hardware | no row of its chip was used |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
-rows without energies; `joulemap validate --by split` prints all rows, with ranks and worst cases. Four GPU timing
+rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing
 constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
 `peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-`joulemap measurements import public:NAME` adds these built-in tables to a database. `joulemap validate --by kind` then
-scores them, except uncertain ones. `joulemap measurements list --format json` prints the conditions and board of each
-row.
+`joulemap measurements import public:NAME` adds a table to a database. `joulemap validate --by kind` then scores it,
+unless its name ends in `doubtful`. `joulemap measurements list --format json` prints the conditions of each row.
 """
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two. Two rooflines are scored as well. One
-uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows
-mean / median absolute relative errors in per cent. `make ladder` breaks them down by board and shows how much each
-modelled effect reduces the error.
+of the shapes, and to all but one board. The held-out rows score the last two. Of two rooflines, one uses 72 % of the
+peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows mean errors;
+`make ladder` adds medians, boards and the gain of each modelled effect.
 
 The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
 coefficient that depends on one board keeps its built-in value when that board is held out. The last table has whole
-models, with each family held out in turn.
+models.
 """
 
 LEFT_TEXT: Final = """\
@@ -146,9 +142,8 @@ the same order. Rates may have different batches.
 
 EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
-The energy per inference was measured, or is power divided by rate. Boards are compared with boards, and systems at the
-wall plug with systems of the same scope. In a system with few devices, the host contributes much of the measured
-energy.
+Boards are compared with boards, and systems at the wall plug with systems of the same scope. In a system with few
+devices, the host contributes much of the measured energy.
 """
 
 PAIRS: Final = """
@@ -257,7 +252,7 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
+Import a CSV file with a header, or a JSON list of objects; `joulemap measurements import --help` lists the
 columns. Energies need a `boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the
 prediction subtracts the same. `scope` and `conditions` state how a row was measured, and `seen` which coefficients it
 was used for. A file with an invalid line is refused as a whole.
@@ -321,7 +316,7 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         return
     yield textwrap.fill(
         "Power at the wall plug over the devices of a system, scored against the boundary `system` "
-        "(`joulemap validate --by scope`):",
+        "(`joulemap validate --by scope`), in per cent:",
         WIDTH,
     )
     yield ""
@@ -330,11 +325,11 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
         (
             (
                 row["hardware"],
-                row["part"],
+                row["part"].replace("Inference, ", ""),
                 row["measurement_count"],
-                percent(row["mean_error_fraction"]),
-                percent(row["bias_fraction"]),
-                percent(row["covered_fraction"]),
+                per_cent(row["mean_error_fraction"]),
+                per_cent(row["bias_fraction"]),
+                per_cent(row["covered_fraction"]),
             )
             for row in rows
         ),
@@ -460,15 +455,14 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 
 
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
-    """Yield a table of the public tables: content, rows, and rows that are not scored."""
+    """Yield a table of the public tables: content and rows."""
     yield from table(
-        ("table", "content", "rows", "scored"),
+        ("table", "content", "rows"),
         (
             (
                 f"`{one.address}`",
                 one.title,
                 f"{len(one.read_served() if one.is_served else one.read()):,}",
-                "no" if one.doubt else "yes",
             )
             for one in tables
         ),
