@@ -193,8 +193,8 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
         f"**Nobody's joules of {' or '.join(none)} are known here**: predictions for these classes are untested. "
         "Power is scored where no time was measured. Intervals are made without the board, or the source of what is "
-        "served. `joulemap validate --evidence` lists all measured energies. [Other tools](#errors-that-other-tools-report) "
-        "report theirs on other rows.",
+        "served. `joulemap validate --evidence` lists all measured energies. [Other "
+        "tools](#errors-that-other-tools-report) report theirs on other rows.",
         WIDTH,
     )
     yield ""
