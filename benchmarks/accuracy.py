@@ -122,17 +122,15 @@ LEFT_TEXT: Final = """\
 For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
-  suggests that scaling of the outputs does not overlap. Products on H200 show no such cost.
+  so neither clock nor memory is the cause. Scaling of the outputs may not overlap; products on H200 show no such cost.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x the prediction. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
-  this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
+  this board, where 3.0 to 3.2 are predicted, which explains a quarter of the difference.
 - **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of the
   same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a product of 0.46 s runs
   at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
-- **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows (130 to 180
-  TFLOP/s if counted as 128 rows), and 4x the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
-  prediction, as if a kernel scaled blocks and padded rows. The tables do not name the kernels.
+- **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
+  prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
@@ -252,8 +250,7 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects; `joulemap measurements import --help` lists the
-columns. Energies need a `boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the
+Import a CSV file with a header, or a JSON list of objects. The command's help lists the columns. Energies need a `boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the
 prediction subtracts the same. `scope` and `conditions` state how a row was measured, and `seen` which coefficients it
 was used for. A file with an invalid line is refused as a whole.
 """
@@ -310,30 +307,25 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the power at the wall plug of a `validate.score` answer by scope."""
+    """Yield the sentences on the power at the wall plug of a `validate.score` answer by scope."""
     rows = [row for row in answer if row["quantity"] == WALL]
     if not rows:
         return
+    count = sum(row["measurement_count"] for row in rows)
+
+    def average(column: str) -> float:
+        return float(sum(row["measurement_count"] * row[column] for row in rows)) / count
+
+    worst = max(rows, key=lambda row: (row["mean_error_fraction"], row["hardware"]))
     yield textwrap.fill(
-        "Power at the wall plug over the devices of a system, scored against the boundary `system` "
-        "(`joulemap validate --by scope`), in per cent:",
+        f"Power at the wall plug over the devices of a system has a mean error of "
+        f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
+        f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
+        f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "
+        "`joulemap validate --by scope` prints each chip.",
         WIDTH,
     )
     yield ""
-    yield from table(
-        ("hardware", "scope", "rows", "mean", "bias", "covered"),
-        (
-            (
-                row["hardware"],
-                row["part"].replace("Inference, ", ""),
-                row["measurement_count"],
-                per_cent(row["mean_error_fraction"]),
-                per_cent(row["bias_fraction"]),
-                per_cent(row["covered_fraction"]),
-            )
-            for row in rows
-        ),
-    )
 
 
 def worst_lines(answer: Iterable[Row]) -> Iterator[str]:

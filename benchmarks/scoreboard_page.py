@@ -74,7 +74,7 @@ Here the mean or the median error of the other predictor is lower on the rows th
 of these rows on which joulemap is closer. Predictions of others are as published.
 """
 
-BEHIND: Final = "On the rows that both predict, the mean errors are:\n"
+BEHIND: Final = "Mean error of the other predictor : of joulemap, on the rows that both predict.\n"
 
 
 BOARDS: Final = """\
@@ -252,17 +252,22 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _behind(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of predictors whose errors are larger: the means alone."""
+    """Yield the table of predictors whose errors are larger: a row per source and quantity, a column for each."""
+    rows: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    for one in lines:
+        rows[one.name, one.of][one.peer] = one
+    peers = sorted({peer for found in rows.values() for peer in found})
     yield from _rows(
-        ("source", "quantity", "rows", "other predictor", "its error", "joulemap's", "closer, %"),
+        ("source", "quantity", *peers),
         (
-            (
-                one.name, one.of, one.row_count, one.peer, per_cent(one.peer_mean), per_cent(one.mean),
-                f"{100.0 * one.nearer_count / one.row_count:.0f}",
-            )
-            for one in lines
+            (name, of, *(_against(found[peer]) if peer in found else "-" for peer in peers))
+            for (name, of), found in rows.items()
         ),
-    )  # fmt: skip
+    )
+
+
+def _against(one: Line) -> str:
+    return f"{per_cent(one.peer_mean)} : {per_cent(one.mean)}"
 
 
 def _boards(lines: Iterable[Line]) -> Iterator[str]:
