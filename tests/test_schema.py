@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from conftest import Run
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 from joulemap.tools import GENERATED
@@ -85,8 +85,8 @@ def test_the_schema_is_that_of_the_records() -> None:
 class Record:
     """One row."""
 
-    name: str = told("who")
-    energy_j: float | None = told("of a batch", "J")
+    name: str = described("who")
+    energy_j: float | None = described("of a batch", "J")
     ids: tuple[int, ...] = attrs.field(default=())
 
 

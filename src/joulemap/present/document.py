@@ -192,7 +192,7 @@ class Grid:
         return [index for index, name in enumerate(self.headings) if not index or name in names]
 
     @property
-    def told_cut(self) -> str:
+    def cut_text(self) -> str:
         """Sentence that counts the cut rows; empty if none are cut."""
         if not self.cut:
             return ""

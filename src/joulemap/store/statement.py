@@ -200,7 +200,7 @@ class Statement:
             self._cursor() as cursor,
             bounding(cursor, self.bounds, lambda: _size(path)),
             blaming(),
-            _telling(path, tell),
+            _reporting_size(path, tell),
         ):
             count = copy_to_parquet(cursor, statement, self.parameters, path, describe_table(self.head()))
         check_rows(count, self.bounds)
@@ -372,7 +372,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _telling(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
+def _reporting_size(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
     """Report the size of a file in bytes while the code inside writes it."""
     if tell is None:
         yield

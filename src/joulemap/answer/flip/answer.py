@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair
 from joulemap.answer.layout import Cell, lay
@@ -81,10 +81,10 @@ INTERVALS: Final[Mapping[str, str]] = {
 class BatchWinner:
     """Better of the two chips at one batch size."""
 
-    batch: int = told("samples per input")
-    value_a: float | None = told("metric of A")
-    value_b: float | None = told("metric of B")
-    winner: str | None = told("A or B; null if one has no value")
+    batch: int = described("samples per input")
+    value_a: float | None = described("metric of A")
+    value_b: float | None = described("metric of B")
+    winner: str | None = described("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)

@@ -136,7 +136,7 @@ def _draw_more(
 def _fit(block: Grid, width: int | None) -> str:
     """Fit a table into `width`: whole, with wrapped text, with fewer columns, or as blocks."""
     arranged = _arrange(block, width)
-    below = f"\n{_wrap(f'({block.told_cut})', width, ' ')}" if block.cut else ""
+    below = f"\n{_wrap(f'({block.cut_text})', width, ' ')}" if block.cut else ""
     if arranged is None:
         return _blocks(block, width or 0) + below
     kept, widths = arranged
