@@ -39,7 +39,7 @@ def test_sentences_name_what_is_furthest_off() -> None:
     kinds = [kind("all", 9.0, 0.9, 0.9), kind("conv", 1.0, 0.1, -0.05), kind("softmax", 0.1, 0.5, 0.5),
              kind("grouped_conv", 9.0, 0.9, 0.9, is_overlapping=True)]  # fmt: skip
     text = " ".join("\n".join(benchmark()["failure_lines"](kinds)).split())
-    assert "conv (66.7 %, in total 5.0 % too fast), softmax (33.3 %," in text
+    assert "conv (66.7 %; bias -5.0 %), softmax (33.3 %; bias" in text
     assert "largest median error on chip is softmax (50.0 %); its worst group is `a softmax` (-50.0 %)" in text
 
 
