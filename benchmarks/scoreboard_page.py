@@ -79,8 +79,8 @@ BEHIND: Final = "Mean error of the other predictor : of joulemap, on the rows th
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The roofline uses 72 % of the
-peak, 80 % of the bandwidth and 2 µs; the fitted one has three numbers per kind. Errors are mean / median.
+drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 µs; the fitted one has three numbers per kind. Errors are mean / median.
 """
 
 
