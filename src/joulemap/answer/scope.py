@@ -705,7 +705,7 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each compiler that leaves the same part of a model to the same host, with the shares.
+    """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
 
     Hardware, power modes and batches that differ only in the shares are one line with their range.
     """

@@ -423,7 +423,7 @@ class EventEntry:
     divisor: str = ""
     """Quantity that divides the sum: `coefficient.NAME` or `geometry.NAME`."""
     part_of: str = ""
-    """Earlier event of the same component that this one is a share of."""
+    """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
     """Actions whose energy belongs to the event. Default: the events that it sums, or none for a difference."""
 

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 OPTIONS: Final = "Options"
-"""Panel of options that state no other one: those that belong to one command only."""
+"""Help panel of options without a panel of their own: options of a single command."""
 
 WORKLOAD: Final = "What to run"
 HARDWARE: Final = "Hardware"

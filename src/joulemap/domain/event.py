@@ -42,7 +42,7 @@ class Event:
     per: str
     """Unit of the count: `instruction`, `line`, `warp` …"""
     part_of: str
-    """Event of the same component that this one is a share of; empty for none."""
+    """Event of the same component that includes this one; empty for none."""
     meaning: str
     divisor: str
     """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty for none."""

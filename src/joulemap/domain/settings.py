@@ -108,7 +108,7 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
 
 
 def name_boundary(name: str) -> Boundary:
-    """Return a boundary by its own name, from its own or another name; an unknown name unchanged."""
+    """Return the canonical name of a boundary; an unknown name is unchanged."""
     return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
 
 
@@ -601,7 +601,7 @@ class Usage:
     """Use and power assumptions of a chip; None for the catalogue's."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking; None for the one with prices for more of the hardware."""
+    """Payment: rented, bought, or both in one ranking; None for the one with prices for more hardware."""
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared; None for the one with offers for most of the hardware."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))

@@ -1,4 +1,4 @@
-"""Groups of operators that one kernel can hold: which operator may join, and which groups may merge.
+"""Groups of operators for one kernel: which operator may join, and which groups may merge.
 
 A kernel without a product iterates over elements. Its extent is their number. A reduction takes rows of them, and the
 value of a row is available to all elements of that row.

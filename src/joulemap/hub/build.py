@@ -56,7 +56,7 @@ class BuiltModel:
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
-    """Build the module and the inputs of a request, most tensors without storage; ModelError says what failed.
+    """Build the module and the inputs of a request, most tensors without storage. Raise ModelError if that fails.
 
     Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
     """

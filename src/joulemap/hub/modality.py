@@ -54,7 +54,7 @@ PARTS: Final = {
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a setting is a part of a configuration, with settings of its own."""
+    """Return whether a setting is a nested configuration."""
     return hasattr(value, "__dict__") and not isinstance(value, type | torch.dtype) and not callable(value)
 
 

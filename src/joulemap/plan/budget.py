@@ -60,7 +60,7 @@ class Hosting:
     """True where its static power is part of every run's energy; its computation always is."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
-        """Return the modifier of hardware in it; the host has its own calibration, at the same boundary.
+        """Return the modifier that adds a host; the host has its own calibration at the same boundary.
 
         At `system`, a counted host draws its static power within its own surroundings, and the actions that it computes
         have their energies at its board. UsageError if nothing is known of these surroundings.

@@ -51,7 +51,7 @@ class HardwareKind(Protocol):
     """Modules that compute a run of it; everything that they import counts too."""
 
     def is_name(self, name: str) -> bool:
-        """Return True if a name that no chip has is one of this kind."""
+        """Return True if a name that is not a chip belongs to this kind."""
         ...
 
     def is_file(self, path: Path) -> bool:

@@ -68,7 +68,7 @@ class Selection:
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class as written in place of a chip -> the hardware that it means."""
+    """Class name in the place of a chip -> the hardware that it selects."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host that runs what its compiler does not."""
 
@@ -400,7 +400,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that no hardware of the catalogue has; CatalogueError where it cannot be built."""
+    """Return the box of a name that is not in the catalogue. Raise CatalogueError if it cannot be built."""
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())

@@ -158,7 +158,7 @@ class Grid:
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
-        """Return the grid with a new column after another one, which folds only when that one does."""
+        """Return the grid with a new column after another one; the two fold together."""
         after = column + 1
         beside = self.headings[column]
 

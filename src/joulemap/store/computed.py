@@ -169,7 +169,7 @@ def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequ
 
 
 def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compute:
-    """Return a function that computes rows once for the same input: importing numpy takes longer than looking them up.
+    """Return a function that caches its rows by input, because importing numpy takes longer than a cache read.
 
     `names` are columns that hold runs. Many rows are computed each time.
     """

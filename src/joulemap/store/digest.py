@@ -173,7 +173,7 @@ EMPTY: Final = digest_values(())
 
 
 def _add_up(digests: Iterable[str]) -> int:
-    """Return an order-independent sum over things, given their digests."""
+    """Return an order-independent digest of a set, given the digests of its members."""
     return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
 
 

@@ -284,7 +284,7 @@ PARTS: Final = re.compile(
 """Tables and views of the parts of runs, which a run of totals has no rows in."""
 
 TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
-"""Questions whose queries read totals, though the cubes that they read have columns of parts."""
+"""Questions about totals, although the cubes that they read also have columns of parts."""
 
 
 SUMS: Final = "point_total"

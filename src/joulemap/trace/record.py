@@ -545,7 +545,7 @@ class Recorder(TorchDispatchMode):
         return found.value
 
     def note_choice(self, name: str, assumption: str) -> None:
-        """Note an assumption about a choice by data, once for all modules that it holds for."""
+        """Note an assumption about a data-dependent choice, once for all modules with the same choice."""
         if not any(note.endswith(assumption) for note in self.notes):
             self.note(name, assumption)
 

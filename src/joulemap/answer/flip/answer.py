@@ -74,7 +74,7 @@ INTERVALS: Final[Mapping[str, str]] = {
     "edp": "edp_per_inference",
     "power": "power",
 }
-"""Metric -> metric in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
+"""Metric -> metric whose prediction errors apply to it. Two runs of one batch have the same ratio in both."""
 
 
 @frozen
@@ -183,7 +183,7 @@ class FlipAnswer(RunAnswer):
         return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
     def describe_nearest(self) -> str:
-        """Return the constant most likely to make the two equal alone, or that there is none."""
+        """Return the text on the constant that most likely reverses the order alone, or on its absence."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
             return text.NO_NEAREST(most=MOST_FACTOR)

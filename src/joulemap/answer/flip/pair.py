@@ -159,7 +159,7 @@ class Pair:
         return [self.log_ratio(*place, factor) for place, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
-        """Return the logarithm at the constant's value, and one spread down and up, as far as these are possible."""
+        """Return the logarithm at the constant's value and at one spread below and above, within the allowed range."""
         spread = (self.b if side == "B" else self.a).spread(name)
         found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
         return [value for value in found if value is not None]

@@ -198,7 +198,7 @@ class Drawn:
         return self.build_chapter("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
-        """Yield the chapters of wings: those before the core's chapters, or those among them."""
+        """Yield the chapters of wings: those before the core's chapters, or the later ones."""
         for one in list_parts():
             if one.is_first == is_first and one.name in self.found.added:
                 yield one.draw(self, self.found.added[one.name])

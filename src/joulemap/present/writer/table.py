@@ -208,7 +208,7 @@ def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
 
 
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the width of each column: its minimum plus a share of the rest, given first to columns that lack least."""
+    """Return the width of each column: its minimum plus a share of the remaining width, smallest shortfall first."""
     widths = {index: least[index] for index in kept}
     left = width - _width([least[index] for index in kept])
     for index in sorted(kept, key=lambda index: needed[index] - least[index]):

@@ -1,4 +1,4 @@
-"""Weights of a checkpoint by its configuration: which are stored in which format, and which are not converted.
+"""Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
 A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, those of the
 library hold: the output embeddings, tied modules, and the last of the parameters.

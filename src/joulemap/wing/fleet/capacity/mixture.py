@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
-"""Maximum kinds of hardware that are mixed: those with the best fleets of one kind."""
+"""Maximum kinds of hardware that may be mixed; those with the best single-kind fleets are used."""
 
 SAVED: Final = 0.99
 """Maximum ratio to the best fleet of one kind for a mixture to be reported."""

@@ -61,7 +61,7 @@ class Server:
     slower: float = 1.0
     """Ratio of assumed to predicted pass times."""
     most_per_s: float = 0.0
-    """Highest rate tried at which it meets its targets; 0 if it meets them at none."""
+    """Highest tried rate at which the server meets its targets; 0 for none."""
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, on the time scale of predicted passes."""
@@ -85,7 +85,7 @@ class Server:
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
-        """Return the highest rate up to `most` at which it meets its targets; 0 if it meets them at none."""
+        """Return the highest rate up to `most` at which the server meets its targets; 0 for none."""
         low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
             if self.take(rate) <= 1.0:

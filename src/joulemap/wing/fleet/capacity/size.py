@@ -68,7 +68,7 @@ def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Opt
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return each fleet with the wait for others that uses the least energy and meets the target with the same devices.
+    """Return each fleet with the batch wait that uses least energy at the same number of devices within the target.
 
     A fleet is unchanged if no wait saves energy.
     """

@@ -33,7 +33,7 @@ MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
 
 MOST_TRIED: Final = 6
-"""Deployments that are tried one by one, from the fewest devices on, before steps become larger."""
+"""Deployments that are tried with consecutive device counts before steps become larger."""
 
 
 @frozen(kw_only=True)
@@ -249,7 +249,7 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int) 
 
 
 def _split(found: Deployed) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they take more than the most devices."""
+    """Return separate prefill and decode pools of the same servers; None if they exceed the device limit."""
     question, case, target = found.question, found.case, found.target
     prompt, output = question.serving.prompt, question.serving.output
     each = -(-target.users // found.servers)

@@ -234,7 +234,7 @@ class Layer:
     is_parallel: bool = False
     """True if mixer and network read the same input and their results are added."""
     norms: Literal[1, 2] = 2
-    """Number of norms before the parts: one for each part, or one for both parts of a parallel layer."""
+    """Norms before the parts: one per part, or one for both parts of a parallel layer."""
     has_norms_behind: bool = False
     """True if the result of each part is normalized before it is added."""
     has_norms_before: bool = True
@@ -349,7 +349,7 @@ class Decoder:
 
 
 _TOLD: Final = ("name", "text", "basis", "source", "notes", "context_length")
-"""Fields that no workload depends on."""
+"""Fields that do not affect workloads."""
 
 
 def _held(mixer: Mixer, tokens: int, devices: int) -> float:

@@ -63,7 +63,7 @@ def load_tables() -> Mapping[str, Mapping[str, Any]]:
 
 
 def read_gguf(path: Path) -> FileHeader:
-    """Return the header of a model in one file, or in parts of which any is given.
+    """Return the header of a model in one file, or in several given any of them.
 
     Raise ModelError for a file that is no GGUF, is cut short or has a part missing.
     """

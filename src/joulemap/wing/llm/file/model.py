@@ -27,7 +27,7 @@ from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 
 LARGEST_GAP: Final = 0.01
-"""Relative difference of the weights of a file and those of its sizes from which the file is refused."""
+"""Relative difference between the weights of a file and of its sizes above which the file is refused."""
 
 JOINED: Final = (
     ("mlp.gate_proj.weight", "mlp.up_proj.weight"),

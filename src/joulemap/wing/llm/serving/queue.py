@@ -32,7 +32,7 @@ NEVER: Final = math.inf
 
 
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
-    """Simulate a load on one server; the result is the same for the same seed.
+    """Simulate a load on one server, reproducibly for one seed.
 
     A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
     """
@@ -295,7 +295,7 @@ class Server:
     def pass_by(
         self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
     ) -> None:
-        """Run passes: the first takes `seconds` and `joules`, each further one `longer` and `dearer` more."""
+        """Run passes: the first takes `seconds` and `joules`, and each further one adds `longer` and `dearer`."""
         start, stall = self.now, self.now - self.last_pass
         self.spells.append(
             (

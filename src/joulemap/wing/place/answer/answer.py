@@ -87,7 +87,7 @@ class PlaceAnswer(Answer):
 
     @property
     def rival(self) -> PlacementRow | None:
-        """Best mixture where one device alone is best, else the best device alone; None where none runs."""
+        """Best mixture if one device alone is best, else the best device alone; None if neither can run."""
         return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
 
     @property

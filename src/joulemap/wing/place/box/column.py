@@ -52,7 +52,7 @@ class _Share:
     run: RunColumns
     kind: str
     count: float
-    """Fraction of the box's batches that it takes; 1 where it has a part of each."""
+    """Fraction of the box's batches that the device computes; 1 if it has a part of each batch."""
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:

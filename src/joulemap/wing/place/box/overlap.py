@@ -114,7 +114,7 @@ def bound_work(seconds: Floats) -> float:
 
 
 def _list_regions(problem: Problem) -> Iterator[Booleans]:
-    """Yield masks of nodes that may move together: each node, the nodes that lead to it alone, those that it dominates.
+    """Yield masks of nodes to move together: a node with those that only lead to it, or with those that it dominates.
 
     Sets of nodes are integers with one bit per node.
     """
