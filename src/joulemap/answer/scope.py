@@ -203,7 +203,7 @@ class Scope:
 
     @property
     def at_wall(self) -> frozenset[str]:
-        """Hardware whose energy is that at the wall plug, where a host is counted."""
+        """Hardware with energies at the wall plug, which include a host."""
         return frozenset(one.hardware for one in self.plugged)
 
     def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
@@ -519,7 +519,7 @@ class Scope:
 
 
 def _join(notes: Sequence[str]) -> list[str]:
-    """Return notes with one cause as one note; empty for none."""
+    """Return one note for all notes with the same cause; empty for none."""
     return ["; ".join(notes)] if notes else []
 
 

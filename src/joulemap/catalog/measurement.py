@@ -93,7 +93,7 @@ ARGUMENTS: Final = re.compile(r"[\w.+-]+\(.+\)")
 """Pattern of a model name that belongs to a wing, such as a training step."""
 
 NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
-"""Columns that exported rows have besides their data: ids of one database."""
+"""Columns of exported rows that are ids of one database, not data."""
 
 KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 """Columns of a table of single runs."""

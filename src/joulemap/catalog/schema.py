@@ -275,7 +275,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
     level: str = ""
-    """Memory level that a chip must have for the coefficient to apply, in place of an earlier one of its name."""
+    """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
 
 
 @frozen(kw_only=True)

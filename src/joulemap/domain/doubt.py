@@ -48,7 +48,7 @@ OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
 """(class, precision) -> precision of the peak that it computes by: an MXU takes fp32 in passes of bf16."""
 
 SAME_SIZE: Final = 10.0
-"""Peaks that are within this factor of each other are of one size class: assumed, an order of magnitude."""
+"""Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
 """Number of groups of measurements that weighs as much as the prior judgement."""

@@ -55,7 +55,7 @@ class Event:
 
     @property
     def formula(self) -> str:
-        """Count formula over actions, with the divisor's name."""
+        """Formula of a count in terms of actions, with the name of its divisor."""
         text = _add((term.key, term.factor) for term in self.terms)
         floor = _add((term.key, term.floor) for term in self.terms)
         if floor:

@@ -149,7 +149,7 @@ def reduces(operator: Operator) -> bool:
 
 
 def is_unrolled(operator: Operator) -> bool:
-    """Return whether an operator reduces so few elements that a kernel computes all of them for each result."""
+    """Return whether a reduction is small enough for a kernel to repeat it for each result."""
     return reduces(operator) and reduced_extent(operator) <= UNROLLED * operator.output_element_count
 
 

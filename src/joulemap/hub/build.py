@@ -50,7 +50,7 @@ class BuiltModel:
     notes: tuple[str, ...]
     """Differences between the module and the one that was requested."""
     way: Way = "meta"
-    """Way in which the module was built."""
+    """Method by which the module was built."""
     others: Guesses | None = None
     """Keyword arguments to try if the module does not take these inputs."""
 

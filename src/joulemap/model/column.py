@@ -84,7 +84,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
 
 
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return several chips of one skeleton as one; a single hardware is returned unchanged."""
+    """Return chips that differ only in numbers as one vectorized chip, cached."""
     if len(hardware) == 1:
         return hardware[0]
     numbers = [list_numbers(one, precision) for one in hardware]

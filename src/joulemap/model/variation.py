@@ -230,7 +230,7 @@ class Varied:
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the runs of several chips that were timed as one."""
+    """Return the runs of chips that were timed together."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
 

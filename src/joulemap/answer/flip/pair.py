@@ -92,7 +92,7 @@ def _order(row: Flip) -> float:
 
 @frozen
 class Pair:
-    """Two runs, and the logarithm of their metrics' ratio as a function of one constant."""
+    """Pair of runs, with the logarithm of their metrics' ratio as a function of one constant."""
 
     a: Variation
     b: Variation

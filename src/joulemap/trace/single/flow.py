@@ -44,7 +44,7 @@ class Held:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element that a precision scales; 0 for any other."""
+        """Bytes of an element whose width depends on the precision; 0 for other elements."""
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 

@@ -33,7 +33,7 @@ BY_THE_HOUR: Final = "by the hour"
 
 @frozen(kw_only=True)
 class MixedRow:
-    """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
+    """Mixture of hardware kinds that beats each of its kinds alone."""
 
     label: str = described("devices of each kind")
     form: str = described(

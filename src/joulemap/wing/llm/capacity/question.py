@@ -62,7 +62,7 @@ class Question:
     chooses_precision: bool = False
     """True if no precision is given, so that each chip runs its first usual precision."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip, with the number of them in a requested box; all of them work together."""
+    """Chip, with its number in a requested box; all of them work together."""
 
     @cached_property
     def book(self) -> Book:

@@ -110,7 +110,7 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
 
 
 def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
-    """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
+    """Return a column of 1 + `more` periods, extrapolated from columns of one and two periods.
 
     Each number is linear in the index of its period and in the number of periods.
     """

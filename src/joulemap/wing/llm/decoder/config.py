@@ -68,7 +68,7 @@ class Indexer:
 
     heads: int
     head_dim: int
-    """Elements of each of its queries, and of the one key per row that it caches."""
+    """Elements of each indexer query, and of the one cached key per row."""
 
 
 @frozen(kw_only=True)
@@ -259,7 +259,7 @@ class Published:
     """Part of the configuration that is not counted."""
 
     def describe(self) -> str:
-        """Return a phrase for it, e.g. `mxfp4 weights (mxfp4)`."""
+        """Return a phrase for the format, e.g. `mxfp4 weights (mxfp4)`."""
         if not self.weights:
             return self.doubt
         formats = " and ".join((self.weights, *self.others))

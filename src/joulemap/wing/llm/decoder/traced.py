@@ -246,7 +246,7 @@ def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, 
 
 
 def _join(parts: Sequence[WorkloadColumns]) -> WorkloadColumns:
-    """Return several passes, one after the other, as one."""
+    """Return the concatenation of several passes as one workload."""
     if len(parts) == 1:
         return parts[0]
     both = join(parts)

@@ -53,7 +53,7 @@ NUMBERS: Final[Mapping[int, str]] = {
 """Type of a value -> its code in `struct`."""
 
 PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
-"""Name of one file of several, as llama.cpp splits them."""
+"""Name of one part of a split file, in llama.cpp's scheme."""
 
 
 @cache

@@ -47,6 +47,6 @@ def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
 
 
 def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a surface tabulated at knots as far as the requests of a load may reach."""
+    """Return a table of pass costs that covers every request of a load."""
     sequences, step_tokens, longest = find_reach(draw_requests(load, seed), load, limits)
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)

@@ -233,7 +233,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 
 
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
-    """Return the box with the prices of one placement: voltage of each kind, and number of devices per static action.
+    """Return the box with the energies of one placement: voltages per kind, and devices per static action.
 
     `factors` is device name -> ratio of on-chip action cost to price; `leaks` is static-power action -> device count.
     """

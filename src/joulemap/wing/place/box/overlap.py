@@ -142,7 +142,7 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
 
 
 def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with one subgraph moved to another device, or everything from it on, or up to it."""
+    """Yield placements with a subgraph moved to another device, alone or with all later or earlier ones."""
     count = problem.node_count
     for other in range(len(problem.members)):
         able = problem.can_run[:, other]

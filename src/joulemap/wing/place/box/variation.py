@@ -36,7 +36,7 @@ TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", S
 """Constants of a device that change its part although the part does not read them."""
 
 FREE: Final = 0.98
-"""Share of a power limit below which a device is not limited by it."""
+"""Share of a power limit below which the limit does not slow a device."""
 
 LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 

@@ -17,7 +17,7 @@ Use = tuple[int, int]
 
 @frozen(kw_only=True)
 class Value:
-    """Tensor before it has storage."""
+    """Tensor without storage yet."""
 
     shape: tuple[int, ...]
     dtype: str
