@@ -195,7 +195,7 @@ class HardwareAnswer(Answer):
                 yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return quantity of a price -> its rows, one per kind of seller, as in answers about cost."""
+        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as cost answers have them."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 

@@ -20,7 +20,7 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> format of its values: as uncertainty, in full, or without a unit."""
+"""Sign before a field -> value format: as uncertainty, in full, or without a unit."""
 
 
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:

@@ -219,7 +219,7 @@ def box(source: Source, name: str) -> BoxAnswer:
 
 
 def is_box(name: str) -> bool:
-    """Return whether a name is that of a box and of no hardware, or a file that describes a box."""
+    """Return whether a name or file describes a box rather than a chip."""
     if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), HardwareRef.read(name).label)):
         return False
     from joulemap.catalog.box import find_box

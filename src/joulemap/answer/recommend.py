@@ -307,7 +307,7 @@ class RecommendAnswer(CandidateAnswer):
         return lines
 
     def _describe_uncertainty(self) -> str:
-        """Return the confidence in the recommendation, and in its meeting the limits."""
+        """Return the confidence in the recommendation, and the probability that it meets the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""

@@ -125,7 +125,7 @@ class Scope:
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: str = ""
     """Boundary of that hardware; empty if it is left out."""
     plugged: tuple[PluggedHardware, ...] = ()

@@ -44,9 +44,9 @@ class Place(NamedTuple):
     """Position of an option in help."""
 
     panel: str
-    """Title of its panel; empty for that of its record."""
+    """Title of the option's panel; empty for that of its record."""
     is_advanced: bool = False
-    """True if only `--help-all` lists it."""
+    """True if only `--help-all` lists the option."""
 
 
 HIDDEN: Final = Place(GENERAL, is_advanced=True)

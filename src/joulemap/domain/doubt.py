@@ -131,7 +131,7 @@ class PowerFloor:
     architecture: str
     evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Peak up to which it applies; of several floors, the one with the smallest peak applies."""
+    """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
     half_width: Quantity
     """Half-width of the natural logarithm."""
 
@@ -153,7 +153,7 @@ class ServingScale:
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Sources, counted on each board; 0 where it is assumed."""
+    """Number of (source, board) pairs; 0 for an assumed half-width."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
 
 

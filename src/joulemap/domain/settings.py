@@ -46,7 +46,7 @@ LONGEST_NAME: Final = 60
 """Maximum characters of a precision with its group size."""
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Batch sizes tried when the best one is asked for and none is given."""
+"""Batch sizes tried when the best one is requested without a list."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """Export formats of runs; only Parquet holds all of them and can be read back."""
@@ -129,7 +129,7 @@ def _each_in(noun: str, known: tuple[str, ...]) -> Check:
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add a field to a class, which is no record yet, for each dimension whose row lists its values."""
+    """Add a field for each dimension with listed values to a class before it becomes a record."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "tuple[str, ...]"
         convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
@@ -312,7 +312,7 @@ class Settings:
     host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
-    """Energy boundary of hardware that lacks the one asked for; empty to refuse or leave out such hardware."""
+    """Energy boundary of hardware that lacks the requested one; empty to refuse or leave out such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all products in an engine. `never`: plain fp32, as in the measurements.

@@ -81,7 +81,7 @@ class Surrounding:
 
     @property
     def digest(self) -> str:
-        """Digest of its numbers."""
+        """Digest of the surrounding's numbers."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property

@@ -96,11 +96,11 @@ class Group:
     rows: int | None = None
     """Rows that the kernel reduces to; None if nothing is reduced."""
     is_foldable: bool = False
-    """True if a compiler folds it."""
+    """True if a compiler folds the operator."""
     is_cheap: bool = True
-    """True if a larger kernel may compute it for each of its elements: no special function, no reduction, no window."""
+    """True if a larger kernel may recompute the operator per element: no special function, reduction or window."""
     is_closed: bool = False
-    """True if it takes no more operators."""
+    """True if the group takes no more operators."""
 
     def take(self, operator: Operator) -> None:
         """Add an operator that computes."""

@@ -138,7 +138,7 @@ class Placement:
         )
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return it with the times of units and memory, and those of launches, times factors.
+        """Return the placement with the times of units and memory, and those of launches, times factors.
 
         A factor of several numbers has one for each point, operator or kernel.
         """

@@ -46,7 +46,7 @@ class HardwareKind(Protocol):
     """Kind of hardware that is no chip, such as a box of several devices; wings register one at `hardware`."""
 
     architecture: str
-    """Class of its hardware."""
+    """Class of the kind's hardware."""
     formulas: tuple[str, ...]
     """Modules that compute a run of it; everything that they import counts too."""
 

@@ -58,13 +58,13 @@ class Selection:
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """Name, file or id that asks for it -> hardware of a file or record."""
+    """Requested name, file or id -> hardware of a file or record."""
     budget: Budget | None = None
     """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
@@ -78,7 +78,7 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
-        """Return the energy boundary of a chip: the one asked for, or the fallback if it lacks that."""
+        """Return the energy boundary of a chip: the requested one, or the fallback if the chip lacks it."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
@@ -120,7 +120,7 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """Hardware that was named by file: its name in an answer -> text that asks for it again.
+        """Hardware named by file: name in answers -> text that selects the file again.
 
         Boxes of the catalogue are in `own` under their ids and need no file.
         """
@@ -266,7 +266,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a chip in answers, from the text that asks for it."""
+    """Return the name of a chip in answers from the requested text."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs

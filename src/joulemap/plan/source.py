@@ -31,7 +31,7 @@ class Source:
     patience: Patience = PATIENT
 
     def anchor(self) -> Source:
-        """Return it with an absolute path, which a change of the working directory does not affect."""
+        """Return the source with an absolute path, which a change of the working directory does not affect."""
         with contextlib.suppress(OSError):  # the working directory may no longer exist
             return attrs.evolve(self, path=self.path.absolute())
         return self

@@ -316,7 +316,7 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
 
 
 SUBJECT: Final = ("work", "architecture", "runtime", "precision", "hardware", "ops_per_s")
-"""Columns of a configuration whose errors are asked for."""
+"""Columns of a configuration for which errors are requested."""
 
 COMPUTED: Final[Mapping[str, Computed]] = {
     "totals_of": Computed(

@@ -92,7 +92,7 @@ class Statement:
     projected: frozenset[str] = frozenset()
     """Hardware to mark for people, because it can be neither bought nor rented."""
     can_nest: bool = True
-    """True if it may be nested in another statement; EXPLAIN may not."""
+    """True if the statement may be nested in another statement; EXPLAIN may not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Statement:
             stream.close()
 
     def head(self, rows: Sequence[tuple[Any, ...]] = ()) -> Table[tuple[Any, ...]]:
-        """Return some of its rows as a table."""
+        """Return some of the statement's rows as a table."""
         return Table(
             title=self.title,
             columns=self.columns,

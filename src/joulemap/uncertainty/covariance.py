@@ -101,7 +101,7 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         return np.array([run[name] for run in runs], dtype=float)
 
     def subtract(name: str) -> Floats:
-        """Return the part of an energy's half-width that is of its power."""
+        """Return the half-width of the power from the half-widths of energy and latency."""
         square = np.square(column(name.format("energy"))) - np.square(column(name.format("latency")))
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 

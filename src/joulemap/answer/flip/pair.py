@@ -98,7 +98,7 @@ class Pair:
     b: Variation
     metric: VariedMetricName
     half_width: float | None
-    """Half width of its 80 % interval, from the errors of similar predictions; None without one."""
+    """Half width of the pair's 80 % interval, from the errors of similar predictions; None without one."""
 
     def rows(self) -> list[Flip]:
         """Return every constant that moves the ratio, and in any case static power of both."""

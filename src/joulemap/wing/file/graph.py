@@ -28,7 +28,7 @@ MOST_COMPUTED: Final = 65_536
 """Maximum elements of a value that is computed while a file is read."""
 
 BROKEN: Final = (RuntimeError, ValueError, TypeError)
-"""Errors of the library for an operator whose inputs or attributes are not those of its kind."""
+"""Errors of the library for an operator with invalid inputs or attributes."""
 
 OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 """Operators whose output has a size that depends on data."""

@@ -151,7 +151,7 @@ class WatchAnswer(Answer):
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
     def _describe_disagreement(self) -> str:
-        """Return by how much the prediction for this machine is off; empty inside its interval."""
+        """Return the text on the deviation of the prediction for this machine; empty inside its interval."""
         whole, found = self.rows[0], self.prediction
         if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
             return ""

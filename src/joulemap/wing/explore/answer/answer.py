@@ -112,7 +112,7 @@ class ExploreAnswer(Answer):
     """Designs tied with the front, without the front."""
     parameters: tuple[str, ...]
     spelling: Mapping[str, str]
-    """Chip -> file or name that asks for it, where different from its id."""
+    """Chip -> requested file or name, if different from its id."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()

@@ -280,7 +280,7 @@ class LlmAnswer(RunAnswer):
         return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
-        """Return whether a configuration is the best at something; sentences name it, so its row stays."""
+        """Return whether a configuration wins a metric; the headline names it, so its row is always shown."""
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 

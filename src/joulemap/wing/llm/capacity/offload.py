@@ -52,9 +52,9 @@ class Division:
     """Box whose GPU with the fastest memory shares a model with its processor, at each number of layers."""
 
     device: str
-    """GPU by its catalogue id."""
+    """Catalogue id of the GPU."""
     host: str
-    """Processor by its catalogue id."""
+    """Catalogue id of the processor."""
     precision: str
     rows: list[OffloadRow]
 

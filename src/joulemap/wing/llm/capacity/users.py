@@ -38,7 +38,7 @@ MOST_TRIED: Final = 6
 
 @frozen(kw_only=True)
 class LatencyTarget:
-    """Mean latency that each of some concurrent users is to have."""
+    """Target mean latency for a number of concurrent users."""
 
     users: int
     first_token_s: float | None = None

@@ -110,7 +110,8 @@ class Latent:
 
 @frozen(kw_only=True)
 class Compressed:
-    """Attention to the last tokens and to compressed rows, one for several tokens, with keys that are the values."""
+    """Attention to recent tokens and to compressed rows that each stand for several older tokens; keys serve as values.
+    """
 
     heads: int
     head_dim: int

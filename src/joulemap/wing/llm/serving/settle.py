@@ -100,7 +100,7 @@ def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
 
 
 def _count(load: Load) -> int:
-    """Return the least number of requests that are counted: all of a file's."""
+    """Return the minimum number of counted requests; a file counts in full."""
     return max(load.requests, COUNTED, len(load.trace.prompt_tokens) if load.trace else 0)
 
 

@@ -51,7 +51,7 @@ class BoxHardware(Hardware):
 
     @property
     def goal(self) -> Goal:
-        """Goal of placements at its mode."""
+        """Goal of placements at the box's mode."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
@@ -71,7 +71,7 @@ class BoxHardware(Hardware):
         return attrs.evolve(self, power_mode=name)
 
     def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
-        """Return its devices, each at the requested precision or its narrowest that holds it."""
+        """Return the devices of the box, each at the requested precision or the narrowest that can represent it."""
         members = []
         for (name, device), hardware, mode in zip(self.box, self.devices, self.device_modes, strict=True):
             precision, weights = choose_precision(

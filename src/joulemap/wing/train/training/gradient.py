@@ -60,7 +60,7 @@ class Gradient:
     reads: tuple[Use, ...] = ()
     """Kept tensors of the forward pass."""
     takes: int | None = None
-    """Bytes of dy that it reads; None for all."""
+    """Bytes of dy that the operator reads; None for all."""
     is_first: bool = False
     """True where no dy is needed: the gradient of a loss."""
 
