@@ -622,7 +622,7 @@ class Usage:
     """
 
     def __attrs_post_init__(self) -> None:
-        """Raise UsageError for a kind of seller that does not sell in the chosen way to pay."""
+        """Raise UsageError for a kind of seller without prices of the chosen way to pay."""
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"

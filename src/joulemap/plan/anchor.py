@@ -1,4 +1,4 @@
-"""Anchor of a chip: prices for its board beyond the chip, found by probing its numbers."""
+"""Board energies of a chip that its circuits do not explain, found by evaluating probe workloads."""
 
 from __future__ import annotations
 

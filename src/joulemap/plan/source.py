@@ -26,8 +26,7 @@ class Source:
     path: Path
     talk: Talk = log
     progress: Progress | None = None
-    """Progress callback, unused where everything is stored; an exception from it ends the evaluation, with whole runs
-    stored."""
+    """Progress callback; not called if all runs are stored. If it raises, evaluation stops after complete runs."""
     patience: Patience = PATIENT
 
     def anchor(self) -> Source:

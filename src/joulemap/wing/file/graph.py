@@ -129,7 +129,7 @@ class _Reader:
         return self.keep(value, tensor.data_type)
 
     def keep(self, value: Value, kind: int) -> Value:
-        """Return a value, known by its name from here on."""
+        """Register a value under its name and return it."""
         from onnx import helper
 
         self.values[value.name] = value

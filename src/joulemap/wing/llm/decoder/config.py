@@ -110,8 +110,7 @@ class Latent:
 
 @frozen(kw_only=True)
 class Compressed:
-    """Attention to recent tokens and to compressed rows that each stand for several older tokens; keys serve as values.
-    """
+    """Attention to recent tokens and to compressed rows of several older tokens; keys serve as values."""
 
     heads: int
     head_dim: int
