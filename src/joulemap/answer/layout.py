@@ -110,7 +110,7 @@ def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -
 def lay_beside(
     headings: Sequence[str], lines: Iterable[str], rows: Sequence[Any], *, keep: Sequence[str] = (), **values: Any
 ) -> Grid:
-    """Return rows as columns beside each other: each line holds a label and the template of its cells."""
+    """Return rows as adjacent columns: each line holds a label and the template of its cells."""
     parts = [line.split("|") for line in lines]
     return Grid(
         headings=tuple(headings),

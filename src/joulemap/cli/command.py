@@ -84,7 +84,7 @@ def find_place(annotation: object) -> Place:
 
 
 def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:
-    """Return a parameter as Typer takes it, with its place in help beside it."""
+    """Return a parameter in Typer's form, with its place in help."""
     if OPTION in metadata:
         default, names, typed = metadata[OPTION]
         names = names or (f"--{name.replace('_', '-')}",)

@@ -37,7 +37,7 @@ class Attention:
     value_norm: bool = False
     """True if values are normalized, without weights."""
     is_gated: bool = False
-    """True if a gate as wide as the queries, computed beside them, multiplies the result."""
+    """True if a gate as wide as the queries, computed with them, multiplies the result."""
     has_values: bool = True
     """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False

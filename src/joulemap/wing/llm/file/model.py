@@ -170,7 +170,7 @@ def count_weights(decoder: Decoder) -> int:
 
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
-    """Return the elements of the named weights whose names begin so."""
+    """Return the elements of the weights whose names have this prefix."""
     graph = tell(decoder, Step(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))

@@ -27,7 +27,7 @@ MOST_MOVES: Final = 384
 """Maximum moves per round whose makespan is computed; those with the least total work come first."""
 
 WEIGHINGS: Final = 40
-"""Rounds of device weights for the bound of total work."""
+"""Maximum rounds in which device weights are adjusted for the lower bound."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""

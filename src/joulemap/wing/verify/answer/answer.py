@@ -74,7 +74,7 @@ class VerifyAnswer(Answer):
     kept: str
     """Count of stored rows; empty where no storing was requested."""
     left_out: tuple[str, ...]
-    """Counts and reasons of unreadable runs, beside the readable ones."""
+    """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:
