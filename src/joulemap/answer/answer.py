@@ -57,7 +57,7 @@ class Answer:
             del cls.__repr__
 
     def document(self) -> Document:
-        """Return the document for people and programs; its options select what people see."""
+        """Return the document for display and programs; its options select what people see."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Answer:
         stays: Callable[[Any], bool] | None = None,
         **cells: Cell,
     ) -> Grid:
-        """Return rows of a table as a grid for people, with projected hardware marked; see `lay`."""
+        """Return rows of a table as a grid for display, with projected hardware marked; see `lay`."""
         return lay(
             table,
             columns,

@@ -169,7 +169,7 @@ def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) 
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:
-    """Return a metric's value for people; empty if unknown."""
+    """Return a metric's value for display; empty if unknown."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 

@@ -226,7 +226,7 @@ class RecommendAnswer(CandidateAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return whether tables for people show a row: it has a rank, or its hardware was named."""
+        """Return whether tables for display show a row: it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property

@@ -460,7 +460,7 @@ class Scope:
         return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
-        """Return a power for people, marked if it omits the host that the hardware needs."""
+        """Return a power for display, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
         label = HardwareRef.read(hardware).label

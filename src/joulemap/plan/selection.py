@@ -380,7 +380,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file; a base chip that is a file is added to `own`."""
+    """Return the design of a file. If the base chip is a file too, add its path to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)

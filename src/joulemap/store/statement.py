@@ -90,7 +90,7 @@ class Statement:
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware to mark for people, because it can be neither bought nor rented."""
+    """Hardware to mark for display, because it can be neither bought nor rented."""
     can_nest: bool = True
     """True if the statement may be nested in another statement; EXPLAIN may not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)

@@ -389,7 +389,7 @@ class Recorder(TorchDispatchMode):
     def _floats_on_one_device(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments with real floating-point tensors moved to meta if they meet others there.
+        """Return the arguments; real floating-point tensors move to meta if other arguments are on meta.
 
         A composite operator reads integers (lengths, sections), and keeps those.
         """

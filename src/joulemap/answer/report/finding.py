@@ -42,7 +42,7 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum chips for which `LEAVES` subgraphs are listed; for more chips, one is."""
+"""Maximum chips for which `LEAVES` subgraphs are listed; above, one subgraph per chip is listed."""
 
 SWEPT: Final = 8
 """Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""

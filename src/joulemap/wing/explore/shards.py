@@ -84,7 +84,7 @@ class LakeAnswer(Answer):
         return sum(one.size_bytes for one in self.shards)
 
     def document(self) -> Document:
-        """Return the document for people and programs."""
+        """Return the document for display and programs."""
         return Document(
             title=TITLE(self, content=self._describe_content()),
             sections=(Section("", self._lay(self.shards, COLUMNS)),) if len(self.shards) else (),

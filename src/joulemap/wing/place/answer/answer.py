@@ -45,7 +45,7 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
 
 LEAST_GAP: Final = 0.005
-"""Minimum share of improvement still possible that the answer reports."""
+"""Minimum possible improvement that the answer reports, as a fraction."""
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose products have one row per token."""
