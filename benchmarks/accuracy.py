@@ -122,7 +122,8 @@ LEFT_TEXT: Final = """\
 For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. Perhaps scaling of the outputs does not overlap; products on H200 show no such cost.
+  so neither clock nor memory is the cause. Perhaps scaling of the outputs does not overlap; products on H200 show no
+  such cost.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x the prediction. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.

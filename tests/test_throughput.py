@@ -283,6 +283,25 @@ def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
     assert run(whole, "int8", convolution(), "fused").throughput_limit == "latency"
 
 
+def test_a_request_on_one_core_takes_its_time_and_cores_share_the_rate() -> None:
+    chip = npu(units=3, macs_per_clock={"int8": 4096.0})
+    divided = with_geometry(chip, stream_units=1.0, divided_batches=1.0)
+    joined = run(chip, "int8", convolution(), "fused")
+    found = [run(divided, "int8", convolution(), runtime) for runtime in ("graph", "fused", "engine")]
+    for one in found:
+        # a third of the chip, at the whole of the memory's bandwidth
+        assert_close(compute_s(one), compute_s(run(find_share(divided), "int8", convolution())), rel=1e-9)
+        assert one.latency_fs > joined.latency_fs
+        assert one.throughput_limit == "cores"
+        assert_close(interval_s(one), one.latency_fs / FS_PER_S / 3, rel=1e-6)
+        # static power is drawn from one image to the next, shared by the cores
+        assert_close(count(one, "chip", "static_power"), interval_s(one), rel=1e-6)
+        assert one.energy_fj == sum(one.action_fj.tolist())
+    assert run(divided, "int8", convolution(), "eager").throughput_limit == "latency"
+    rates = [batch / interval_s(run(divided, "int8", convolution(batch=batch), "fused")) for batch in (1, 3, 6)]
+    assert all(after >= before * (1 - 1e-9) for before, after in itertools.pairwise(rates))
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
 def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:

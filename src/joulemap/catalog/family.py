@@ -249,9 +249,15 @@ def _complete_peaks(content: dict[str, Any]) -> None:
 
 
 def _merge(content: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced."""
+    """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced.
+
+    A table of a name that holds a list adds to the items of the list by their names.
+    """
     for key, value in more.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and isinstance(content.get(key), list):
+            for item in content[key]:
+                _merge(item, value.get(item["name"], {}))
+        elif isinstance(value, dict):
             _merge(content.setdefault(key, {}), value)
         elif isinstance(value, list) and key != "deployment":
             content[key] = [*content.get(key, ()), *deepcopy(value)]

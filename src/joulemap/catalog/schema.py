@@ -191,15 +191,29 @@ class LoadEntry:
 
 @frozen(kw_only=True)
 class CompilerEntry:
-    """Compiler support of a chip, as written in a file."""
+    """Compiler support of a chip, as written in a file: the list of a known compiler, or one of the chip's own."""
 
-    name: str
-    cut: str
-    operators: list[str]
-    basis: str
-    source: str
+    list: str = ""
+    """Name of a file in `data/compiler`; with it, only a host may be given."""
+    name: str = ""
+    cut: str = ""
+    operators: Sequence[str] = ()
+    basis: str = ""
+    source: str = ""
     host: str = ""
     """Default host for fallback operators, with or without @MODE."""
+
+
+@frozen(kw_only=True)
+class CompilerFile:
+    """Contents of a file in `data/compiler`: the operators that one compiler runs, according to its documentation."""
+
+    name: str
+    version: str
+    cut: str
+    basis: str
+    source: str
+    operators: Sequence[str]
 
 
 @frozen(kw_only=True)

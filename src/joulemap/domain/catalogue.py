@@ -30,6 +30,12 @@ DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", 
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
+LIKE_HINT: Final = (
+    "or describe it by its own numbers, as {like}[unit_count=46;clock=1.7GHz;memory_bandwidth=448GB/s;"
+    "memory_capacity=8GB;tdp=220W]"
+)
+"""Description of an unknown chip in one line, as a known one with other numbers."""
+
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
 
@@ -232,15 +238,18 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     partly = [entry.id for entry in found or _find_partly(entries, asked)]
     if len(partly) > 1:
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
-    near = partly or find_nearest(asked, [entry.names for entry in entries.values()])
-    raise UnknownNameError("hardware", name, (), LIST_HINT, near=near)
+    from joulemap.domain.printed import shorten
+
+    near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
+    hint = f"{LIST_HINT}, {LIKE_HINT.format(like=near[0])}" if near else LIST_HINT
+    raise UnknownNameError("hardware", name, (), hint, near=near)
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
     """Return the hardware with exactly this name, or, if there is none, those whose words match.
 
     Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128`
-    combines Altra-Max and M128-30.
+    combines Altra-Max and M128-30. Names that machines print match last (`domain/printed.py`).
     """
     asked = unmark(name)
     if asked in entries:
@@ -249,12 +258,48 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
+    if processor := _find_processor(entries, asked):
+        return processor
     strict = [
         entry
         for entry in entries.values()
         if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)]
+    return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
+
+
+def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
+    """Return the processors with a printed name that says that it is a processor's."""
+    from joulemap.domain.printed import is_processor
+
+    if not is_processor(name):
+        return []
+    processors = {key: one for key, one in entries.items() if one.architecture == "cpu"}
+    return _find_printed(processors, name, is_of_class=True)
+
+
+def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
+    """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
+
+    With `is_of_class` the class of the hardware is known, so that known names may lack its word or have it.
+    """
+    from joulemap.domain.printed import find_vendors, list_readings, read_words
+
+    vendors = find_vendors(name)
+    classes = {entry.architecture for entry in entries.values()}
+    for words in list_readings(name, ("", *classes)):
+        found = [
+            entry
+            for entry in entries.values()
+            if (not vendors or vendors & find_vendors(entry.vendor))
+            and any(
+                known and known in (words[""], words[entry.architecture])
+                for known in (read_words(one, entry.architecture if is_of_class else "") for one in entry.names)
+            )
+        ]
+        if found:
+            return found
+    return []
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:

@@ -82,6 +82,13 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     if compiler is None:
         raise ValueError(f"{hardware.id} has no compiler")
     names = name_fallen(work, compiler, fallen)
+    refused = {
+        operation
+        for kind, operation in zip(work.kind[fallen].tolist(), work.operation[fallen].tolist(), strict=True)
+        if compiler.is_refused(KINDS[kind], operation)
+    }
+    if refused:
+        raise UnsupportedError(f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}")
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:

@@ -11,13 +11,10 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.stream import STREAM_UNITS
+from joulemap.model.stream import DIVIDED, STREAM_UNITS
 from joulemap.model.workload import Floats
 from joulemap.system.record import vary
 
-DIVIDED: Final = "divided_batches"
-"""Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
-"""
 START: Final = "program_start"
 
 

@@ -3,9 +3,9 @@
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
 
-A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels. It does not wait for
-other streams, and has the whole memory bandwidth while others compute. The latency of a run is the latency of a batch
-that has all units to itself.
+A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
+`shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
+while others compute. The latency of a run is the latency of a batch that has all units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
 documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
@@ -27,14 +27,23 @@ from joulemap.system.record import vary
 
 STREAM_UNITS: Final = "stream_units"
 """Geometry constant: units per stream, for hardware whose engine runs several streams."""
+DIVIDED: Final = "divided_batches"
+"""Geometry constant of hardware on which each stream has a copy of the model and a batch is divided among the copies.
+"""
+SHARED: Final = "shared_weights"
+"""Geometry constant of chips whose streams read one copy of the weights from a memory that all of them share."""
 VECTOR_UNITS: Final = "vector_core_count"
 """Geometry constant: vector cores of an NPU next to its tensor engines; a stream gets its share."""
 
 
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
-    """Return the number of batches that the engine serves at once; 1 in any other runtime."""
+    """Return the number of batches that are served at once.
+
+    Only an engine serves several, unless the units of a chip take requests of their own (`DIVIDED`); a framework that
+    launches every kernel serves one.
+    """
     units = hardware.geometry.get(STREAM_UNITS)
-    if units is None or runtime != "engine":
+    if units is None or (runtime != "engine" and (DIVIDED not in hardware.geometry or runtime == "eager")):
         return 1.0
     streams: Floats | float = np.maximum(1.0, np.floor(np.rint(hardware.unit_count.value) / units.value))
     return streams
@@ -43,6 +52,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 def find_share(hardware: Hardware) -> Hardware:
     """Return the fraction of a chip that one stream uses."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
+    is_shared = SHARED in hardware.geometry
 
     def cut(quantity: Quantity) -> Quantity:
         return vary(quantity, value=quantity.value * part)
@@ -53,7 +63,7 @@ def find_share(hardware: Hardware) -> Hardware:
         memory_levels=tuple(
             vary(
                 level,
-                capacity=cut(level.capacity) if level.per == "chip" else level.capacity,
+                capacity=cut(level.capacity) if level.per == "chip" and not is_shared else level.capacity,
                 bandwidth=cut(level.bandwidth) if level.bandwidth else None,
             )
             for level in hardware.memory_levels

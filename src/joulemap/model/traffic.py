@@ -48,7 +48,7 @@ def tiled_bytes(kernels: KernelColumns, tile_m: Floats | float, tile_n: Floats |
     return np.maximum(reads * kernels.outside_read_share, kernels.input_bytes + kernels.weight_bytes)
 
 
-def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
+def is_resident(kernels: KernelColumns, capacity_bytes: Floats | float) -> Booleans:
     """Return a mask of operators whose data at the kernel boundary fits a level of this capacity.
 
     The check is per operator, not per kernel: a fused kernel passes tiles from member to member, so it never needs more
@@ -57,7 +57,7 @@ def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
     return kernels.working_bytes <= capacity_bytes
 
 
-def holds_weights(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
+def holds_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Booleans:
     """Return whether a level of this capacity holds all weights of the model together with its live activations."""
     return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
 
@@ -70,7 +70,9 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
     return np.maximum(height, 1.0), np.maximum(width, 1.0)
 
 
-def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float, unit_count: float = 1.0) -> Floats:
+def level_bytes(
+    kernels: KernelColumns, capacity_bytes: Floats | float, item_bytes: float, unit_count: float = 1.0
+) -> Floats:
     """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
 
     The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
@@ -95,7 +97,7 @@ def level_bytes(kernels: KernelColumns, capacity_bytes: float, item_bytes: float
     return np.maximum(np.minimum(held, block), kernels.input_bytes + kernels.weight_bytes)
 
 
-def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
+def dram_bytes(kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
     Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.

@@ -19,6 +19,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
     DEFAULT_MODE,
+    LIKE_HINT,
     LIST_HINT,
     HardwareEntry,
     Variant,
@@ -348,7 +349,7 @@ def read_names(
             from joulemap.catalog.load import load_catalogue
 
             names.append(name.id)
-            if load_catalogue().hardware.get(name.id) != name:
+            if name.id not in known or load_catalogue().hardware.get(name.id) != name:
                 own[name.id] = name.with_own_digest()
             continue
         ref = HardwareRef.read(name)
@@ -487,11 +488,15 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
     try:
         return find_entry(known, name)
     except UnknownNameError as error:
-        near = [one for kind in list_kinds() for one in kind.list_near(name)]
-        near = find_nearest(name, [one.names for one in list_members().values()]) or near
+        from joulemap.domain.printed import shorten
+
+        members = find_nearest(shorten(name), [one.names for one in list_members().values()])
+        near = members or [one for kind in list_kinds() for one in kind.list_near(name)]
         if isinstance(error, AmbiguousNameError) or not near:
             raise
-        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error
+        like = [*members, *error.near][:1]
+        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=like[0])}" if like else LIST_HINT
+        raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

@@ -14,7 +14,7 @@ import attrs
 from torchvision import models
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.hub import tiny
+from joulemap.hub import detector, tiny
 from joulemap.hub.build import trace_request
 from joulemap.system.errors import ModelError
 from joulemap.trace import block
@@ -75,12 +75,16 @@ def describe(name: str) -> ModelEntry:
 
 
 def describe_block(name: str) -> ModelEntry:
-    """Return the row of a building block, or of a network of MLPerf Tiny."""
-    is_tiny = name in tiny.NETWORKS
-    module, _ = tiny.build_tiny(name, {}) if is_tiny else block.build(name, {})
+    """Return the row of a building block, of a network of MLPerf Tiny, or of a detector."""
+    if name in tiny.NETWORKS:
+        family, (module, _) = tiny.FAMILY, tiny.build_tiny(name, {})
+    elif name in detector.NETWORKS:
+        family, (module, _) = detector.find_family(name), detector.build_detector(name, {})
+    else:
+        family, (module, _) = block.find_family(name), block.build(name, {})
     return ModelEntry(
         name=name,
-        family=tiny.FAMILY if is_tiny else block.find_family(name),
+        family=family,
         task="block",
         input_shape=(),
         input_layout="tensors",
@@ -104,7 +108,9 @@ def main() -> None:
     """Write the table to stdout."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(field.name for field in attrs.fields(ModelEntry))
-    writer.writerows(write_row(describe_block(name)) for name in sorted((*block.BLOCKS, *tiny.NETWORKS)))
+    writer.writerows(
+        write_row(describe_block(name)) for name in sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS))
+    )
     writer.writerows(write_row(describe(name)) for name in sorted(models.list_models()))
 
 

@@ -25,12 +25,13 @@ work in parallel: a kernel takes as long as the busier one.
 
 Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
 kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
-fit: images then follow one another on chip, and only model inputs and outputs move. A chip with `host_link_lanes` has
-no DRAM: data that leave its SRAM cross the link to the host.
+fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a copy has
+its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
+`host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
-units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
-engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads weights of its own.
+units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM and its width, and of the
+DMA engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -57,6 +58,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
+from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -126,8 +128,8 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
-        again = (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
+        again = np.where(stays, 0.0, (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes)
         read = read + again
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
@@ -174,6 +176,14 @@ class Npu(Indifferent):
         return "dataflow_intervals" in hardware.geometry
 
     @staticmethod
+    def _own_bytes(hardware: Hardware) -> Floats | float:
+        """Return the SRAM in which a copy keeps its weights: a stream's part, or all if streams share weights."""
+        capacity: Floats | float = hardware.level("sram").capacity.value
+        if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
+            return capacity
+        return capacity * hardware.geometry[STREAM_UNITS].value / hardware.unit_count.value
+
+    @staticmethod
     def _waits(hardware: Hardware) -> float:
         """Return the intervals that a batch waits for others in a fabric that keeps the model."""
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
@@ -186,7 +196,7 @@ class Npu(Indifferent):
         For a fabric, also return the number of contexts that end at each operator.
         """
         image = kernels.peak_activation_bytes / kernels.batch
-        fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
+        fits = np.asarray(kernels.total_weight_bytes + image) <= Npu._own_bytes(hardware)
         stays = kernels.each(fits & ("resident_programs" in hardware.geometry))
         if not self._is_dataflow(hardware):
             peak = hardware.peaks[kernels.precision]
@@ -203,11 +213,11 @@ class Npu(Indifferent):
 
     @staticmethod
     def _outside_bytes(
-        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
     ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         if cuts is None:
-            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
+            read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
             inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
             read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner

@@ -47,6 +47,12 @@ PADDED: Final = 0.01
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the usual one first."""
 
+WIDE: Final[Precision] = "fp32"
+"""Precision of activations on processors without 16-bit arithmetic."""
+
+ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
+"""Precisions of activations if none is given, the preferred one first."""
+
 
 @define(kw_only=True, slots=False, eq=False)
 class Question:
@@ -223,7 +229,7 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
         return choose_precision(question.decoder, target)[0]
-    return next((one for one in SIXTEEN_BITS if one in target.peaks), SIXTEEN_BITS[0])
+    return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
@@ -232,7 +238,7 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
     Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
     """
     precisions, weights = list_precisions(decoder)
-    precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
+    precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
     return precision, weights[0] if weights else precision
 
 

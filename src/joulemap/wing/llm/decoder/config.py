@@ -325,6 +325,13 @@ class Decoder:
         return sum(isinstance(layer.mixer, Recurrence) for layer in self.layers)
 
     @property
+    def score_heads(self) -> tuple[tuple[int, int], ...]:
+        """Heads of each layer that scores cached tokens, and its window; 0 for none."""
+        mixers = (layer.mixer for layer in self.layers)
+        scoring = (one for one in mixers if one is not None and not isinstance(one, Recurrence))
+        return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
+
+    @property
     def expert_count(self) -> int:
         """Experts of all layers; a host without fused kernels must launch each."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))

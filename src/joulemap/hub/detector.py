@@ -1,0 +1,528 @@
+"""Detectors and their backbones that boards for vision are measured with, by name.
+
+    yolov5n … yolov5x     CSP backbone with C3 stages, release 6.0 and later       640 x 640 pixels
+    yolov8n … yolov8x     C2f stages, head without anchors                         640 x 640
+    yolo11n … yolo11x     C3k2 stages, attention on the smallest map               640 x 640
+    yolov5n_320, …        n and s of these at 320 and 512 pixels
+    yolox_s … yolox_x     head that separates classes from boxes                   640 x 640
+    ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
+    mobilenet_v1          the backbone, as a classifier                            224 x 224
+
+A size is a depth, which multiplies the repeats of a stage, a width, which multiplies channels, and their maximum. The
+outputs are the maps of the head: deployments leave the decoding of boxes and non-maximum suppression to the host. The
+SSDs predict by 1x1 convolutions, as the configurations for quantized training do.
+Source: Ultralytics, model descriptions yolov5.yaml, yolov8.yaml and yolo11.yaml; Megvii, YOLOX, exps/default and
+yolox/models; Howard et al., MobileNets, 2017; TensorFlow Object Detection API, ssd_mobilenet_v1_coco and v2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from joulemap.system.errors import UsageError
+from joulemap.trace.module import build_on_meta
+
+CLASSES: Final = 80
+"""Classes of COCO."""
+
+BINS: Final = 16
+"""Positions of each side of a box over which YOLOv8 and later predict a distribution."""
+
+DIVISOR: Final = 8
+"""Number that channels are rounded up to a multiple of."""
+
+YOLOX: Final = "yolox_"
+
+CSP: Final = ("yolov5", YOLOX)
+"""Families of C3 stages."""
+
+Size = tuple[float, float, int]
+"""Depth, width and maximum channels before the width."""
+
+SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
+    "yolov5": {
+        "n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024), "l": (1.0, 1.0, 1024),
+        "x": (1.33, 1.25, 1024),
+    },
+    "yolov8": {
+        "n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 768), "l": (1.0, 1.0, 512),
+        "x": (1.0, 1.25, 512),
+    },
+    "yolo11": {
+        "n": (0.5, 0.25, 1024), "s": (0.5, 0.5, 1024), "m": (0.5, 1.0, 512), "l": (1.0, 1.0, 512), "x": (1.0, 1.5, 512),
+    },
+    YOLOX: {
+        "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024), "l": (1.0, 1.0, 1024), "x": (1.33, 1.25, 1024),
+    },
+}  # fmt: skip
+"""Family -> size -> its scale."""
+
+
+class Convolution(nn.Sequential):
+    """Convolution, batch normalization and SiLU."""
+
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        kernel: int = 1,
+        stride: int = 1,
+        groups: int = 1,
+        activation: nn.Module | None = None,
+        padding: int | None = None,
+    ) -> None:
+        side = kernel // 2 if padding is None else padding
+        super().__init__(
+            nn.Conv2d(channels, width, kernel, stride, side, groups=groups, bias=False),
+            nn.BatchNorm2d(width),
+            nn.SiLU() if activation is None else activation,
+        )
+
+
+class Bottleneck(nn.Module):
+    """Two convolutions, with a residual connection if asked for."""
+
+    def __init__(self, channels: int, inner: int, kernels: tuple[int, int], shortcut: bool) -> None:
+        super().__init__()
+        self.body = nn.Sequential(Convolution(channels, inner, kernels[0]), Convolution(inner, channels, kernels[1]))
+        self.shortcut = shortcut
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with the shape of `x`."""
+        result: torch.Tensor = self.body(x)
+        return x + result if self.shortcut else result
+
+
+class CspStage(nn.Module):
+    """Stage of YOLOv5 and YOLOX: half of the channels pass bottlenecks, the other half one convolution (C3)."""
+
+    def __init__(self, channels: int, width: int, repeats: int, shortcut: bool = True, kernel: int = 1) -> None:
+        super().__init__()
+        inner = width // 2
+        self.first = Convolution(channels, inner)
+        self.beside = Convolution(channels, inner)
+        self.body = nn.Sequential(*(Bottleneck(inner, inner, (kernel, 3), shortcut) for _ in range(repeats)))
+        self.last = Convolution(2 * inner, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, width and the picture."""
+        result: torch.Tensor = self.last(torch.cat((self.body(self.first(x)), self.beside(x)), 1))
+        return result
+
+
+class SplitStage(nn.Module):
+    """Stage of YOLOv8 and YOLO11: the outputs of all its blocks are joined (C2f, C3k2)."""
+
+    def __init__(self, channels: int, width: int, inner: int, blocks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.first = Convolution(channels, 2 * inner)
+        self.blocks = nn.ModuleList(blocks)
+        self.last = Convolution((2 + len(blocks)) * inner, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, width and the picture."""
+        parts = list(self.first(x).chunk(2, 1))
+        for block in self.blocks:
+            parts.append(block(parts[-1]))
+        result: torch.Tensor = self.last(torch.cat(parts, 1))
+        return result
+
+
+class PyramidPool(nn.Module):
+    """Maxima of one map over growing windows, joined: one after another (SPPF), or beside each other (SPP)."""
+
+    def __init__(self, channels: int, width: int, kernels: Sequence[int] = (5, 5, 5), is_chain: bool = True) -> None:
+        super().__init__()
+        self.first = Convolution(channels, channels // 2)
+        self.pools = nn.ModuleList(nn.MaxPool2d(kernel, 1, kernel // 2) for kernel in kernels)
+        self.last = Convolution(channels // 2 * (len(kernels) + 1), width)
+        self.is_chain = is_chain
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, width and the picture."""
+        parts = [self.first(x)]
+        for pool in self.pools:
+            parts.append(pool(parts[-1 if self.is_chain else 0]))
+        result: torch.Tensor = self.last(torch.cat(parts, 1))
+        return result
+
+
+class PositionAttention(nn.Module):
+    """Attention over the positions of a map, and a feed-forward of convolutions (PSABlock)."""
+
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.head = heads, channels // heads
+        self.key = self.head // 2
+        none = nn.Identity()
+        self.qkv = Convolution(channels, channels + 2 * self.key * heads, activation=none)
+        self.project = Convolution(channels, channels, activation=none)
+        self.position = Convolution(channels, channels, 3, groups=channels, activation=none)
+        self.feed = nn.Sequential(
+            Convolution(channels, 2 * channels), Convolution(2 * channels, channels, activation=none)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with the shape of `x`."""
+        batch, channels, height, width = x.shape
+        packed = self.qkv(x).view(batch, self.heads, 2 * self.key + self.head, height * width)
+        query, key, value = packed.split((self.key, self.key, self.head), 2)
+        scores = (query.transpose(-2, -1) @ key * self.key**-0.5).softmax(-1)
+        mixed = (value @ scores.transpose(-2, -1)).view(batch, channels, height, width)
+        x = x + self.project(mixed + self.position(value.reshape(batch, channels, height, width)))
+        result: torch.Tensor = x + self.feed(x)
+        return result
+
+
+class AttentionStage(nn.Module):
+    """Half of the channels pass attention over positions (C2PSA)."""
+
+    def __init__(self, channels: int, repeats: int) -> None:
+        super().__init__()
+        inner = channels // 2
+        self.first = Convolution(channels, 2 * inner)
+        self.body = nn.Sequential(*(PositionAttention(inner, inner // 64) for _ in range(repeats)))
+        self.last = Convolution(2 * inner, channels)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with the shape of `x`."""
+        kept, mixed = self.first(x).chunk(2, 1)
+        result: torch.Tensor = self.last(torch.cat((kept, self.body(mixed)), 1))
+        return result
+
+
+class Focus(nn.Module):
+    """Every second pixel of each direction as a channel of its own, and a convolution."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.convolution = Convolution(12, width, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, width and half the picture."""
+        corners = [x[..., row::2, column::2] for column in (0, 1) for row in (0, 1)]
+        result: torch.Tensor = self.convolution(torch.cat(corners, 1))
+        return result
+
+
+class AnchorHead(nn.Module):
+    """Head of YOLOv5: one convolution for three anchors of each position."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Conv2d(width, 3 * (CLASSES + 5), 1) for width in widths)
+
+    def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return one tensor for each map."""
+        return [convolve(x) for convolve, x in zip(self.maps, maps, strict=True)]
+
+
+class SplitHead(nn.Module):
+    """Head of YOLOv8 and YOLO11: one branch for boxes, one for classes; depthwise convolutions in YOLO11's classes."""
+
+    def __init__(self, widths: Sequence[int], is_depthwise: bool) -> None:
+        super().__init__()
+        box, kind = max(16, widths[0] // 4, 4 * BINS), max(widths[0], min(CLASSES, 100))
+        self.boxes = nn.ModuleList(
+            nn.Sequential(Convolution(width, box, 3), Convolution(box, box, 3), nn.Conv2d(box, 4 * BINS, 1))
+            for width in widths
+        )
+        self.kinds = nn.ModuleList(
+            nn.Sequential(
+                *self._convolve(width, kind, is_depthwise),
+                *self._convolve(kind, kind, is_depthwise),
+                nn.Conv2d(kind, CLASSES, 1),
+            )
+            for width in widths
+        )
+
+    @staticmethod
+    def _convolve(channels: int, width: int, is_depthwise: bool) -> list[nn.Module]:
+        if is_depthwise:
+            return [Convolution(channels, channels, 3, groups=channels), Convolution(channels, width)]
+        return [Convolution(channels, width, 3)]
+
+    def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the boxes and classes of each map."""
+        return [layer(x) for layers in (self.boxes, self.kinds) for layer, x in zip(layers, maps, strict=True)]
+
+
+class SeparateHead(nn.Module):
+    """Head of YOLOX: a stem, two convolutions for classes and two for boxes, on the same width for all maps."""
+
+    def __init__(self, widths: Sequence[int], inner: int) -> None:
+        super().__init__()
+        self.stems = nn.ModuleList(Convolution(width, inner) for width in widths)
+        self.branches = nn.ModuleList(
+            nn.Sequential(Convolution(inner, inner, 3), Convolution(inner, inner, 3)) for _ in range(2 * len(widths))
+        )
+        self.kinds = nn.ModuleList(nn.Conv2d(inner, CLASSES, 1) for _ in widths)
+        self.boxes = nn.ModuleList(nn.Conv2d(inner, 4, 1) for _ in widths)
+        self.objects = nn.ModuleList(nn.Conv2d(inner, 1, 1) for _ in widths)
+
+    def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return boxes, objects and classes of each map, joined."""
+        found = []
+        for place, x in enumerate(maps):
+            stem = self.stems[place](x)
+            kind, box = self.branches[2 * place](stem), self.branches[2 * place + 1](stem)
+            joined = (self.boxes[place](box), self.objects[place](box), self.kinds[place](kind))
+            found.append(torch.cat(joined, 1))
+        return found
+
+
+class Yolo(nn.Module):
+    """Backbone of five halvings, and a head that passes three maps up and down again."""
+
+    def __init__(self, family: str, size: str, pixels: int = 640) -> None:
+        super().__init__()
+        self.family, self.size = family, size
+        self.depth, self.width, self.most = SIZES[family][size]
+        w64, w128, w256, w512, w1024 = (self._widen(channels) for channels in (64, 128, 256, 512, 1024))
+        is_11, is_x, is_csp = family == "yolo11", family == YOLOX, family in CSP
+        second, third = (w256, w512) if is_11 else (w128, w256)
+        fourth = 6 if family == "yolov8" else 9
+        edge = (6, 2) if family == "yolov5" else (3, 1)
+        self.stem = Focus(w64) if is_x else Convolution(3, w64, edge[0], 2, padding=edge[1])
+        self.low = nn.Sequential(
+            Convolution(w64, w128, 3, 2),
+            self._stage(w128, second, 3, inner=0.25),
+            Convolution(second, w256, 3, 2),
+            self._stage(w256, third, 9 if is_x else 6, inner=0.25),
+        )
+        self.mid = nn.Sequential(Convolution(third, w512, 3, 2), self._stage(w512, w512, fourth, is_deep=True))
+        last = [self._stage(w1024, w1024, 3, is_deep=True), PyramidPool(w1024, w1024)]
+        if is_x:
+            pool = PyramidPool(w1024, w1024, (5, 9, 13), is_chain=False)
+            last = [pool, self._stage(w1024, w1024, 3, shortcut=False)]
+        if is_11:
+            last.append(AttentionStage(w1024, self._repeat(2)))
+        self.high = nn.Sequential(Convolution(w512, w1024, 3, 2), *last)
+        self.upsample = nn.Upsample(scale_factor=2)
+        self.narrow = nn.ModuleList(
+            (Convolution(w1024, w512), Convolution(w512, w256)) if is_csp else (nn.Identity(), nn.Identity())
+        )
+        large, medium = (w512, w256) if is_csp else (w1024, w512)
+        self.up = nn.ModuleList(
+            (
+                self._stage(large + w512, w512, 3, shortcut=False),
+                self._stage(medium + third, w256, 3, shortcut=False),
+            )
+        )
+        self.halve = nn.ModuleList((Convolution(w256, w256, 3, 2), Convolution(w512, w512, 3, 2)))
+        self.down = nn.ModuleList(
+            (
+                self._stage(w256 + medium, w512, 3, shortcut=False),
+                self._stage(w512 + large, w1024, 3, shortcut=False, is_deep=True),
+            )
+        )
+        widths = (w256, w512, w1024)
+        self.head: nn.Module = (
+            AnchorHead(widths)
+            if family == "yolov5"
+            else SeparateHead(widths, w256)
+            if is_x
+            else SplitHead(widths, is_depthwise=is_11)
+        )
+        self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
+
+    def _widen(self, channels: int) -> int:
+        return math.ceil(min(channels, self.most) * self.width / DIVISOR) * DIVISOR
+
+    def _repeat(self, count: int) -> int:
+        return max(round(count * self.depth), 1)
+
+    def _stage(
+        self, channels: int, width: int, count: int, shortcut: bool = True, is_deep: bool = False, inner: float = 0.5
+    ) -> nn.Module:
+        """Return a stage of the family; YOLO11 nests stages where `is_deep`, and everywhere in its sizes from m."""
+        if self.family in CSP:
+            return CspStage(channels, width, self._repeat(count), shortcut)
+        if self.family == "yolov8":
+            half = width // 2
+            split = [Bottleneck(half, half, (3, 3), shortcut) for _ in range(self._repeat(count))]
+            return SplitStage(channels, width, half, split)
+        half = int(width * inner)
+        nested = [
+            CspStage(half, half, 2, kernel=3)
+            if is_deep or self.size in "mlx"
+            else Bottleneck(half, half // 2, (3, 3), shortcut=True)
+            for _ in range(self._repeat(2))
+        ]
+        return SplitStage(channels, width, half, nested)
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """Return the maps of the head, of 1/8, 1/16 and 1/32 of the picture."""
+        low = self.low(self.stem(x))
+        mid = self.mid(low)
+        high = self.narrow[0](self.high(mid))
+        upper = self.narrow[1](self.up[0](torch.cat((self.upsample(high), mid), 1)))
+        fine = self.up[1](torch.cat((self.upsample(upper), low), 1))
+        medium = self.down[0](torch.cat((self.halve[0](fine), upper), 1))
+        coarse = self.down[1](torch.cat((self.halve[1](medium), high), 1))
+        result: list[torch.Tensor] = self.head((fine, medium, coarse))
+        return result
+
+
+MOBILENET_V1: Final = (
+    (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1),
+)  # fmt: skip
+"""(output channels, stride) of each depthwise-separable pair of MobileNet V1."""
+
+MOBILENET_V2: Final = (
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1),
+)  # fmt: skip
+"""(expansion, output channels, blocks, stride of the first) of each stage of MobileNet V2."""
+
+LAST_HALVING_V1: Final = 12
+"""Layer of MobileNet V1 that halves the picture for the last time; the first map of an SSD is its input."""
+
+LAST_HALVING_V2: Final = 14
+"""Layer of MobileNet V2 that halves the picture for the last time; the first map of an SSD is its expansion."""
+
+SSD_EXTRA: Final = ((256, 512), (128, 256), (128, 256), (64, 128))
+"""(channels of the 1x1, of the 3x3 convolution of stride 2) before each further map of the SSD."""
+
+SSD_ANCHORS: Final = (3, 6, 6, 6, 6, 6)
+"""Boxes at each position of the six maps."""
+
+SSD_CLASSES: Final = 91
+"""Classes of COCO by their numbers, and the background."""
+
+
+def _separate(channels: int, width: int, stride: int) -> nn.Sequential:
+    """Return a depthwise and a pointwise convolution, each with batch normalization and ReLU6."""
+    return nn.Sequential(
+        Convolution(channels, channels, 3, stride, channels, nn.ReLU6()),
+        Convolution(channels, width, activation=nn.ReLU6()),
+    )
+
+
+def _build_mobilenet_v1() -> list[nn.Module]:
+    """Return the layers of the backbone: a convolution and thirteen depthwise-separable pairs."""
+    layers: list[nn.Module] = [Convolution(3, 32, 3, 2, activation=nn.ReLU6())]
+    channels = 32
+    for width, stride in MOBILENET_V1:
+        layers.append(_separate(channels, width, stride))
+        channels = width
+    return layers
+
+
+class InvertedBottleneck(nn.Module):
+    """Expansion, depthwise convolution and projection of MobileNet V2."""
+
+    def __init__(self, channels: int, width: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        inner = channels * expansion
+        self.expand = Convolution(channels, inner, activation=nn.ReLU6()) if expansion > 1 else nn.Identity()
+        self.rest = nn.Sequential(
+            Convolution(inner, inner, 3, stride, inner, nn.ReLU6()),
+            Convolution(inner, width, activation=nn.Identity()),
+        )
+        self.shortcut = stride == 1 and channels == width
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, width and the picture."""
+        result: torch.Tensor = self.rest(self.expand(x))
+        return x + result if self.shortcut else result
+
+
+class MobileNetV1(nn.Module):
+    """Classifier of depthwise-separable pairs."""
+
+    def __init__(self, pixels: int = 224) -> None:
+        super().__init__()
+        self.features = nn.Sequential(*_build_mobilenet_v1())
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.classifier = nn.Linear(1024, 1000)
+        self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, 1000."""
+        result: torch.Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
+        return result
+
+
+def _build_mobilenet_v2() -> list[nn.Module]:
+    """Return the layers of the backbone: a convolution, seventeen inverted bottlenecks and a convolution."""
+    layers: list[nn.Module] = [Convolution(3, 32, 3, 2, activation=nn.ReLU6())]
+    channels = 32
+    for expansion, width, count, stride in MOBILENET_V2:
+        for number in range(count):
+            layers.append(InvertedBottleneck(channels, width, stride if number == 0 else 1, expansion))
+            channels = width
+    return [*layers, Convolution(channels, 1280, activation=nn.ReLU6())]
+
+
+class Ssd(nn.Module):
+    """Single-shot detector on MobileNet V1 or V2: boxes and classes from six maps."""
+
+    def __init__(self, version: int, pixels: int = 300) -> None:
+        super().__init__()
+        layers = _build_mobilenet_v1() if version == 1 else _build_mobilenet_v2()
+        if version == 1:
+            self.first, self.second = nn.Sequential(*layers[:LAST_HALVING_V1]), nn.Sequential(*layers[LAST_HALVING_V1:])
+            widths = [512, 1024]
+        else:
+            halving = layers[LAST_HALVING_V2]
+            assert isinstance(halving, InvertedBottleneck)
+            self.first = nn.Sequential(*layers[:LAST_HALVING_V2], halving.expand)
+            self.second = nn.Sequential(halving.rest, *layers[LAST_HALVING_V2 + 1 :])
+            widths = [576, 1280]
+        self.extra = nn.ModuleList()
+        for inner, width in SSD_EXTRA:
+            narrow = Convolution(widths[-1], inner, activation=nn.ReLU6())
+            self.extra.append(nn.Sequential(narrow, Convolution(inner, width, 3, 2, activation=nn.ReLU6())))
+            widths.append(width)
+        counted = list(zip(widths, SSD_ANCHORS, strict=True))
+        self.boxes = nn.ModuleList(nn.Conv2d(width, 4 * count, 1) for width, count in counted)
+        self.kinds = nn.ModuleList(nn.Conv2d(width, SSD_CLASSES * count, 1) for width, count in counted)
+        self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        """Return the boxes and classes of each map."""
+        maps = [self.first(x)]
+        for layers in (self.second, *self.extra):
+            maps.append(layers(maps[-1]))
+        return [layer(x) for layers in (self.boxes, self.kinds) for layer, x in zip(layers, maps, strict=True)]
+
+
+SMALLER: Final = (320, 512)
+"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have names of their own."""
+
+NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
+    **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},
+    **{
+        f"{family}{size}_{pixels}": partial(Yolo, family, size, pixels)
+        for family in ("yolov5", "yolov8", "yolo11")
+        for size in "ns"
+        for pixels in SMALLER
+    },
+    "ssd_mobilenet_v1": partial(Ssd, 1),
+    "ssd_mobilenet_v2": partial(Ssd, 2),
+    "mobilenet_v1": MobileNetV1,
+}
+"""Name -> class of the network; its only argument is the side of the picture in pixels."""
+
+
+def find_family(name: str) -> str:
+    """Return the family under which a network is scored."""
+    return "mobilenet" if name == "mobilenet_v1" else "ssd" if name.startswith("ssd_") else "yolo"
+
+
+def build_detector(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
+    """Return (module, example inputs) of a network; UsageError for an argument other than `pixels`."""
+    for argument, value in arguments.items():
+        if argument != "pixels":
+            raise UsageError(f"{name} takes no argument {argument}; it takes: pixels")
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1 or value % 32:
+            raise UsageError(f"{name}: pixels is {value!r}, expected a positive multiple of 32")
+    with build_on_meta():
+        module = NETWORKS[name](**arguments)
+    return module, module.example_inputs
