@@ -61,8 +61,8 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` writes this page. Most rows here were used to choose coefficients. The
-[scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
+`make accuracy` writes this page. Most rows here were used to choose coefficients. The [scoreboard](scoreboard.md) has
+the held-out measurements and the errors of other predictors.
 
 `validate` scores the newest prediction of each measured configuration. Errors are absolute and relative, in per cent;
 the bias is the mean signed error, positive if predictions are too high. The view `prediction_errors` has each error.
@@ -94,9 +94,9 @@ Agreement with a row that was used for fitting proves little. The splits are:
 | unseen hardware | no row of its chip was used |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
-rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing
-constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
-`peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
+rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
+looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
+`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
