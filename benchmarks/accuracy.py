@@ -251,10 +251,8 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects. The command's help lists the columns. Energies need a
-`boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the prediction subtracts the same.
-`scope` and `conditions` state how a row was measured, and `seen` which coefficients it was used for. A file with an
-invalid line is refused as a whole.
+Import a CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` describes the
+columns. A file with an invalid line is refused as a whole.
 """
 
 
