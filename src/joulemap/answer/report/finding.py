@@ -65,7 +65,7 @@ class ModelFinding:
     """One answer per chip, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
-    """Available hardware of the lowest energy against each other one, the runner-up first."""
+    """Comparisons of the available hardware with the lowest energy to every other one, runner-up first."""
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer

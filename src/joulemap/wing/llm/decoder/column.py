@@ -148,7 +148,7 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, Worklo
 
 
 def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
-    """Fill in a pass at several numbers of sequences; all but the experts that are hit is linear in these."""
+    """Interpolate a pass between numbers of sequences: everything is linear except the number of active experts."""
     first, last = counts[0], counts[-1]
     found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
     is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
