@@ -53,8 +53,8 @@ BUDGETS = {
     ("query", "run", "run.list"): Budget(81, 263, 24, 74),
     ("hardware", "list"): Budget(136, 315, 38, 87),
     ("compare", "resnet18"): Budget(143, 321, 68, 98),
-    ("compare", "mobilenet_v2"): Budget(200, 491, 145, 134),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(267, 548, 200, 168),
+    ("compare", "mobilenet_v2"): Budget(201, 491, 145, 134),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(268, 549, 200, 168),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 

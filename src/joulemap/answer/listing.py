@@ -89,13 +89,13 @@ def hardware_list(
 @contextlib.contextmanager
 def _opening_family(family: str) -> Iterator[Connection]:
     """Yield a temporary database of the members of a family, or of all families for `all`."""
-    from joulemap.catalog.family import list_families, list_members, load_member
+    from joulemap.catalog.family import find_family, list_families
 
     families = list_families()
     if family != EVERY_FAMILY and family not in families:
         raise UnknownNameError("family", family, (EVERY_FAMILY, *families))
-    chosen = [name for name, one in list_members().items() if family in (EVERY_FAMILY, one.family)]
-    with opening_chips({name: load_member(name) for name in chosen}, family) as connection:
+    chosen = families if family == EVERY_FAMILY else (family,)
+    with opening_chips({one.id: one for name in chosen for one in find_family(name)}, family) as connection:
         yield connection
 
 

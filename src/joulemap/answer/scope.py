@@ -22,7 +22,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
-from joulemap.plan.selection import Selection, describe_meanings
+from joulemap.plan.selection import Selection, describe_abbreviations, describe_meanings
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
@@ -120,6 +120,8 @@ class Scope:
     """Hardware as the answer names it -> its name in a question, if it comes from a file."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class named in place of a chip -> hardware that represents it."""
+    abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Alias that leaves out memory or form -> the hardware that it means, then the others."""
     budget: Budget | None = None
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -357,6 +359,7 @@ class Scope:
         formats = dict.fromkeys(one.describe() for one in weights if one is not None)
         return [
             *describe_meanings(self.meanings),
+            *describe_abbreviations(self.abbreviations),
             *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
             *([text.TF32_NOTE(tf32=self.tf32)] if self.tf32 else []),
             *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
@@ -584,6 +587,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         scope,
         spelling=selection.spelling,
         meanings=selection.meanings,
+        abbreviations=selection.abbreviations,
         budget=selection.budget,
         left_out=selection.left_out,
         unplugged=selection.unplugged,

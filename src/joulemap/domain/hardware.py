@@ -106,9 +106,6 @@ KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
 
 
-BUILT_IN: Final = "sold only inside"
-"""Start of the reason why a part of phones, laptops or cars is not sold as a board."""
-
 PRICES: Final = ("price_purchase", "price_cloud")
 """Purchase and rental price of a chip."""
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Deployment = Literal["datacenter", "edge", "embedded"]
 
+Form = Literal["board", "car", "card", "computer", "laptop", "microcontroller", "phone", "server"]
+"""Kind of product in which hardware can be bought: `card` includes modules and sticks for a slot or port."""
+
 Device = Literal["cpu", "cuda"]
 """Local device that runs models."""
 
@@ -182,6 +185,16 @@ def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, 
     return _fold_each(value, get_args(Deployment))
 
 
+def _forms(value: Form | Iterable[Form]) -> tuple[Form, ...]:
+    return _fold_each(value, get_args(Form))
+
+
+def _check_form(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in get_args(Form):
+            raise UnknownNameError("kind of hardware", name, get_args(Form))
+
+
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
     return tuple(dict.fromkeys(map(name_precision, _texts(value))))
 
@@ -261,8 +274,11 @@ class Settings:
     """
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
+    kind: tuple[Form, ...] = attrs.field(default=(), converter=_forms, validator=_check_form)
+    """Kinds of product that a chip may come in; empty for all."""
     scenario: str = ""
-    """Deployment scenario (`robot`, `camera` …), which sets the deployments and the power budget of a chip."""
+    """Deployment scenario (`robot`, `camera` …), which sets the deployments, the kinds and the power budget of a chip.
+    """
     power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Largest power cap of a mode; hardware named without a mode runs at its largest mode within this budget. None for
     the budget of the scenario or deployment, if there is one.
@@ -405,6 +421,7 @@ class SettingsKeywords(RunKeywords, total=False):
     hardware: str | Hardware | Iterable[str | Hardware]
     architecture: str | Iterable[str]
     deployment: Deployment | Iterable[Deployment]
+    kind: Form | Iterable[Form]
     scenario: str
     power_budget_w: float | None
     takes_all: bool

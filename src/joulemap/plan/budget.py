@@ -138,10 +138,12 @@ class Budget:
 
 
 def apply_scenario(settings: Settings) -> Settings:
-    """Return settings with the deployments of their scenario; UnknownNameError for an unknown scenario."""
-    if not settings.scenario or settings.deployment:
+    """Return settings with the deployments and kinds of their scenario; UnknownNameError for an unknown scenario."""
+    if not settings.scenario:
         return settings
-    return attrs.evolve(settings, deployment=find_scenario(settings.scenario).deployment)  # type: ignore[arg-type]
+    scenario = find_scenario(settings.scenario)
+    deployment, kind = settings.deployment or scenario.deployment, settings.kind or scenario.kinds
+    return attrs.evolve(settings, deployment=deployment, kind=kind)  # type: ignore[arg-type]
 
 
 def find_budget(settings: Settings) -> Budget | None:

@@ -17,8 +17,9 @@ from typing import Final, Self
 import attrs
 
 from joulemap.domain.box import BOX, GOALS, Box, BoxDevice, Goal
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
-from joulemap.domain.hardware import BUILT_IN, Hardware, Peak, PowerMode
+from joulemap.domain.hardware import Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
