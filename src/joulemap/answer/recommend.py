@@ -94,7 +94,7 @@ MISS_NOTE: Final = (
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Ranked and limited energies include a host. USB and M.2 accelerators are charged a host, including its static "
+    "Ranked and limited energies include a host. USB and M.2 accelerators include a host and its static "
     "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"
@@ -227,7 +227,7 @@ class RecommendAnswer(CandidateAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return whether tables for people show a row: it has a rank, or its hardware was named."""
+        """Return whether tables for display show a row: it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property
@@ -308,7 +308,7 @@ class RecommendAnswer(CandidateAnswer):
         return lines
 
     def _describe_uncertainty(self) -> str:
-        """Return the confidence in the recommendation, and in its meeting the limits."""
+        """Return the confidence in the recommendation, and the probability that it meets the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""

@@ -127,7 +127,7 @@ class Scope:
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: str = ""
     """Boundary of that hardware; empty if it is left out."""
     plugged: tuple[PluggedHardware, ...] = ()
@@ -205,7 +205,7 @@ class Scope:
 
     @property
     def at_wall(self) -> frozenset[str]:
-        """Hardware whose energy is that at the wall plug, where a host is counted."""
+        """Hardware with energies at the wall plug, which include a host."""
         return frozenset(one.hardware for one in self.plugged)
 
     def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
@@ -463,7 +463,7 @@ class Scope:
         return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
-        """Return a power for people, marked if it omits the host that the hardware needs."""
+        """Return a power for display, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
         label = HardwareRef.read(hardware).label
@@ -522,7 +522,7 @@ class Scope:
 
 
 def _join(notes: Sequence[str]) -> list[str]:
-    """Return notes with one cause as one note; empty for none."""
+    """Return one note for all notes with the same cause; empty for none."""
     return ["; ".join(notes)] if notes else []
 
 
@@ -709,7 +709,7 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each compiler that leaves the same part of a model to the same host, with the shares.
+    """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
 
     Hardware, power modes and batches that differ only in the shares are one line with their range.
     """

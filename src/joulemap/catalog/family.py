@@ -286,7 +286,7 @@ def _split(cell: str) -> tuple[str, ...]:
 
 @cache
 def _read_shared(path: Path) -> Mapping[str, Any]:
-    """Return what the members of a family share, with the fragments that it includes."""
+    """Return the numbers that all members of a family share, from its file and the fragments that it includes."""
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = {}

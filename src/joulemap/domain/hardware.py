@@ -97,7 +97,7 @@ ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
-"""Powers without work, beside active idle: without a process, with a context, and with a loaded model."""
+"""Powers without work, other than active idle: without a process, with a context, and with a loaded model."""
 
 UNMEASURED: Final = "this state was not measured"
 """End of the source of a power without work that is assumed as active idle."""

@@ -49,7 +49,7 @@ LONGEST_NAME: Final = 60
 """Maximum characters of a precision with its group size."""
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Batch sizes tried when the best one is asked for and none is given."""
+"""Batch sizes tried when the best one is requested without a list."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """Export formats of runs; only Parquet holds all of them and can be read back."""
@@ -111,7 +111,7 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
 
 
 def name_boundary(name: str) -> Boundary:
-    """Return a boundary by its own name, from its own or another name; an unknown name unchanged."""
+    """Return the canonical name of a boundary; an unknown name is unchanged."""
     return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
 
 
@@ -132,7 +132,7 @@ def _each_in(noun: str, known: tuple[str, ...]) -> Check:
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add a field to a class, which is no record yet, for each dimension whose row lists its values."""
+    """Add a field for each dimension with listed values to a class before it becomes a record."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "tuple[str, ...]"
         convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
@@ -328,7 +328,7 @@ class Settings:
     host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
-    """Energy boundary of hardware that lacks the one asked for; empty to refuse or leave out such hardware."""
+    """Energy boundary of hardware that lacks the requested one; empty to refuse or leave out such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all products in an engine. `never`: plain fp32, as in the measurements.
@@ -655,7 +655,7 @@ class Usage:
     """Use and power assumptions of a chip; None for the catalogue's."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking; None for the one with prices for more of the hardware."""
+    """Payment: rented, bought, or both in one ranking; None for the one with prices for more hardware."""
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared; None for the one with offers for most of the hardware."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
@@ -676,7 +676,7 @@ class Usage:
     """
 
     def __attrs_post_init__(self) -> None:
-        """Raise UsageError for a kind of seller that does not sell in the chosen way to pay."""
+        """Raise UsageError for a kind of seller without prices of the chosen way to pay."""
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"

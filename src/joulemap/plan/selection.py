@@ -62,17 +62,17 @@ class Selection:
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """Name, file or id that asks for it -> hardware of a file or record."""
+    """Requested name, file or id -> hardware of a file or record."""
     budget: Budget | None = None
     """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class as written in place of a chip -> the hardware that it means."""
+    """Class name in the place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Alias as written that leaves out memory or form -> the hardware that it means, then the others."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -84,7 +84,7 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
-        """Return the energy boundary of a chip: the one asked for, or the fallback if it lacks that."""
+        """Return the energy boundary of a chip: the requested one, or the fallback if the chip lacks it."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
@@ -126,7 +126,7 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """Hardware that was named by file: its name in an answer -> text that asks for it again.
+        """Hardware named by file: name in answers -> text that selects the file again.
 
         Boxes of the catalogue are in `own` under their ids and need no file.
         """
@@ -275,7 +275,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a chip in answers, from the text that asks for it."""
+    """Return the name of a chip in answers from the requested text."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -413,7 +413,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file; a base chip that is a file is added to `own`."""
+    """Return the design of a file. If the base chip is a file too, add its path to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)
@@ -433,7 +433,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that no hardware of the catalogue has; CatalogueError where it cannot be built."""
+    """Return the box of a name that is not in the catalogue. Raise CatalogueError if it cannot be built."""
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())

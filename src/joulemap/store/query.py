@@ -282,10 +282,10 @@ PARTS: Final = re.compile(
     r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
     r"|event_counts|run_overheads)\b"
 )
-"""Tables and views of the parts of runs, which a run of totals has no rows in."""
+"""Tables and views of parts of runs; runs stored as totals have no rows in them."""
 
 TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
-"""Questions whose queries read totals, though the cubes that they read have columns of parts."""
+"""Questions about totals, although the cubes that they read also have columns of parts."""
 
 
 SUMS: Final = "point_total"

@@ -100,6 +100,7 @@ class FilterOptions(ScenarioOptions):
         metavar="NAME,...",
         shown=False,
         complete=complete_kinds,
+        is_advanced=True,
     )
     takes_all: bool = option(
         False, "Include hardware that cannot be bought or rented, marked ~.", "--all", is_advanced=True

@@ -22,7 +22,7 @@ VERIFY_OWN: Final = Template(
     "joulemap hardware detect --output this.toml && {command} | "
     "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}"
 )
-"""Comparison for a chip that the catalogue lacks, described first."""
+"""Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 

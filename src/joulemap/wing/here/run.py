@@ -1,4 +1,4 @@
-"""Models other than language models on the chips of a machine, as `compare` answers."""
+"""Comparison of a machine's chips for models other than language models."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _fill_boxes(selection: Selection) -> Selection:
 
 
 def _check_batched(models: Iterable[str]) -> None:
-    """Raise UsageError for a named language model, because one of its requests takes many passes."""
+    """Raise UsageError for a named language model: each of its requests takes many passes."""
     from joulemap.wing.llm.decoder.name import list_decoders
 
     known = list_decoders()

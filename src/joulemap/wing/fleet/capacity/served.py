@@ -62,7 +62,7 @@ class Server:
     slower: float = 1.0
     """Ratio of assumed to predicted pass times."""
     most_per_s: float = 0.0
-    """Highest rate tried at which it meets its targets; 0 if it meets them at none."""
+    """Highest tried rate at which the server meets its targets; 0 for none."""
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, on the time scale of predicted passes."""
@@ -86,7 +86,7 @@ class Server:
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
-        """Return the highest rate up to `most` at which it meets its targets; 0 if it meets them at none."""
+        """Return the highest rate up to `most` at which the server meets its targets; 0 for none."""
         low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
             if self.take(rate) <= 1.0:
@@ -111,7 +111,7 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
-    """Return each promised quantity, its measured spread and its target."""
+    """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
     targets = (
         ("first token", served.first_token, demand.first_token_s),
         ("between tokens", served.token_time, demand.between_s),

@@ -292,7 +292,7 @@ class LlmAnswer(RunAnswer):
         return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
-        """Return whether a configuration is the best at something; sentences name it, so its row stays."""
+        """Return whether a configuration wins a metric; the headline names it, so its row is always shown."""
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
@@ -413,7 +413,7 @@ def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each chip with another limit than the usual one, and its batches unless they are all of them."""
+    """Yield each chip whose limit differs from the usual one, with its batches unless these are all."""
     for label in dict.fromkeys(label for label, _ in bounds):
         mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
         for bound in dict.fromkeys(mine.values()):

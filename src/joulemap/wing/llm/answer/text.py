@@ -149,7 +149,7 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Quantity -> field of its half-width."""
 
 NOTES: Final = (
-    "without --engine, CPUs outside data centers run llama.cpp, with q4_k_m weights unless a precision is given; all "
+    "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
     "other hardware runs vLLM",
     "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
     "(time per output token): mean over the output, while the cache grows; tokens/s: output tokens of all sequences "

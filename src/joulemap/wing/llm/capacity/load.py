@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, take, told
+from joulemap.answer.computed import described, find_unknown, take
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -27,33 +27,39 @@ if TYPE_CHECKING:
 class LoadRow:
     """One chip, with its number of devices, under a request load; joules and watts are of all devices."""
 
-    label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
-    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
-    device_count: int = told("devices of one server")
-    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
-    first_token_s: float = told("median time to first token, from a request's arrival", "s")
-    first_token_p90_s: float = told("p90 time to first token", "s")
-    first_token_p99_s: float = told("p99 time to first token", "s")
-    between_s: float = told("median time between two tokens of a sequence", "s")
-    between_p90_s: float = told("p90 time between two tokens", "s")
-    between_p99_s: float = told("p99 time between two tokens", "s")
-    request_s: float = told("median time from arrival to last token", "s")
-    request_p99_s: float = told("p99 time from arrival to last token", "s")
-    output_tokens_per_s: float = told("output tokens of all requests per second, after the warm-up", "1/s")
-    power_w: float = told("mean power after the warm-up", "W")
-    output_token_j: float = told("energy per output token; includes prompts and idle time", "J")
-    assumed_energy_fraction: float | None = told("share of output_token_j that is based on assumed numbers")
-    assumed_static_fraction: float | None = told("share of output_token_j that is assumed static power")
-    idle_fraction: float = told("share of the energy spent without requests")
-    request_count: int = told("requests served")
-    refused_count: int = told("requests longer than the cache")
-    preemption_count: int = told("preemptions, after which a sequence is computed again")
-    arrivals_per_s: float | None = told("arrival rate of requests; null if each arrives as another ends", "1/s")
-    served_per_s: float = told("finished requests per second", "1/s")
-    is_growing: bool = told("true if requests arrive faster than they are served, so that the queue grows")
-    output_usd_per_million: float | None = told("cost of a million output tokens, with all devices paid for", "USD")
-    handover_s: float | None = told("time to move a prompt's cache from one pool to the other; null for one pool", "s")
-    handover_j: float | None = told(
+    label: str = described(
+        "hardware, with xN for N devices of one server, and the precision if configurations differ in it"
+    )
+    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
+    device_count: int = described("devices of one server")
+    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
+    first_token_s: float = described("median time to first token, from a request's arrival", "s")
+    first_token_p90_s: float = described("p90 time to first token", "s")
+    first_token_p99_s: float = described("p99 time to first token", "s")
+    between_s: float = described("median time between two tokens of a sequence", "s")
+    between_p90_s: float = described("p90 time between two tokens", "s")
+    between_p99_s: float = described("p99 time between two tokens", "s")
+    request_s: float = described("median time from arrival to last token", "s")
+    request_p99_s: float = described("p99 time from arrival to last token", "s")
+    output_tokens_per_s: float = described("output tokens of all requests per second, after the warm-up", "1/s")
+    power_w: float = described("mean power after the warm-up", "W")
+    output_token_j: float = described("energy per output token; includes prompts and idle time", "J")
+    assumed_energy_fraction: float | None = described("share of output_token_j that is based on assumed numbers")
+    assumed_static_fraction: float | None = described("share of output_token_j that is assumed static power")
+    idle_fraction: float = described("share of the energy spent without requests")
+    request_count: int = described("requests served")
+    refused_count: int = described("requests longer than the cache")
+    preemption_count: int = described("preemptions, after which a sequence is computed again")
+    arrivals_per_s: float | None = described("arrival rate of requests; null if each arrives as another ends", "1/s")
+    served_per_s: float = described("finished requests per second", "1/s")
+    is_growing: bool = described("true if requests arrive faster than they are served, so that the queue grows")
+    output_usd_per_million: float | None = described(
+        "cost of a million output tokens, with all devices paid for", "USD"
+    )
+    handover_s: float | None = described(
+        "time to move a prompt's cache from one pool to the other; null for one pool", "s"
+    )
+    handover_j: float | None = described(
         "energy to move a prompt's cache from one pool to the other; null for one pool", "J"
     )
     prefix_hit_fraction: float | None = told("share of prompt tokens that a prefix cache supplies; null without one")

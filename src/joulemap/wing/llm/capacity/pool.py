@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -35,13 +35,13 @@ MOST: Final = 64
 class PoolRow:
     """Servers of one pool under the request load."""
 
-    pool: str = told("prompts: prefill, up to the first token; answers: decode, all other tokens")
-    label: str = told("hardware of a server, with xN for N devices of one server")
-    device_count: int = told("devices of one server")
-    server_count: int = told("servers needed for the arrival rate; 1 without a rate")
-    each_per_s: float = told("maximum requests per second of one server", "1/s")
-    use_fraction: float | None = told("utilization of the pool; null without an arrival rate")
-    balanced_device_count: float = told("devices per device of the other pool at which both saturate together")
+    pool: str = described("prompts: prefill, up to the first token; answers: decode, all other tokens")
+    label: str = described("hardware of a server, with xN for N devices of one server")
+    device_count: int = described("devices of one server")
+    server_count: int = described("servers needed for the arrival rate; 1 without a rate")
+    each_per_s: float = described("maximum requests per second of one server", "1/s")
+    use_fraction: float | None = described("utilization of the pool; null without an arrival rate")
+    balanced_device_count: float = described("devices per device of the other pool at which both saturate together")
 
 
 def serve_pools(

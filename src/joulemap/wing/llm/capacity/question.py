@@ -66,9 +66,9 @@ class Question:
     takes_published: bool = False
     """True if no precision is given, so each chip runs the checkpoint as published."""
     chooses_precision: bool = False
-    """True if no precision of activations is given, so each chip runs the first usual precision that it has."""
+    """True if no precision is given, so that each chip runs its first usual precision."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip, with the number of them in a requested box; all of them work together."""
+    """Chip, with its number in a requested box; all of them work together."""
 
     @cached_property
     def book(self) -> Book:
@@ -85,7 +85,7 @@ class Question:
         return Book(self.guesser)
 
     def draft(self, deployment: Deployment) -> Draft | None:
-        """Return the draft for a deployment: divided in the same way, or whole on one of its devices."""
+        """Return the draft model of a deployment: divided like the model, or whole on one device."""
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
             return None
@@ -225,7 +225,7 @@ class Question:
 
 
 def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
-    """Return the precisions at which a checkpoint may run as published, and those of its weights."""
+    """Return the activation precisions and the weight precision of a checkpoint as published."""
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
     return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()

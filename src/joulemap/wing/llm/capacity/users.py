@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, list_divisions
@@ -36,12 +36,12 @@ MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
 
 MOST_TRIED: Final = 6
-"""Deployments that are tried one by one, from the fewest devices on, before steps become larger."""
+"""Deployments that are tried with consecutive device counts before steps become larger."""
 
 
 @frozen(kw_only=True)
 class LatencyTarget:
-    """Mean latency that each of some concurrent users is to have."""
+    """Target mean latency for a number of concurrent users."""
 
     users: int
     first_token_s: float | None = None
@@ -107,37 +107,37 @@ class Deployed:
 class UserRow:
     """Deployment of one chip and precision for all users; joules and cost are of all devices."""
 
-    label: str = told("servers and hardware, with xN for N devices of one server")
-    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
-    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
-    is_published: bool = told("true if the checkpoint is stored so")
-    device_count: int = told("devices of one server")
-    expert_device_count: int = told("devices of one server among which whole experts are divided; 1 for none")
-    server_count: int = told("servers that share the users; with a prefill pool those of the decode pool")
-    prefill_server_count: int = told("servers of a separate prefill pool; 0 if each server does both phases")
-    total_device_count: int = told("devices of all servers")
-    users_per_server: int = told("concurrent requests of a server")
-    largest_users: int = told("maximum requests that fit in the memory of a server")
-    is_met: bool = told("true if all mean times are within the target")
-    target_ratio: float = told("highest ratio of a mean time to its target")
-    met_probability: float | None = told("probability that the latency target is met, by the intervals of both times")
-    first_token_s: float = told("mean time to first token", "s")
-    between_s: float = told("mean time per output token", "s")
-    first_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of first_token_s")
-    between_half_width: float | None = told("half-width of the 80 % interval of the logarithm of between_s")
-    request_s: float = told("mean time of a request", "s")
-    tokens_per_s: float = told("prompt and output tokens of all users per second", "1/s")
-    output_tokens_per_s: float = told("output tokens of all users per second", "1/s")
-    usd_per_million: float | None = told("cost of a million tokens, prompts and outputs together", "USD")
-    million_j: float = told("energy of a million tokens, prompts and outputs together", "J")
-    gco2_per_million: float | None = told("CO2 of a million tokens, prompts and outputs together", "g")
-    request_usd: float | None = told("cost of a request", "USD")
-    request_j: float = told("energy of a request", "J")
-    request_gco2: float | None = told("CO2 of a request", "g")
-    quality: str = told("published loss of quality of the precision; empty if the checkpoint is published so")
-    prefix_hit_fraction: float | None = told("share of prompt tokens that a prefix cache supplies; null without one")
-    tier_hit_fraction: float | None = told("part of this share that is found below the devices")
-    uncached_request_j: float | None = told(
+    label: str = described("servers and hardware, with xN for N devices of one server")
+    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
+    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
+    is_published: bool = described("true if the checkpoint is stored so")
+    device_count: int = described("devices of one server")
+    expert_device_count: int = described("devices of one server among which whole experts are divided; 1 for none")
+    server_count: int = described("servers that share the users; with a prefill pool those of the decode pool")
+    prefill_server_count: int = described("servers of a separate prefill pool; 0 if each server does both phases")
+    total_device_count: int = described("devices of all servers")
+    users_per_server: int = described("concurrent requests of a server")
+    largest_users: int = described("maximum requests that fit in the memory of a server")
+    is_met: bool = described("true if all mean times are within the target")
+    target_ratio: float = described("highest ratio of a mean time to its target")
+    met_probability: float | None = described("probability that the latency target is met, by the intervals of both times")
+    first_token_s: float = described("mean time to first token", "s")
+    between_s: float = described("mean time per output token", "s")
+    first_token_half_width: float | None = described("half-width of the 80 % interval of the logarithm of first_token_s")
+    between_half_width: float | None = described("half-width of the 80 % interval of the logarithm of between_s")
+    request_s: float = described("mean time of a request", "s")
+    tokens_per_s: float = described("prompt and output tokens of all users per second", "1/s")
+    output_tokens_per_s: float = described("output tokens of all users per second", "1/s")
+    usd_per_million: float | None = described("cost of a million tokens, prompts and outputs together", "USD")
+    million_j: float = described("energy of a million tokens, prompts and outputs together", "J")
+    gco2_per_million: float | None = described("CO2 of a million tokens, prompts and outputs together", "g")
+    request_usd: float | None = described("cost of a request", "USD")
+    request_j: float = described("energy of a request", "J")
+    request_gco2: float | None = described("CO2 of a request", "g")
+    quality: str = described("published loss of quality of the precision; empty if the checkpoint is published so")
+    prefix_hit_fraction: float | None = described("share of prompt tokens that a prefix cache supplies; null without one")
+    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    uncached_request_j: float | None = described(
         "energy of a request if no prefix is reused; null without a prefix cache", "J"
     )
 
@@ -320,7 +320,7 @@ def name_servers(found: Deployed) -> str:
 
 
 def _split(found: Deployed) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they take more than the most devices."""
+    """Return separate prefill and decode pools of the same servers; None if they exceed the device limit."""
     question, case, target = found.question, found.case, found.target
     if question.serving.turns > 1:
         return None  # contexts would have to come back from the decode pool

@@ -301,7 +301,7 @@ class Server:
     def pass_by(
         self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
     ) -> None:
-        """Run passes: the first takes `seconds` and `joules`, each further one `longer` and `dearer` more."""
+        """Run passes: the first takes `seconds` and `joules`, and each further one adds `longer` and `dearer`."""
         start, stall = self.now, self.now - self.last_pass
         self.spells.append(
             (

@@ -64,7 +64,7 @@ def measure_token(deployment: Deployment) -> float:
 
 
 def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a surface tabulated at knots as far as the requests of a load may reach."""
+    """Return a table of pass costs that covers every request of a load."""
     if load.turns > 1:
         last = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens)
         load = attrs.evolve(load, prompt_tokens=last, turns=1)

@@ -118,7 +118,7 @@ def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
 
 
 def _count(load: Load) -> int:
-    """Return the least number of requests that are counted: all of a file's."""
+    """Return the minimum number of counted requests; a file counts in full."""
     return max(load.requests, COUNTED, len(load.trace.prompt_tokens) if load.trace else 0)
 
 
@@ -135,7 +135,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
 
 
 def count_in_work(load: Load, site: Site) -> float:
-    """Return how many requests are in work at a rate, by Little's law; at most half of `COUNTED` where ever more wait.
+    """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
     While a prompt is computed, answers wait: the share of time is the rate times the time of a prompt.
     """

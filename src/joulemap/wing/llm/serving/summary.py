@@ -22,7 +22,7 @@ PARTS: Final = 8
 LEAST_GROWTH: Final = 0.05
 """Minimum share of arrivals that must stay waiting for a queue to count as growing."""
 DEVIATIONS: Final = 3.0
-"""Standard deviations of the number of arrivals by which the queue must grow; less may be chance."""
+"""Minimum growth of a queue that counts as overload, in standard deviations of the number of arrivals."""
 
 
 def summarize(
