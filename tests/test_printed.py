@@ -23,6 +23,7 @@ PRINTED = {
     "AMD Radeon RX 7900 XTX (RADV NAVI31)": "rx_7900_xtx_radv_navi31",
     "Raspberry Pi 4 Model B Rev 1.4": "raspberry_pi_4",
     "NVIDIA H100 80GB HBM3": "h100_80gb",
+    "Apple M3 Max 12P+4E+40GPU": "m3_max_40-core_gpu",
 }
 
 
@@ -40,19 +41,25 @@ def test_rules_reduce_a_printed_name_to_the_words_of_a_plain_one(printed: str, p
         ("AMD Instinct MI300X", "mi300x"),
         ("Raspberry Pi 5 Model B Rev 1.0", "raspberry_pi_5"),
         ("Intel(R) Xeon(R) Platinum 8490H @ 1.90GHz", "xeon_8490h"),
+        ("Apple M3 Max 12P+4E+40GPU", "apple_m3_max"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "rtx_4090_laptop_gpu"),
+        ("Intel(R) Xeon(R) CPU E5-2630 v3 @ 2.40GHz", "xeon_e5_2630_v3"),
+        ("12th Gen Intel(R) Core(TM) i7-12700H", "core_i7_12700h"),
         ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen_ai_max_395_cpu"),
         ("AMD Radeon 8060S Graphics (RADV GFX1151)", "ryzen_ai_max_395"),
     ],
 )
 def test_a_printed_name_resolves_where_hardware_is_named(printed: str, expected: str) -> None:
-    known = known_hardware()
+    known = known_hardware([printed])
     (name,) = split_hardware([printed], known)
     ref = HardwareRef.read(name)
     assert find_entry(known, ref.label).id == expected
     assert not ref.mode
 
 
-@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "AMD Radeon Graphics", "AMD H200", "Intel(R)"])
+@pytest.mark.parametrize(
+    "name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "AMD Radeon Graphics", "AMD H200", "Intel(R)", "l4[tdp=60W]"]
+)
 def test_a_chip_with_another_word_is_not_guessed(name: str) -> None:
     with pytest.raises(UnknownNameError):
         find_entry(known_hardware(), name)

@@ -108,6 +108,7 @@ from joulemap.domain.settings import (
     Device as Device,
     EnergyDivision as EnergyDivision,
     ExportFormat as ExportFormat,
+    Form as Form,
     Limits as Limits,
     ModelDivision as ModelDivision,
     ModelKeywords as ModelKeywords,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, fetch_tables
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
@@ -127,8 +127,8 @@ PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 class ListedOperator:
     """Operator in the list of a compiler."""
 
-    operator: str = told("kind, operation, or operation of one kind as conv.conv2d; * for all others")
-    support: str = told("runs, refused (the compiler refuses the model) or host")
+    operator: str = described("kind, operation, or operation of one kind as conv.conv2d; * for all others")
+    support: str = described("runs, refused (the compiler refuses the model) or host")
 
 
 @frozen(kw_only=True)
@@ -232,7 +232,7 @@ class HardwareAnswer(Answer):
                 yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return quantity of a price -> its rows, one per kind of seller, as in answers about cost."""
+        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as cost answers have them."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
@@ -366,7 +366,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
 
 
 def _show_amount(value: float, unit: str) -> str:
-    """Return a number of the catalogue for people."""
+    """Return a number of the catalogue for display."""
     if unit in PREFIXED or (unit == "B" and value >= KILO):
         return show_quantity(value, unit)
     return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"

@@ -45,9 +45,7 @@ ZEN_3_AND_4: Final = 25
 """x86 family of AMD cores with a 256-bit vector unit, with or without AVX-512."""
 
 AMX_OPERATIONS: Final = {"bf16": ("amx_bf16", 1024, 8192), "int8": ("amx_int8", 2048, 16384)}
-"""Precision -> (flag, operations per clock of a core, MACs of one tile multiply). Source: Intel Optimization Reference
-Manual, Intel AMX: 512 bf16 or 1024 int8 MACs a cycle.
-"""
+"""Precision -> (flag, operations per clock of a core, MACs of one tile multiply)."""
 
 AMX_TILE_BITS: Final = 8192
 AMX_SOURCE: Final = "Intel 64 and IA-32 Architectures Software Developer's Manual, AMX"

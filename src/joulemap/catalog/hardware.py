@@ -28,11 +28,11 @@ from joulemap.catalog.schema import (
     resolve_fields,
 )
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
 from joulemap.domain.configuration import BOARD, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import (
-    BUILT_IN,
     LEVEL_KINDS,
     LEVEL_PLACES,
     LINK_ENDS,

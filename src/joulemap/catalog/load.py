@@ -38,8 +38,9 @@ def load_catalogue() -> Catalogue:
 
 @cache
 def _load(own: tuple[Path, ...], digest: str) -> Catalogue:
-    files = (*shipped_files(), *own)
-    hardware = load_files(files)
+    from joulemap.catalog.family import load_listed
+
+    hardware = (*load_files((*shipped_files(), *own)), *load_listed())
     return Catalogue({one.id: one for one in hardware}, digest)
 
 

@@ -289,7 +289,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
     level: str = ""
-    """Memory level that a chip must have for the coefficient to apply, in place of an earlier one of its name."""
+    """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
 
 
 @frozen(kw_only=True)
@@ -437,7 +437,7 @@ class EventEntry:
     divisor: str = ""
     """Quantity that divides the sum: `coefficient.NAME` or `geometry.NAME`."""
     part_of: str = ""
-    """Earlier event of the same component that this one is a share of."""
+    """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
     """Actions whose energy belongs to the event. Default: the events that it sums, or none for a difference."""
 

@@ -20,7 +20,7 @@ class CoefficientSpread:
 
     name: str
     spread: float
-    """Standard deviation of its natural logarithm around the uncalibrated value."""
+    """Standard deviation of the coefficient's natural logarithm around the uncalibrated value."""
     meaning: str
 
 

@@ -264,7 +264,7 @@ def find_engine(text: str) -> Stack:
 
 
 def describe_engine(text: str) -> str:
-    """Return the title of an engine that is asked for, and whether no newer release of it is known.
+    """Return the title of a requested engine, and whether it is the newest known release.
 
     Raises as `find_engine`.
     """

@@ -24,9 +24,16 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware, PowerMode
+    from joulemap.domain.settings import Form
 
 DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """Default hardware of a comparison: one chip of each of four architecture classes."""
+
+BUILT_IN: Final = "sold only inside"
+"""Start of the reason why a chip that is sold only as a part of a product cannot be bought."""
+
+MICROCONTROLLER_W: Final = 1.0
+"""Power cap below which a chip counts as a microcontroller."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
@@ -118,6 +125,21 @@ class HardwareEntry:
     variant: Variant | None = None
 
     @property
+    def form(self) -> Form:
+        """Kind of product in which the hardware can be bought."""
+        if self.unavailable.startswith(BUILT_IN):
+            sold_in = self.unavailable.removeprefix(BUILT_IN)
+            named: tuple[tuple[str, Form], ...] = (("phone", "phone"), ("car", "car"), ("laptop", "laptop"))
+            return next((form for word, form in named if word in sold_in), "computer")
+        if "datacenter" in self.deployment and not self.needs_host:
+            return "server"
+        if self.needs_host:
+            return "card"
+        if self.caps_w[0] < MICROCONTROLLER_W:
+            return "microcontroller"
+        return "board" if "embedded" in self.deployment else "computer"
+
+    @property
     def described(self) -> str:
         """Id of the hardware whose description applies: the base of a variant, else its own id."""
         return self.id if self.variant is None else self.variant.base
@@ -146,7 +168,7 @@ class HardwareEntry:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        return list_needless(self.vendor, self.architecture)
 
     @property
     def caps(self) -> dict[str, float]:
@@ -209,6 +231,12 @@ class HardwareEntry:
         return cast("Precision", min(self.precisions, key=distance))
 
 
+@lru_cache(512)
+def list_needless(vendor: str, architecture: str) -> frozenset[str]:
+    """Return the words of a vendor and a class, which add nothing to a name."""
+    return frozenset(split_words(f"{vendor} {architecture}"))
+
+
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
     """Return the named power modes that equal a chip's default mode."""
     return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
@@ -260,12 +288,15 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
         return exact
     if processor := _find_processor(entries, asked):
         return processor
-    strict = [
+    able = [
         entry
         for entry in entries.values()
-        if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+        if words.keys() <= _list_words(entry.names, entry.vendor, entry.architecture)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)] or _find_printed(entries, asked)
+    strict = [
+        entry for entry in able if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+    ]
+    return strict or [entry for entry in able if _has_names(entry, words)] or _find_printed(entries, asked)
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
@@ -323,6 +354,12 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 def _compare(name: str) -> tuple[str, Counter[str]]:
     """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
     return fold_name(name), split_words(name)
+
+
+@lru_cache(8192)
+def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
+    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:
@@ -447,6 +484,8 @@ class Scenario:
     name: str = attrs.field(validator=_filled)
     """Scenario name: `datacenter`, `edge` and `embedded` are deployments; other scenarios combine these."""
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
+    kinds: tuple[str, ...] = attrs.field(converter=_texts)
+    """Kinds of product; empty for all."""
     power_budget: Quantity | None
     """Power budget in W; None if the site is designed around the chip."""
     note: str

@@ -27,7 +27,8 @@ _REMOVED: Final = tuple(
         r"\((?:r|tm|c)\)|[®™©]",
         r"@\s*\d+(?:\.\d+)?\s*[gm]hz",
         r"\b\d+(?:st|nd|rd|th) gen(?:eration)?\b",
-        r"\b(?:\d+|dual|quad|six|eight|twelve|sixteen)[- ]cores?\b",
+        r"\b\d+p[+ ]\d+e[+ ](?=\d+ ?gpu\b)",
+        r"\b(?:\d+|dual|quad|six|eight|twelve|sixteen)[- ]cores?\b(?! gpu)",
         r"\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b.*",
         r"\brev(?:ision)?\.? *\d[\d. ]*\b|\bmodel [a-d]\b",
         r"\b(?:gddr|lpddr|ddr|hbm)\d\w*\b",
@@ -38,8 +39,8 @@ _REMOVED: Final = tuple(
 _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"), (re.compile(r"[_/,]"), " "))
 """Spellings of one word."""
 
-_CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
-"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`."""
+_CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
+"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is none."""
 
 VENDORS: Final = {
     "advanced": "amd",

@@ -360,7 +360,7 @@ def is_measured(column: str) -> bool:
 
 
 def _has(data: Any, path: str) -> bool:
-    """Return whether a path exists, with or without a value."""
+    """Return whether a path exists, even with a null value."""
     parent, _, key = path.rpartition(".")
     above = find(data, parent) if parent else data
     return find(data, path) is not None or (isinstance(above, dict) and key in above)

@@ -1,4 +1,5 @@
-"""Fallback of a model that a chip's compiler runs only in part: its two parts, and their runs merged into one.
+"""Fallback to a host: a model is split into the part that a chip's compiler supports and the rest, and both runs are
+merged.
 
     mask ─► cut ─► two workloads ─► a run of each on its own hardware ─► one run
 

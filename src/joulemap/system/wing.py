@@ -40,7 +40,7 @@ class Ask(NamedTuple):
     keywords: str = ""
     """Type in `domain.settings` of the keywords that replace fields of its settings."""
     is_of_model: bool = False
-    """True if its first argument is a model: a name, or a module with example inputs."""
+    """True if the question's first argument is a model: a name, or a module with example inputs."""
     is_shared: bool = True
     """True if the package also exports the question as a function."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, take
 from joulemap.domain.table import Table
+from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from joulemap.wing.here.machine import Machine
 
 ASKED: Final = Asked()
+
+READING_RATE: Final = 5.0
+"""Tokens per second of a reader. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
 
 
 @frozen(kw_only=True)
@@ -56,12 +60,13 @@ class HereAnswer(Answer):
             heading = text.SERVED if self.model else text.POPULAR
             shown = self.served if self.model else make_table("here", ServedHere, _keep_fastest(self.served))
             columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
-            table = self._lay(shown, columns, limit=limit, noun="rows")
+            table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=_show_rate)
             sections.append(Section(heading(self, engine="llama.cpp"), table))
         if self.runs:
             precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
             table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
             sections.append(Section(text.RUN(precision=precisions), table))
+        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
         title = text.TITLE_OF_MODEL if self.model else text.TITLE
         headline = self._find_headline()
         return Document(
@@ -69,6 +74,7 @@ class HereAnswer(Answer):
             answer=headline,
             sections=tuple(sections),
             insights=self.gaps,
+            details=(Section(text.EVERY, every),) if self.served and not self.model else (),
             notes=self.assumptions,
             steps=self.checks,
             data={"answer": headline, **self.data(), "notes": self.assumptions, "next_steps": self.checks},
@@ -79,12 +85,13 @@ class HereAnswer(Answer):
     def _find_headline(self) -> str:
         """Return the fastest way to run the model, or the largest popular model that fits."""
         if not self.model:
-            fitting = [row for row in self.served if row.fits == text.FITS and row.tokens_per_s]
-            largest = next((row.model for row in reversed(fitting)), "")
-            rows = [row for row in fitting if row.model == largest]
+            running = [row for row in self.served if row.tokens_per_s]
+            quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
+            largest = next((row.model for row in reversed(quick)), "")
+            rows = [row for row in quick if row.model == largest] or running
             best = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
             if best is not None:
-                return text.LARGEST(best)
+                return (text.LARGEST if quick else text.SLOW)(best, rate=_show_rate(best), least=READING_RATE)
             return text.NOTHING_FITS if self.served else text.NO_DEVICE
         if self.runs:
             fast = min((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0, default=None)
@@ -93,7 +100,7 @@ class HereAnswer(Answer):
             return text.NOTHING(model=self.model, reason=self.runs[0].reason)
         best = choose_row(self.served.rows)
         if best is not None:
-            return text.BEST(best, rate=(best.tokens_per_s, best.between_half_width))
+            return text.BEST(best, rate=_show_rate(best))
         return text.NOTHING(model=self.model, reason=self.served[0].reason) if self.served else text.NO_DEVICE
 
 
@@ -181,6 +188,13 @@ def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
     return [
         max(some, key=lambda row: (row.tokens_per_s or 0.0, -(row.memory_fraction or 0.0))) for some in groups.values()
     ]
+
+
+def _show_rate(row: ServedHere) -> str:
+    """Return the tokens per second of a row with their interval, without a unit."""
+    if row.tokens_per_s is None:
+        return ""
+    return show_interval(row.tokens_per_s, "1/s", row.between_half_width).replace("/s", "")
 
 
 def _describe_memory(machine: Machine) -> str:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.present.template import Template
 from joulemap.wing.here.match import CPU, GPU, Device
 from joulemap.wing.here.row import ServedHere
@@ -21,7 +22,7 @@ VERIFY_OWN: Final = Template(
     "joulemap hardware detect --output this.toml && {command} | "
     "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}"
 )
-"""The same for a chip that the catalogue lacks, described first."""
+"""Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
@@ -33,11 +34,13 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
     """Yield the command that measures a row of a language model, piped into the comparison with its prediction."""
     weights = row.weights if row is not None else asked.weights or USUAL_WEIGHTS
     file = model if model.endswith(".gguf") else f"{model}-{weights}.gguf"
-    layers = 0 if device.kind == CPU else ALL_LAYERS
-    if row is not None and (divided := LAYERS.match(row.fits)):
-        layers = int(divided[1])
+    divided = LAYERS.match(row.fits) if row is not None else None
+    layers = int(divided[1]) if divided else 0 if device.kind == CPU else ALL_LAYERS
     command = LLAMA_BENCH(file=shlex.quote(file), prompt=asked.prompt, output=asked.output, layers=layers)
-    yield from _compare(command, device)
+    if divided:
+        yield command  # `verify` compares with one chip
+    else:
+        yield from _compare(command, device)
 
 
 def list_run_checks(model: str, device: Device) -> Iterator[str]:
@@ -52,6 +55,7 @@ def list_run_checks(model: str, device: Device) -> Iterator[str]:
 def _compare(command: str, device: Device) -> Iterator[str]:
     """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it."""
     if isinstance(device.hardware, str):
-        yield VERIFY(command=command, hardware=shlex.quote(device.hardware))
+        ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
+        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))))
     else:
         yield VERIFY_OWN(command=command, hardware=device.label)

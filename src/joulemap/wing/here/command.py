@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import attrs
 import typer
 
 from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_models, complete_precisions, complete_weights
 from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.domain.settings import DEFAULT_DATABASE
+from joulemap.system.errors import DatabaseError
 from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.option import ServedOutputOptions
 
@@ -70,7 +73,21 @@ def here(
         from joulemap.wing.here.recording import record as read_tools, write_recording
 
         write_recording(read_tools(), record)
-    answer = workspace.here(
-        model, recorded=recorded or "", memory=memory, asked=asked, precision=precision, probe=probe
-    )
+    question: dict[str, Any] = {
+        "recorded": recorded or "",
+        "memory": memory,
+        "asked": asked,
+        "precision": precision,
+        "probe": probe,
+    }
+    try:
+        answer = workspace.here(model, **question)
+    except DatabaseError:
+        if str(output.db) != DEFAULT_DATABASE:
+            raise
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:  # this folder cannot be written to, or another process uses it
+            elsewhere = attrs.evolve(output, db=Path(folder) / DEFAULT_DATABASE)
+            answer = elsewhere.workspace().here(model, **question)
     output.write(answer.document(limit=limit))

@@ -38,6 +38,9 @@ METAL_SMALL: Final = 34e9
 prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 """
 
+OWN_MEMORY: Final = ("GDDR", "HBM")
+"""Beginnings of the memory types of GPUs that have a memory of their own."""
+
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on such machines."""
 
@@ -92,8 +95,8 @@ def match_machine(machine: Machine) -> Found:
     known = known_hardware(list(_list_names(machine)))
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
-    shared = next((one.memory_bytes_per_s for one in devices if one.shares_memory and one.hardware is not None), None)
-    if shared and machine.memory.bytes_per_s is None:  # one memory for both, whose rate only the catalogue knows
+    shared = next((one.memory_bytes_per_s for one in devices if one.printed.startswith(APPLE)), None)
+    if shared and machine.memory.bytes_per_s is None:  # it is on the package, so that the catalogue knows its rate
         machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, told_bytes_per_s=shared))
     if machine.cpu is not None:
         devices.append(_match_processor(machine, machine.cpu, known, notes))
@@ -306,7 +309,7 @@ def _use(
 ) -> Device:
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
     hardware = _describe(entry)
-    shares = cpu is not None or (card is not None and card.memory_bytes is None)
+    shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
     if capacity and card is not None and entry.vendor == APPLE:
         from joulemap.catalog.stack import find_engine
@@ -322,6 +325,8 @@ def _use(
     if rate and abs(rate / own_rate - 1.0) > OTHER_BANDWIDTH:
         changes.append(("memory_bandwidth", f"{rate / 1e9:.4g}GB/s"))
         own_rate = rate
+    if card is not None and card.core_count and entry.vendor == APPLE and card.core_count != hardware.unit_count.value:
+        changes.append(("unit_count", str(card.core_count)))
     mode, power = _find_mode(entry, hardware, card, cpu)
     label = name_variant(entry.id, changes) if changes else entry.id
     return Device(

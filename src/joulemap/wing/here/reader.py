@@ -159,11 +159,20 @@ def read_lspci(text_: str) -> tuple[list[Graphics], list[str]]:
     return graphics, [_shorten_pci(one) for one in NEURAL.findall(text_)]
 
 
+def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
+    """Return the display controllers, those of AMD with the memory that their driver states, in the same order."""
+    sizes = iter([float(one) for one in amdgpu.split() if one.isdecimal()])
+    return [
+        attrs.evolve(one, memory_bytes=next(sizes, None)) if "amd" in find_vendors(one.name) else one
+        for one in graphics
+    ]
+
+
 def _shorten_pci(name: str) -> str:
     """Return the product in a PCI name: `AD103 [GeForce RTX 4080]` of NVIDIA is `NVIDIA GeForce RTX 4080`."""
     vendors = find_vendors(name)
     vendor = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}.get(next(iter(sorted(vendors)), ""), "")
-    plain = re.sub(r"\[AMD/ATI\]|\(rev \w+\)", "", name)
+    plain = re.sub(r"\[AMD(?:/ATI)?\]|\(rev \w+\)", "", name)
     product = re.search(r"\[([^\]]+)\]\s*$", plain.strip())
     kept = product[1] if product else re.sub(r"^.*(?:Corporation|Inc\.)\s+", "", plain).strip()
     return kept if find_vendors(kept) & vendors and kept.startswith(vendor) else f"{vendor} {kept}".strip()
@@ -229,6 +238,7 @@ def parse_memory(told: str, found: Memory) -> Memory:
 
 def _read_linux(recording: Recording, system: str) -> Machine:
     graphics, neural = read_lspci(recording.get("lspci", ""))
+    graphics = _add_memory(graphics, recording.get("amdgpu", ""))
     drivers = recording.get("accel", "").split()
     if not neural and {"amdxdna", "intel_vpu"} & set(drivers):
         neural = ["NPU"]

@@ -83,6 +83,8 @@ def record() -> Recording:
     if system == "Linux":
         found |= {name: read_text(Path(path)).replace("\0", "") for name, path in FILES.items()}
         drivers = sorted(Path("/sys/class/accel").glob("accel*/device/driver"))
+        memories = sorted(Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"))
+        found["amdgpu"] = "\n".join(map(read_text, memories))
         found["accel"] = "\n".join(path.resolve().name for path in drivers)
     return {name: text for name, text in found.items() if text.strip()}
 

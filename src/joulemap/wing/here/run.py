@@ -1,4 +1,4 @@
-"""Models other than language models on the chips of a machine, as `compare` answers."""
+"""Comparison of a machine's chips for models other than language models."""
 
 from __future__ import annotations
 
@@ -39,11 +39,21 @@ def run_model(
     groups: dict[str, list[Device]] = {}
     for device in found.list_kind(GPU, NPU, CPU):
         groups.setdefault(precision or _choose_precision(device), []).append(device)
-    rows: list[RunHere] = []
-    for model in models:
-        for one, devices in groups.items():
-            rows += _compare(source, model, devices, one, settings)
-    return rows
+    asked = {
+        one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one),))
+        for one, devices in groups.items()
+    }
+    if len(models) > 1:  # stored in one go, which is quicker than one model after another
+        from joulemap.plan.hold import evaluate
+
+        for one in asked.values():
+            evaluate(source, models, one)
+    return [
+        row
+        for model in models
+        for one, devices in groups.items()
+        for row in _compare(source, model, devices, asked[one])
+    ]
 
 
 def _choose_precision(device: Device) -> Precision:
@@ -55,13 +65,10 @@ def _choose_precision(device: Device) -> Precision:
     return entry.nearest_precision(usual) if entry is not None else usual
 
 
-def _compare(
-    source: Source, model: str, devices: Sequence[Device], precision: str, settings: Settings
-) -> list[RunHere]:
+def _compare(source: Source, model: str, devices: Sequence[Device], asked: Settings) -> list[RunHere]:
     from joulemap.answer.compare.summary import compare
 
-    labels = {name_device(one): one.label for one in devices}
-    asked = attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(precision),))
+    labels, precision = {name_device(one): one.label for one in devices}, asked.precision[0]
     try:
         answer = compare(source, model, asked)
     except UnsupportedError as error:

@@ -141,9 +141,10 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
     ]
     widths = _list_widths(small)
     first = {one.label: one.first_token_half_width for one in small}
-    rows: list[ServedHere] = []
+    is_served = {one.label for one in small} >= {one.label for one in devices}
+    rows: list[ServedHere] = small if is_served else []
     targets: dict[str, Hardware] = {}
-    for model in POPULAR:
+    for model in (one for one in POPULAR if one != SMALL or not is_served):
         settings = _settings(devices, _choose_weights(source, model, attrs.evolve(asked, weights=USUAL_WEIGHTS)))
         try:
             question, cases = _list_cases(source, model, settings, asked.serving, targets)

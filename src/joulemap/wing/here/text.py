@@ -24,15 +24,21 @@ UNKNOWN: Final = "not known"
 SERVED: Final = Template("Language model: prompt {prompt:#}, output {output:#}, one user, {engine}")
 SERVED_COLUMNS: Final = (
     "*on label | *weights weights | *fits fits | largest context context_tokens | "
-    "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s:between_half_width | *power power_w | "
+    "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "*J/token output_token_j:output_token_half_width | "
     "*electricity USD/M usd_per_million | memory memory_fraction | *refused reason?"
 )
 POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
 POPULAR_COLUMNS: Final = (
     "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
-    "*tokens/s tokens_per_s:between_half_width | *power power_w | J/token output_token_j | "
+    "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
     "electricity USD/M usd_per_million | memory memory_fraction"
+)
+EVERY: Final = "Language models on every chip"
+EVERY_COLUMNS: Final = (
+    "*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
+    "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+    "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
 )
 RUN: Final = Template("Other models, batch 1, {precision}")
 RUN_COLUMNS: Final = (
@@ -47,11 +53,16 @@ SPLIT_LABEL: Final = Template("{device} + {host}")
 SEVERAL_LABEL: Final = Template("{count} x {device}")
 
 BEST: Final = Template(
-    "{label} runs {model} in {weights} at {rate:interval 1/s} tokens[, first token after {first_token_s:s}][, "
+    "{label} runs {model} in {weights} at {rate} tokens/s[, first token after {first_token_s:s}][, "
     "{power_w:W}][, {output_token_j:J} per token]"
 )
 NOTHING: Final = Template("{model} fits no chip of this machine: {reason}")
-LARGEST: Final = Template("largest model that fits one chip: {model} at {tokens_per_s:~} tokens/s on {label}")
+LARGEST: Final = Template(
+    "largest model at reading speed ({least:plain} tokens/s): {model} at {rate} tokens/s on {label}"
+)
+SLOW: Final = Template(
+    "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
+)
 NOTHING_FITS: Final = "no language model of the table fits"
 NO_DEVICE: Final = "no chip of this machine can be priced"
 FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")

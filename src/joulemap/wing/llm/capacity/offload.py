@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, take, told
+from joulemap.answer.computed import described, find_unknown, take
 from joulemap.domain.default import SERVED
 from joulemap.model.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
@@ -32,19 +32,19 @@ SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
 class OffloadRow:
     """Number of layers on the device, at one batch size."""
 
-    batch: int = told("concurrent sequences")
-    layers: int = told("layers on the device")
-    is_best: bool = told("true for the fastest division that fits")
-    first_token_s: float | None = told("time to first token; null if it does not fit", "s")
-    between_s: float | None = told("time per output token", "s")
-    tokens_per_s: float | None = told("output tokens per second of all sequences during decode", "1/s")
-    output_token_j: float | None = told("energy per output token, device and host", "J")
-    device_fraction: float | None = told("share of a step's time on the device", "1")
-    host_fraction: float | None = told("share of a step's time on the host", "1")
-    copy_fraction: float | None = told("share of a step's time for copies between them", "1")
-    device_bytes: float = told("memory needed on the device: weights, cache and activations", "B")
-    host_bytes: float = told("memory needed on the host", "B")
-    refusal: str = told("memory that is short; empty if everything fits")
+    batch: int = described("concurrent sequences")
+    layers: int = described("layers on the device")
+    is_best: bool = described("true for the fastest division that fits")
+    first_token_s: float | None = described("time to first token; null if it does not fit", "s")
+    between_s: float | None = described("time per output token", "s")
+    tokens_per_s: float | None = described("output tokens per second of all sequences during decode", "1/s")
+    output_token_j: float | None = described("energy per output token, device and host", "J")
+    device_fraction: float | None = described("share of a step's time on the device", "1")
+    host_fraction: float | None = described("share of a step's time on the host", "1")
+    copy_fraction: float | None = described("share of a step's time for copies between them", "1")
+    device_bytes: float = described("memory needed on the device: weights, cache and activations", "B")
+    host_bytes: float = described("memory needed on the host", "B")
+    refusal: str = described("memory that is short; empty if everything fits")
 
 
 @frozen(kw_only=True, eq=False)
@@ -52,9 +52,9 @@ class Division:
     """Box whose GPU with the fastest memory shares a model with its processor, at each number of layers."""
 
     device: str
-    """GPU by its catalogue id."""
+    """Catalogue id of the GPU."""
     host: str
-    """Processor by its catalogue id."""
+    """Catalogue id of the processor."""
     precision: str
     rows: list[OffloadRow]
 

@@ -332,7 +332,7 @@ class Deployment:
 
     @property
     def _layer_s(self) -> float:
-        """Seconds of a pass beside its kernels, for all layers."""
+        """Seconds of a pass in addition to its kernels, for all layers."""
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self._kinds)
 
     def _score_s(self, passes: Passes) -> Floats:

@@ -66,7 +66,7 @@ BITSANDBYTES_INT8: Final = "int8:row"
 """Weights of `int8_vectorwise_quant`: a scale for each output."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions that substitute for one another where a chip lacks one."""
+"""Interchangeable precisions: one replaces another that a chip lacks."""
 
 
 @frozen(kw_only=True)
