@@ -314,7 +314,8 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
     count = sum(row["measurement_count"] for row in rows)
 
     def average(column: str) -> float:
-        return float(sum(row["measurement_count"] * row[column] for row in rows)) / count
+        total: float = sum(row["measurement_count"] * row[column] for row in rows)
+        return total / float(count)
 
     worst = max(rows, key=lambda row: (row["mean_error_fraction"], row["hardware"]))
     yield textwrap.fill(

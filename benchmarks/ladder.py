@@ -45,7 +45,8 @@ from joulemap.calibrate.fit import Fitter as ModelFitter, Target
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters
 from joulemap.calibrate.solve import minimize
-from joulemap.catalog.load import load_catalogue, load_class
+from joulemap.catalog.chip import load_class
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads

@@ -342,8 +342,7 @@ def opening_hardware(
 
 def load_named(name: str) -> tuple[Hardware, str]:
     """Return the hardware and power mode of a name or file; UnknownNameError, UsageError or CatalogueError."""
-    from joulemap.catalog.family import find_hardware
-    from joulemap.catalog.load import load_files
+    from joulemap.catalog.load import find_hardware, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)

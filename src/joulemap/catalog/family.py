@@ -182,16 +182,6 @@ def find_described(digests: Collection[str]) -> dict[str, Hardware]:
     return found
 
 
-def find_hardware(name: str) -> Hardware:
-    """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
-    from joulemap.catalog.load import load_catalogue
-    from joulemap.domain.catalogue import find_alike
-
-    catalogue = load_catalogue()
-    members = () if find_alike(catalogue.entries, name) else find_members([name])
-    return load_member(members[0]) if len(members) == 1 else catalogue.find(name)
-
-
 def load_family(path: Path) -> tuple[Hardware, ...]:
     """Return the members of a family's file, in the order of its table; CatalogueError names file, line and reason."""
     return tuple(resolve_member(path, line, row) for line, row in _read_rows(path))
@@ -199,7 +189,7 @@ def load_family(path: Path) -> tuple[Hardware, ...]:
 
 def resolve_member(path: Path, line: int, row: Mapping[str, str]) -> Hardware:
     """Return the hardware of one line of a family's table."""
-    from joulemap.catalog.load import load_content
+    from joulemap.catalog.chip import load_content
 
     table = path.with_suffix(".csv")
     label = f"{table.name if path.is_relative_to(DATA) else table} line {line} ({row['id']})"

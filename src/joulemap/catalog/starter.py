@@ -9,9 +9,10 @@ from typing import Final
 
 import attrs
 
+from joulemap.catalog.chip import load_class
 from joulemap.catalog.digest import own_files, shipped_files
-from joulemap.catalog.family import find_hardware, list_members
-from joulemap.catalog.load import load_catalogue, load_class
+from joulemap.catalog.family import list_members
+from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity

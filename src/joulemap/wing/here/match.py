@@ -207,8 +207,8 @@ def _describe_graphics(one: Graphics) -> Hardware | None:
     told = (one.capability, one.core_count, one.memory_bus_bits, one.memory_clock_hz, one.clock_hz, one.memory_bytes)
     if one.power_w is None or any(value is None for value in told):
         return None
+    from joulemap.catalog.chip import load_text
     from joulemap.catalog.detected import gpu_text
-    from joulemap.catalog.load import load_text
 
     numbers: Any = one
     lanes = 64 if one.capability in NARROW_LANES else 128
@@ -241,8 +241,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         return device
     if found:
         notes.append(_explain(cpu.name, found, entries))
+    from joulemap.catalog.chip import load_text
     from joulemap.catalog.detected import cpu_text
-    from joulemap.catalog.load import load_text
 
     memory = machine.memory
     own = attrs.evolve(

@@ -106,7 +106,9 @@ class FleetRow:
     bought_half_width: float = described("half-width of the 80 % interval of the logarithm of purchase and electricity")
     is_available: bool = described("true if it can be bought or rented at a known price")
     reason: str = described("reason for another status than ok; empty otherwise")
-    quality: str | None = described("published loss of quality of the precision; null if the checkpoint is published so")
+    quality: str | None = described(
+        "published loss of quality of the precision; null if the checkpoint is published so"
+    )
     run_id: int = described("run at the largest batch, or of a decode step of a language model")
 
     @property

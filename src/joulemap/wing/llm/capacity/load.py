@@ -62,15 +62,21 @@ class LoadRow:
     handover_j: float | None = described(
         "energy to move a prompt's cache from one pool to the other; null for one pool", "J"
     )
-    prefix_hit_fraction: float | None = told("share of prompt tokens that a prefix cache supplies; null without one")
-    tier_hit_fraction: float | None = told("part of this share that is found below the devices")
-    request_j: float | None = told("energy of a request with a prefix cache, idle time included: the next four", "J")
-    request_prompt_j: float | None = told("part of it in passes with prompt tokens, the answers in them included", "J")
-    request_answer_j: float | None = told("part of it in passes of answers alone", "J")
-    request_moved_j: float | None = told("part of it for moves between the tiers of the prefix cache", "J")
-    request_idle_j: float | None = told("part of it while no request is there", "J")
-    uncached_request_j: float | None = told("energy of a request of the same load if no prefix is reused", "J")
-    uncached_first_token_s: float | None = told("median time to first token if no prefix is reused", "s")
+    prefix_hit_fraction: float | None = described(
+        "share of prompt tokens that a prefix cache supplies; null without one"
+    )
+    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    request_j: float | None = described(
+        "energy of a request with a prefix cache, idle time included: the next four", "J"
+    )
+    request_prompt_j: float | None = described(
+        "part of it in passes with prompt tokens, the answers in them included", "J"
+    )
+    request_answer_j: float | None = described("part of it in passes of answers alone", "J")
+    request_moved_j: float | None = described("part of it for moves between the tiers of the prefix cache", "J")
+    request_idle_j: float | None = described("part of it while no request is there", "J")
+    uncached_request_j: float | None = described("energy of a request of the same load if no prefix is reused", "J")
+    uncached_first_token_s: float | None = described("median time to first token if no prefix is reused", "s")
 
     @property
     def assumed(self) -> AssumedEnergy | None:

@@ -120,10 +120,14 @@ class UserRow:
     largest_users: int = described("maximum requests that fit in the memory of a server")
     is_met: bool = described("true if all mean times are within the target")
     target_ratio: float = described("highest ratio of a mean time to its target")
-    met_probability: float | None = described("probability that the latency target is met, by the intervals of both times")
+    met_probability: float | None = described(
+        "probability that the latency target is met, by the intervals of both times"
+    )
     first_token_s: float = described("mean time to first token", "s")
     between_s: float = described("mean time per output token", "s")
-    first_token_half_width: float | None = described("half-width of the 80 % interval of the logarithm of first_token_s")
+    first_token_half_width: float | None = described(
+        "half-width of the 80 % interval of the logarithm of first_token_s"
+    )
     between_half_width: float | None = described("half-width of the 80 % interval of the logarithm of between_s")
     request_s: float = described("mean time of a request", "s")
     tokens_per_s: float = described("prompt and output tokens of all users per second", "1/s")
@@ -135,7 +139,9 @@ class UserRow:
     request_j: float = described("energy of a request", "J")
     request_gco2: float | None = described("CO2 of a request", "g")
     quality: str = described("published loss of quality of the precision; empty if the checkpoint is published so")
-    prefix_hit_fraction: float | None = described("share of prompt tokens that a prefix cache supplies; null without one")
+    prefix_hit_fraction: float | None = described(
+        "share of prompt tokens that a prefix cache supplies; null without one"
+    )
     tier_hit_fraction: float | None = described("part of this share that is found below the devices")
     uncached_request_j: float | None = described(
         "energy of a request if no prefix is reused; null without a prefix cache", "J"
