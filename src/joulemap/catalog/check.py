@@ -89,12 +89,12 @@ def _load() -> Mapping[str, Any]:
 
 
 def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> Iterator[Check]:
-    """Yield the command of each tool that measures a run on a chip; none for a chip that cannot be bought.
+    """Yield the command of each tool that measures a run on a chip; none for a chip without a common tool.
 
     `hardware` is the name of the chip in the answer, by default its id.
     """
     chip = f"{entry.vendor}/{entry.architecture}/{entry.described}".lower()
-    found = [] if entry.unavailable else [one for one in _load()["tool"] if _applies(one, chip, run)]
+    found = [one for one in _load()["tool"] if _applies(one, chip, run)]
     power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
     values = _fill(entry, run)
     for tool in found[:1] if run.kind == LANGUAGE else found:
