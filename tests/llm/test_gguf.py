@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -23,7 +24,9 @@ from gguf_file import (
     write_gguf,
 )
 
-from joulemap.system.errors import ModelError
+from joulemap.domain.settings import Settings
+from joulemap.plan.run import Plan, plan_runs
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.decoder.layer import tell
 from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, is_pass, load_shipped
 from joulemap.wing.llm.decoder.step import Step
@@ -95,6 +98,24 @@ def test_a_folder_and_a_file_are_names_of_passes(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert is_pass("phi.gguf(cached=8)")
     assert is_pass(f"{tmp_path}(cached=8)")
+
+
+def test_a_file_without_a_pass_runs_as_llamacpp_serves_it(tmp_path: Path) -> None:
+    path = str(write_gguf(tmp_path / "llama.gguf", *llama_3_1_8b()))
+
+    def plan(*chips: str, models: tuple[str, ...] = (path,), **given: Any) -> Plan:
+        return plan_runs(models, Settings(hardware=chips, **given))
+
+    found = plan("l4")
+    assert found.models[0].dimensions["phase"] == "decode"
+    assert found.models[0].dimensions["engine"].startswith("llamacpp")
+    assert found.settings.precisions == (("bf16", "q4_k"),)
+    assert found.settings.runtime == ("engine",)
+    assert plan("l4", "t4").settings.precision == ("fp16",)  # a T4 has no bf16
+    assert plan("l4", models=(f"{path}(tokens=8)",)).settings.weight_precision == ("q4_k",)
+    assert plan("l4", precision="fp16", weight_precision="int8").settings.precisions == (("fp16", "int8"),)
+    with pytest.raises(UsageError):
+        plan("l4", models=(path, "resnet18"))
 
 
 def _change(values: dict[str, Value], tensors: list[Described], **changes: Value) -> bytes:

@@ -44,6 +44,7 @@ def compare(
         "", "Hardware that ratios are relative to.", metavar="HARDWARE", shown="the first", complete=complete_hardware
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
+    check: bool = option(False, "Print the command of a common tool that measures each row.", is_advanced=True),
     verbose: bool = option(False, "Rank the hardware with every subgraph, and print what -v prints.", is_advanced=True),
     talking: Annotated[Talking, HIDDEN] = False,
     limit: Limit = 10,
@@ -68,6 +69,7 @@ def compare(
     joulemap compare resnet18 --scenario robot --precision int8 --sort efficiency
     joulemap compare resnet50 --hardware Jetson-Orin-Nano@7W,Jetson-Orin-Nano@15W,./mychip.toml
     joulemap compare attention_head --model-arg tokens=1024
+    joulemap compare resnet50 l4 xeon_8490h --runtime engine --precision bf16 --check
     joulemap compare "gemm(m=1,n=4096,k=4096)" --hardware h200_sxm,l4 --precision bf16 --batch 1,8
     """
     from joulemap.answer.name import split_models
@@ -78,6 +80,8 @@ def compare(
     level = level or ("subgraph" if is_divided else "summary")
     is_ranked = sort is not None or verbose
     is_summary = level == "summary" and len(set(model)) == 1
+    if check and not (is_summary and not is_ranked):
+        raise UsageError("--check is for the summary of one model: leave out --level, --by, --sort and other models")
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
     settings = run.settings(**hardware.keywords(named))
@@ -90,6 +94,10 @@ def compare(
     elif is_summary:
         comparison = workspace.compare(model[0], settings, baseline=baseline)
         document = plot.add(comparison.document(metric=metric, limit=limit, repeated=repeated), comparison)
+        if check:
+            from joulemap.answer.check import add_checks, check_comparison
+
+            document = add_checks(document, check_comparison(comparison))
     elif level == "summary":
         models = workspace.compare_models(model, settings, metric=metric)
         document = plot.add(models.document(repeated=repeated), models)

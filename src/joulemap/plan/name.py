@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.system.wing import find_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
     from joulemap.domain.configuration import Precision
@@ -65,6 +65,16 @@ class ModelNames:
         """Return the precisions in which a model and its weights are published; None where unknown."""
         del model
         return None
+
+    def apply_published(
+        self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
+    ) -> tuple[tuple[str, ...], Settings]:
+        """Return models and settings with what the models' files state and the question leaves open.
+
+        `shared` are the precisions that all hardware of the question has. Raise UsageError for files that differ.
+        """
+        del shared
+        return models, settings
 
     def count_in(self, model: str) -> str:
         """Return the unit of a model's evaluations, such as output tokens; empty for inferences."""

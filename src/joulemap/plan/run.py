@@ -15,6 +15,7 @@ from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import Changed, find_changes
 from joulemap.plan.model import Model
+from joulemap.plan.name import list_names
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.target import AllowingTf32, Target
 from joulemap.plan.workload import find_model
@@ -138,6 +139,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
         if not values:
             raise UsageError(f"name a {what}")
     pair_precisions(settings.precision, settings.weight_precision)
+    names, settings = _apply_published(names, settings, selection)
     calibration = use_calibration(settings.calibration)
     calibration.check(selection.ids | {one.id for parts in selection.parts.values() for one in parts})
     selection, changes = find_changes(settings, selection, calibration)
@@ -148,3 +150,14 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
         calibration=calibration,
         changes=changes,
     )
+
+
+def _apply_published(
+    names: tuple[str, ...], settings: Settings, selection: Selection
+) -> tuple[tuple[str, ...], Settings]:
+    """Return models and settings with what model files state and the question leaves open."""
+    precisions = [set(entry.precisions) for entry, _ in selection.pairs]
+    shared = set.intersection(*precisions) if precisions else set[str]()
+    for one in list_names():
+        names, settings = one.apply_published(names, settings, shared)
+    return names, settings

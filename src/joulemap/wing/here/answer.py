@@ -151,7 +151,7 @@ def here(
         devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in found.devices]),
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
-        checks=tuple(_list_checks(model, usable, served, asked)),
+        checks=tuple(_list_checks(model, usable, served, runs, asked)),
         gaps=(*machine.gaps, *found.notes),
         assumptions=tuple(notes),
     )
@@ -204,7 +204,9 @@ def _describe_memory(machine: Machine) -> str:
     return text.MEMORY(capacity=memory.capacity_bytes, rate=memory.bytes_per_s, kind=memory.kind or None)
 
 
-def _list_checks(model: str, usable: Sequence[Device], served: Sequence[ServedHere], asked: Asked) -> Iterator[str]:
+def _list_checks(
+    model: str, usable: Sequence[Device], served: Sequence[ServedHere], runs: Sequence[RunHere], asked: Asked
+) -> Iterator[str]:
     """Yield a command for the fastest chip that measures what was predicted."""
     if not usable:
         return
@@ -215,4 +217,6 @@ def _list_checks(model: str, usable: Sequence[Device], served: Sequence[ServedHe
         yield from list_served_checks(model or SMALL, device, asked, best)
         return
     for device in usable:
-        yield from list_run_checks(model, device)
+        for row in runs:
+            if row.label == device.label and not row.reason:
+                yield from list_run_checks(row, device)

@@ -7,15 +7,19 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.settings import Settings
+from joulemap.plan.selection import select_hardware
 from joulemap.present.template import Template
-from joulemap.wing.here.match import CPU, GPU, Device
-from joulemap.wing.here.record import ServedHere
+from joulemap.wing.here.match import Device
+from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 
-LLAMA_BENCH: Final = Template("llama-bench -m {file} -p {prompt} -n {output} -ngl {layers} -o json")
-TRTEXEC: Final = Template("trtexec --onnx={file} --fp16 --useCudaGraph")
-BENCHMARK_APP: Final = Template("benchmark_app -m {file} -d {device} -hint latency")
+ENGINE: Final = "llamacpp"
+"""Engine of language models on a machine at hand."""
+
 VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}")
 
 VERIFY_OWN: Final = Template(
@@ -26,30 +30,43 @@ VERIFY_OWN: Final = Template(
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
-ALL_LAYERS: Final = 99
-"""Value of -ngl that puts every layer on the GPU."""
+UNREAD: Final = ("benchmark_app", "migraphx-driver")
+"""Tools whose output `verify` does not read."""
 
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None) -> Iterator[str]:
-    """Yield the command that measures a row of a language model, piped into the comparison with its prediction."""
-    weights = row.weights if row is not None else asked.weights or USUAL_WEIGHTS
-    file = model if model.endswith(".gguf") else f"{model}-{weights}.gguf"
+    """Yield commands that measure a row of a language model, piped into the comparison with its prediction."""
     divided = LAYERS.match(row.fits) if row is not None else None
-    layers = int(divided[1]) if divided else 0 if device.kind == CPU else ALL_LAYERS
-    command = LLAMA_BENCH(file=shlex.quote(file), prompt=asked.prompt, output=asked.output, layers=layers)
-    if divided:
-        yield command  # `verify` compares with one chip
-    else:
-        yield from _compare(command, device)
+    run = CheckedRun(
+        model=model,
+        kind=LANGUAGE,
+        weights=row.weights if row is not None else asked.weights or USUAL_WEIGHTS,
+        engine=ENGINE,
+        prompt=asked.prompt,
+        output=asked.output,
+        layers=int(divided[1]) if divided else None,
+    )
+    for check in list_checks(_find_entry(device), run):
+        if divided:
+            yield check.command  # `verify` compares with one chip
+        else:
+            yield from _compare(check.command, device)
 
 
-def list_run_checks(model: str, device: Device) -> Iterator[str]:
+def list_run_checks(row: RunHere, device: Device) -> Iterator[str]:
     """Yield the command that measures another model on a chip; none for a chip without a common tool."""
-    file = shlex.quote(model if model.endswith(".onnx") else f"{model}.onnx")
-    if device.kind == GPU and device.printed.upper().startswith(("NVIDIA", "TESLA", "QUADRO")):
-        yield from _compare(TRTEXEC(file=file), device)
-    elif "intel" in device.printed.lower():
-        yield BENCHMARK_APP(file=file, device={CPU: "CPU", GPU: "GPU"}.get(device.kind, "NPU"))
+    for check in list_checks(_find_entry(device), CheckedRun(model=row.model, precision=row.precision)):
+        if check.tool in UNREAD:
+            yield check.command
+        else:
+            yield from _compare(check.command, device)
+
+
+def _find_entry(device: Device) -> HardwareEntry:
+    if not isinstance(device.hardware, str):
+        assert device.hardware is not None
+        return HardwareEntry.of(device.hardware)
+    return select_hardware(Settings(hardware=(device.hardware,))).pairs[0][0]
 
 
 def _compare(command: str, device: Device) -> Iterator[str]:

@@ -27,6 +27,7 @@ def llm(
         ),
     ],
     *,
+    check: bool = option(False, "Print the command of a common tool that measures each row.", is_advanced=True),
     limit: int = option(18, LIMIT_HELP, min=1, panel=OUTPUT),
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
@@ -78,4 +79,10 @@ def llm(
         usage=usage.read(),
         prices=prices.read(),
     )
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    if check:
+        from joulemap.answer.check import add_checks
+        from joulemap.wing.llm.answer.check import check_served
+
+        document = add_checks(document, check_served(answer))
+    output.write(document)

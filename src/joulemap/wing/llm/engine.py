@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, cast
 
+import attrs
+
+from joulemap.domain.default import SETTINGS
 from joulemap.present.template import Template
+from joulemap.system.errors import UsageError
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Precision, Runtime
+    from joulemap.domain.settings import Settings
+
+CACHED: Final = 2048
+"""Context in tokens of the decode step of a file that is named without a pass, as of `--phase decode`."""
+
+FILE_PRECISIONS: Final[tuple[Precision, ...]] = ("bf16", "fp16", "fp32")
+"""Precisions of activations of a file, the first that all hardware has."""
+
+FILE_ENGINE: Final = "llamacpp"
+"""Engine of GGUF files."""
 
 COUNTED: Final = Template("prompts of {tokens:#} tokens")
 EVALUATION: Final = "one decode step, nothing cached"
+STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(
     "an inference is one output token of each sequence; for whole requests and USD per million tokens: {command}"
 )
@@ -35,13 +53,55 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
     Return None and an empty text if the models include none.
     """
-    from joulemap.wing.llm.decoder.name import is_pass
+    from joulemap.wing.llm.decoder.name import is_pass, is_weight_file
 
-    name = next((one for one in models if "(" not in one and is_pass(one)), "")
+    name = next((one for one in models if is_pass(one) and ("(" not in one or is_weight_file(one))), "")
     if not name:
         return None, ""
-    asked = shlex.join(["joulemap", "llm", name, *dict.fromkeys(hardware)])
-    return (name, EVALUATION), INSTEAD(command=asked)
+    asked = shlex.join(["joulemap", "llm", name.partition("(")[0], *dict.fromkeys(hardware)])
+    told = EVALUATION if "(" not in name else _describe_step(name)
+    return ((name, told), INSTEAD(command=asked)) if told else (None, "")
+
+
+def _describe_step(model: str) -> str:
+    """Return a phrase for a decode step of a named pass; empty for a prompt."""
+    from joulemap.wing.llm.decoder.name import find_pass
+
+    asked = find_pass(model)
+    return STEP(asked.step) if asked is not None and asked.step.tokens == 1 else ""
+
+
+def apply_file(
+    models: tuple[str, ...], settings: Settings, shared: Collection[str]
+) -> tuple[tuple[str, ...], Settings]:
+    """Return GGUF files as decode steps of llama.cpp, with the precision of their weights and of the chips' operands.
+
+    Precisions other than the default stay. Raise UsageError for files with different weights in one question.
+    """
+    from joulemap.wing.llm.decoder.name import is_weight_file
+
+    named = tuple(f"{one}(cached={CACHED},engine={FILE_ENGINE})" if _is_bare_file(one) else one for one in models)
+    files = [one for one in named if is_weight_file(one)]
+    if settings.precision != SETTINGS.precision or settings.weight_precision:
+        return named, settings
+    stored = {one: find_published(one.partition("(")[0]) for one in files}
+    if len(files) < len(named) or len(set(stored.values())) > 1:
+        told = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
+        raise UsageError(f"{told} weights: ask about one file at a time, or state --weight-precision for all models")
+    precision = next((one for one in FILE_PRECISIONS if one in shared), FILE_PRECISIONS[0])
+    weights = next(iter(stored.values()))
+    runtime = settings.runtime
+    if runtime == SETTINGS.runtime and all(f"engine={FILE_ENGINE}" in one for one in files):
+        runtime = (cast("Runtime", find_runtime(FILE_ENGINE)),)
+    return named, attrs.evolve(
+        settings, precision=(precision,), weight_precision=(weights,) if weights else (), runtime=runtime
+    )
+
+
+def _is_bare_file(model: str) -> bool:
+    from joulemap.wing.llm.decoder.name import is_weight_file
+
+    return "(" not in model and is_weight_file(model)
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:

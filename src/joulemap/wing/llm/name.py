@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.sheet import load_models
@@ -77,6 +77,19 @@ class DecoderNames(ModelNames):
 
         return list_precisions(asked.decoder)
 
+    def apply_published(
+        self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
+    ) -> tuple[tuple[str, ...], Settings]:
+        """Return GGUF files as llama.cpp serves them: a decode step with the file's weights, unless others are given.
+
+        Raise UsageError for files with different weights in one question.
+        """
+        if not any(decoder.is_weight_file(one) for one in models):
+            return models, settings
+        from joulemap.wing.llm.engine import apply_file
+
+        return apply_file(models, settings, shared)
+
     def count_in(self, model: str) -> str:
         """Return "output tokens" or "prompts of N tokens" for a pass."""
         from joulemap.wing.llm.engine import count_in
@@ -85,7 +98,7 @@ class DecoderNames(ModelNames):
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return one evaluation of a language model named without a pass, and the `llm` command to ask about it."""
-        if not any("(" not in one and decoder.is_pass(one) for one in models):
+        if not any(decoder.is_pass(one) and ("(" not in one or decoder.is_weight_file(one)) for one in models):
             return None, ""
         from joulemap.wing.llm.engine import describe_evaluation
 

@@ -252,11 +252,14 @@ class PassRunOptions(WholeRunOptions):
 
     def of_checkpoint(self, model: str) -> PassRunOptions:
         """Return the options with the weight format of the checkpoint for a pass, unless a precision is given."""
-        if self.phase is None or self.precision or self.weight_precision:
+        if self.phase is None:
             return self
-        from joulemap.wing.llm.engine import find_published
+        from joulemap.wing.llm.decoder.name import is_weight_file
+        from joulemap.wing.llm.engine import FILE_ENGINE, find_published
 
-        return attrs.evolve(self, weight_precision=find_published(model))
+        engine = self.engine or (FILE_ENGINE if is_weight_file(model) else "")
+        weights = self.weight_precision or ("" if self.precision else find_published(model))
+        return attrs.evolve(self, engine=engine, weight_precision=weights)
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""

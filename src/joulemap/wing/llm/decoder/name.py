@@ -216,6 +216,13 @@ def is_pass(name: str) -> bool:
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
+def is_weight_file(name: str) -> bool:
+    """Return True for a GGUF file, or a folder with one, or a pass of either; only names are checked."""
+    parts = split_pass(name)
+    path = _find_path(parts[0]) if parts and not find_shipped(parts[0]) else None
+    return path is not None and path.suffix == WEIGHTS
+
+
 def complete(typed: str) -> list[str]:
     """Return the completions of a partly typed name: models, or its next argument."""
     before, bracket, inside = typed.partition("(")

@@ -1,0 +1,97 @@
+"""Commands that measure what an answer predicts, as a section of its document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.engine import count_in
+from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.operator.name import is_operator
+from joulemap.domain.settings import Settings
+from joulemap.domain.weight import split_precision
+from joulemap.plan.selection import select_hardware
+from joulemap.present.document import Document, Lines, Section
+from joulemap.present.template import Template
+
+if TYPE_CHECKING:
+    from joulemap.answer.compare.summary import CompareAnswer
+
+TITLE: Final = "Measure it"
+LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")
+NOTHING: Final = Template("no common tool measures this on {hardware:and}")
+
+INFERENCES: Final = "inferences"
+"""Unit of evaluations of a model that is no pass of a language model."""
+
+CLASSIFICATION: Final = "classification"
+"""Task of torchvision's models that take one tensor."""
+
+ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
+
+
+@attrs.frozen
+class Checks:
+    """Commands that measure the rows of an answer."""
+
+    found: tuple[Check, ...]
+    missing: tuple[str, ...]
+    """Hardware that no known tool measures."""
+
+
+def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
+    """Return the commands for runs: name of a chip in the answer, its name in a question, and settings of the run."""
+    found: dict[tuple[str, str], Check] = {}
+    for shown, name, run in runs:
+        for entry, _ in select_hardware(Settings(hardware=(name,))).pairs:
+            found |= {(shown, one.command): one for one in list_checks(entry, run, shown)}
+    have = {one.hardware for one in found.values()}
+    return Checks(tuple(found.values()), tuple(dict.fromkeys(shown for shown, _, _ in runs if shown not in have)))
+
+
+def add_checks(document: Document, checks: Checks) -> Document:
+    """Return a document with commands that measure its rows, also among its data for programs."""
+    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found]
+    lines += [NOTHING(hardware=list(checks.missing))] if checks.missing else []
+    data = document.data
+    if isinstance(data, dict):
+        data = {**data, "checks": [attrs.asdict(one) for one in checks.found]}
+    return attrs.evolve(document, sections=(*document.sections, Section(TITLE, Lines(lines))), data=data)
+
+
+def check_comparison(answer: CompareAnswer) -> Checks:
+    """Return the commands that measure the rows of a comparison."""
+    (model,) = answer.scope.models
+    if is_operator(model):
+        return Checks((), tuple(row.hardware for row in answer.answered))
+    models = load_models()
+    entry = models.get(find_model_name(model, models))
+    name, _, arguments = model.partition("(")
+    given = dict(ARGUMENT.findall(arguments))
+    is_language = count_in(model) != INFERENCES
+    tokens = int(given.get("tokens", 1))
+    runs = []
+    for row in answer.answered:
+        precision, weights = split_precision(row.precision)
+        run = CheckedRun(
+            model=name,
+            kind=LANGUAGE if is_language else NETWORK,
+            precision=precision,
+            weights=weights,
+            batch=row.batch,
+            runtime=row.runtime,
+            engine=given.get("engine", ""),
+            phase=("prefill" if tokens > 1 else "decode") if is_language else "",
+            prompt=tokens,
+            cached=int(given.get("cached", 0)),
+            devices=int(given.get("devices", 1)),
+            shape=entry.input_shape if entry is not None and entry.task == CLASSIFICATION else (),
+            allows_tf32=answer.scope.settings.tf32 != "never",
+        )
+        runs.append((row.hardware, answer.scope.spell(row.hardware), run))
+    return find_checks(runs)

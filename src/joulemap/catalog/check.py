@@ -1,0 +1,163 @@
+"""Commands of common tools that measure what a prediction states, with the settings that it assumed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.catalog.digest import DATA
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.catalogue import HardwareEntry
+
+LANGUAGE: Final = "language"
+NETWORK: Final = "network"
+
+ALL_LAYERS: Final = 99
+"""Value of -ngl that puts every layer on the GPU."""
+
+WITHOUT_TF32: Final = "_without_tf32"
+"""End of a precision whose products may not run in TF32, in the table of options."""
+
+DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+COMPILED: Final[Mapping[str, str]] = {
+    "eager": "",
+    "graph": "m = torch.compile(m, mode='reduce-overhead'); ",
+    "fused": "m = torch.compile(m); ",
+}
+"""Runtime -> statement that prepares a torch module."""
+
+DEVICES: Final[Mapping[str, str]] = {"cpu": "CPU", "gpu": "GPU"}
+"""Class -> OpenVINO device; any other is an NPU."""
+
+
+@frozen(kw_only=True)
+class CheckedRun:
+    """Settings that a prediction assumed and that a tool must use."""
+
+    model: str
+    """Model by name or file, without the arguments of a pass."""
+    checkpoint: str = ""
+    """Name of a language model in a hub; empty for that of the model."""
+    kind: str = NETWORK
+    precision: str = "fp32"
+    weights: str = ""
+    """Format of the weights, if it differs from the precision."""
+    allows_tf32: bool = True
+    batch: int = 1
+    runtime: str = "engine"
+    engine: str = ""
+    """Serving engine of a language model."""
+    phase: str = ""
+    """`prefill` or `decode`; empty for a whole request, or for a model without passes."""
+    prompt: int = 0
+    output: int = 0
+    cached: int = 0
+    devices: int = 1
+    layers: int | None = None
+    """Layers on the GPU under llama.cpp; None for all of a GPU's."""
+    shape: tuple[int, ...] = ()
+    """Shape of one sample of a model with a single input."""
+
+
+@frozen(kw_only=True)
+class Check:
+    """Command that measures a run on a chip."""
+
+    hardware: str
+    tool: str
+    command: str
+    prints: str
+    """Quantity that the tool prints."""
+    needs: str
+    """Form of the model that the tool reads; empty if the command says all."""
+    power: str
+    """Command that reads the power meanwhile; empty where only a meter at the supply does."""
+    source: str
+
+
+@cache
+def _load() -> Mapping[str, Any]:
+    return tomllib.loads((DATA / "check" / "tool.toml").read_text(encoding="utf-8"))
+
+
+def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> Iterator[Check]:
+    """Yield the command of each tool that measures a run on a chip; none for a chip without a common tool.
+
+    `hardware` is the name of the chip in the answer, by default its id.
+    """
+    chip = f"{entry.vendor}/{entry.architecture}/{entry.described}".lower()
+    found = [one for one in _load()["tool"] if _applies(one, chip, run)]
+    power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
+    values = _fill(entry, run)
+    for tool in found[:1] if run.kind == LANGUAGE else found:
+        options = tool.get("precision", {})
+        own = run.precision if run.allows_tf32 else f"{run.precision}{WITHOUT_TF32}"
+        words = {**values, "precision": options.get(own, options.get(run.precision, ""))}
+        commands = tool["command"][run.phase or ("request" if run.kind == LANGUAGE else "run")]
+        needs = tool.get("needs", "")
+        for command in [commands] if isinstance(commands, str) else commands:
+            yield Check(
+                hardware=hardware or entry.id,
+                tool=tool["name"],
+                command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)),
+                prints=tool["prints"],
+                needs="" if "{weights}" in needs and not values["weights"] else needs.format_map(words),
+                power=power,
+                source=tool["source"],
+            )
+
+
+def _matches(one: Mapping[str, Any], chip: str) -> bool:
+    return any(re.fullmatch(pattern, chip) for pattern in one["chips"])
+
+
+def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
+    """Return True if a tool measures this run on this chip."""
+    return (
+        run.kind in tool["kinds"]
+        and _matches(tool, chip)
+        and run.batch <= tool.get("largest_batch", run.batch)
+        and run.engine.partition("@")[0] in tool.get("engines", [run.engine.partition("@")[0]])
+        and run.runtime in tool.get("runtimes", [run.runtime])
+        and (run.kind == LANGUAGE or run.weights in ("", run.precision))
+        and run.precision in tool.get("precision", {run.precision: ""})
+        and not ("{shape}" in str(tool["command"]) and not run.shape)
+    )
+
+
+def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
+    """Return the values of a command's places."""
+    is_gpu = entry.architecture == "gpu"
+    stem = PurePath(run.model).stem if run.model.endswith((".onnx", ".gguf", ".tflite")) else run.model
+    gguf = run.model if run.model.endswith(".gguf") else f"{stem}-{run.weights or run.precision}.gguf"
+    onnx = run.model if run.model.endswith(".onnx") else f"{stem}.onnx"
+    layers = (ALL_LAYERS if is_gpu else 0) if run.layers is None else run.layers
+    return {
+        "model": run.model,
+        "checkpoint": shlex.quote(run.checkpoint or run.model),
+        "gguf": shlex.quote(gguf),
+        "onnx": shlex.quote(onnx),
+        "stem": shlex.quote(stem),
+        "weights": "" if run.weights == run.precision else run.weights,
+        "batch": run.batch,
+        "prompt": run.prompt,
+        "output": run.output,
+        "cached": run.cached,
+        "context": run.batch * (max(run.prompt, run.cached) + max(run.output, 64)),
+        "devices": run.devices,
+        "layers": layers,
+        "flash": int(is_gpu),
+        "dtype": DTYPES.get(run.precision, "auto"),
+        "device": DEVICES.get(entry.architecture, "NPU"),
+        "torch_device": "cuda" if is_gpu else "cpu",
+        "compile": COMPILED.get(run.runtime, ""),
+        "shape": ", ".join(map(str, run.shape)),
+    }
