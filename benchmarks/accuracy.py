@@ -36,7 +36,7 @@ WALL: Final = "wall_power_w"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
-WORST: Final = 10
+WORST: Final = 6
 """Number of the largest errors that are listed."""
 FEW: Final = 5
 """Minimum rows of a group whose mean is shown."""
@@ -61,16 +61,14 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
-`make accuracy` writes this page. Most rows here were used to choose coefficients. The
-[scoreboard](scoreboard.md) has the held-out measurements and the errors of other predictors.
+`make accuracy` writes this page. Most rows here were used to choose coefficients. The [scoreboard](scoreboard.md) has
+the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration. It prints mean, median and worst absolute
-relative errors in per cent, the bias (mean signed error; positive means predicted too high) and Spearman's rank
-correlation. The view `prediction_errors` holds the individual errors.
+`validate` scores the newest prediction of each measured configuration. Errors are absolute and relative, in per cent;
+the bias is the mean signed error, positive if predictions are too high. The view `prediction_errors` has each error.
 
-A rate is inferences per second of one device in steady state, and is scored against the predicted rate because batches
-may overlap. Power is energy divided by the interval between batches. Power at the wall plug, divided by the number of
-devices, is scored against the boundary `system`; the measured devices share the host.
+A rate is inferences per second of one device in steady state. Power is energy divided by the interval between batches.
+Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
 
 Rows whose image size or device count differs from that of a run are excluded:
 
@@ -96,29 +94,27 @@ Agreement with a row that was used for fitting proves little. The splits are:
 | unseen hardware | no row of its chip was used |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
-rows without energies; `joulemap validate --by split` prints all rows, with ranks and worst cases. Four GPU timing
-constants were tuned while looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb),
-`peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
+rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
+looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
+`dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-`joulemap measurements import public:NAME` adds these built-in tables to a database. `joulemap validate --by kind` then
-scores them, except uncertain ones. `joulemap measurements list --format json` prints the conditions and board of each
-row.
+`joulemap measurements import public:NAME` adds a table to a database. `joulemap validate --by kind` then scores it,
+unless its name ends in `doubtful`. `joulemap measurements list --format json` prints the conditions of each row.
 """
 
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two. Two rooflines are scored as well. One
-uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows
-mean / median absolute relative errors in per cent. `make ladder` breaks them down by board and shows how much each
-modelled effect reduces the error.
+of the shapes, and to all but one board. The held-out rows score the last two. Of two rooflines, one uses 72 % of the
+peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows mean errors;
+`make ladder` adds medians, boards and the gain of each modelled effect.
 
 The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
 coefficient that depends on one board keeps its built-in value when that board is held out. The last table has whole
-models, with each family held out in turn.
+models.
 """
 
 LEFT_TEXT: Final = """\
@@ -126,17 +122,16 @@ LEFT_TEXT: Final = """\
 For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. 1.5 clocks of a unit per output would lower the error to 17.8 %, which
-  suggests that scaling of the outputs does not overlap. Products on H200 show no such cost.
+  so neither clock nor memory is the cause. Perhaps scaling of the outputs does not overlap; products on H200 show no
+  such cost.
 - **Decode on H20**: Qwen2.5 14B takes 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight boards
   takes 1.1x to 1.3x the prediction. In PipeWeave's tables, products of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
 - **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of the
   same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a product of 0.46 s runs
   at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
-- **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows (130 to 180
-  TFLOP/s if counted as 128 rows), and 4x the prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the
-  prediction, as if a kernel scaled blocks and padded rows. The tables do not name the kernels.
+- **fp8 products without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
+  prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
@@ -146,9 +141,8 @@ the same order. Rates may have different batches.
 
 EFFICIENCY_TEXT: Final = """\
 ## Is the more efficient chip named correctly?
-The energy per inference was measured, or is power divided by rate. Boards are compared with boards, and systems at the
-wall plug with systems of the same scope. In a system with few devices, the host contributes much of the measured
-energy.
+Boards are compared with boards, and systems at the wall plug with systems of the same scope. In a system with few
+devices, the host contributes much of the measured energy.
 """
 
 PAIRS: Final = """
@@ -257,10 +251,8 @@ ORDER BY part
 
 TAIL: Final = """\
 ## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects. The help of `joulemap measurements import` lists the
-columns. Energies need a `boundary` (chip, board or system), and `idle_power_w` if idle power was subtracted: the
-prediction subtracts the same. `scope` and `conditions` state how a row was measured, and `seen` which coefficients it
-was used for. A file with an invalid line is refused as a whole.
+Import a CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` describes the
+columns. A file with an invalid line is refused as a whole.
 """
 
 
@@ -315,30 +307,26 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the power at the wall plug of a `validate.score` answer by scope."""
+    """Yield the sentences on the power at the wall plug of a `validate.score` answer by scope."""
     rows = [row for row in answer if row["quantity"] == WALL]
     if not rows:
         return
+    count = sum(row["measurement_count"] for row in rows)
+
+    def average(column: str) -> float:
+        total: float = sum(row["measurement_count"] * row[column] for row in rows)
+        return total / float(count)
+
+    worst = max(rows, key=lambda row: (row["mean_error_fraction"], row["hardware"]))
     yield textwrap.fill(
-        "Power at the wall plug over the devices of a system, scored against the boundary `system` "
-        "(`joulemap validate --by scope`):",
+        f"Power at the wall plug over the devices of a system has a mean error of "
+        f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
+        f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
+        f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "
+        "`joulemap validate --by scope` prints each chip.",
         WIDTH,
     )
     yield ""
-    yield from table(
-        ("hardware", "scope", "rows", "mean", "bias", "covered"),
-        (
-            (
-                row["hardware"],
-                row["part"],
-                row["measurement_count"],
-                percent(row["mean_error_fraction"]),
-                percent(row["bias_fraction"]),
-                percent(row["covered_fraction"]),
-            )
-            for row in rows
-        ),
-    )
 
 
 def worst_lines(answer: Iterable[Row]) -> Iterator[str]:
@@ -372,8 +360,7 @@ def failure_lines(operators: Sequence[Row]) -> Iterator[str]:
         total = sum(wrong.values())
         rows.sort(key=lambda row: (-wrong[row["kind"]], row["kind"]))
         named = ", ".join(
-            f"{row['kind']} ({percent(wrong[row['kind']] / total)}, in total "
-            f"{percent(abs(row['time_bias_fraction']))} {_direction(row['time_bias_fraction'])})"
+            f"{row['kind']} ({percent(wrong[row['kind']] / total)}; bias {percent(row['time_bias_fraction'])})"
             for row in rows[:FURTHEST]
         )
         yield item(f"On {hardware}, the largest shares of the absolute error in operator time are {named}.")
@@ -409,10 +396,6 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
         WIDTH,
     )
     yield ""
-
-
-def _direction(bias: float) -> str:
-    return "too slow" if bias > 0.0 else "too fast"
 
 
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
@@ -460,15 +443,14 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 
 
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
-    """Yield a table of the public tables: content, rows, and rows that are not scored."""
+    """Yield a table of the public tables: content and rows."""
     yield from table(
-        ("table", "content", "rows", "scored"),
+        ("table", "content", "rows"),
         (
             (
                 f"`{one.address}`",
                 one.title,
                 f"{len(one.read_served() if one.is_served else one.read()):,}",
-                "no" if one.doubt else "yes",
             )
             for one in tables
         ),

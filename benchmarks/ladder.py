@@ -45,7 +45,8 @@ from joulemap.calibrate.fit import Fitter as ModelFitter, Target
 from joulemap.calibrate.observation import Observation
 from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters
 from joulemap.calibrate.solve import minimize
-from joulemap.catalog.load import load_catalogue, load_class
+from joulemap.catalog.chip import load_class
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
@@ -679,6 +680,11 @@ def error(predicted: Floats, bench: Bench, rows: Booleans) -> str:
     return show_error(predicted[rows], bench.measured_s[rows])
 
 
+def mean_error(predicted: Floats, bench: Bench, rows: Booleans) -> str:
+    """Return the mean absolute relative error of some rows, in per cent."""
+    return error(predicted, bench, rows).partition(" / ")[0]
+
+
 def bias(predicted: Floats, bench: Bench, rows: Booleans) -> str:
     """Return the mean signed relative error, in per cent; positive is predicted too slow."""
     return f"{100.0 * (predicted[rows] / bench.measured_s[rows] - 1.0).mean():+.1f}"
@@ -745,18 +751,16 @@ def kind_lines(bench: Bench, rungs: Sequence[Rung]) -> Iterator[str]:
         lines.append(
             (
                 kind, f"{rows.sum():,}", len(boards),
-                error(by_name[FIXED].fitted_s, bench, rows),
-                error(by_name[FITTED].other_shapes_s, bench, rows),
-                error(by_name[FITTED].other_boards_s, bench, rows),
-                error(model.fitted_s, bench, rows),
-                error(model.other_shapes_s, bench, rows),
-                error(model.other_boards_s, bench, rows) if len(boards) > 1 else "-",
+                mean_error(by_name[FIXED].fitted_s, bench, rows),
+                mean_error(by_name[FITTED].other_boards_s, bench, rows),
+                mean_error(model.other_shapes_s, bench, rows),
+                mean_error(model.other_boards_s, bench, rows) if len(boards) > 1 else "-",
                 bias(model.other_boards_s, bench, rows) if len(boards) > 1 else "-",
             )
         )  # fmt: skip
     yield from table(
-        ("kind", "rows", "boards", "roofline 72 / 80 % / 2 µs", "roofline, other shapes", "roofline, other boards",
-         "model, fitted", "model, other shapes", "model, other boards", "bias there"),
+        ("kind", "rows", "boards", "roofline", "fitted roofline, other boards", "model, other shapes",
+         "model, other boards", "bias there"),
         lines,
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ from joulemap.workspace import Workspace
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 MODEL: Final = "resnet18"
-SHOWN: Final = 3
+SHOWN: Final = 2
 """Rows of an answer that the page shows."""
 
 SHOWN_PARTS: Final = "<!-- shown: "

@@ -62,11 +62,11 @@ HEAD: Final = """\
 Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
 predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
 are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
-quantization kernel but not its numbers (from H200 and B200).
+quantization kernel but not its numbers.
 
 Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
-80 % of the rows. joulemap was given model, chip, precision, engine and batch. [Accuracy](accuracy.md) reports the
-errors of [rows used for fitting](#which-rows-are-not-here).
+80 % of the rows. `docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
+[Accuracy](accuracy.md) reports the errors of [rows used for fitting](#which-rows-are-not-here).
 """
 
 BESIDE: Final = """\
@@ -74,11 +74,13 @@ Here the mean or the median error of the other predictor is lower on the rows th
 of these rows on which joulemap is closer. Predictions of others are as published.
 """
 
+BEHIND: Final = "Mean error of the other predictor : of joulemap, on the rows that both predict.\n"
+
 
 BOARDS: Final = """\
-The GPU class is fitted to all boards except one and scored on that board, in turn (`benchmarks/ladder.py`, about one
-row in sixteen, drawn by shape). The formulas were chosen with knowledge of all rows. The first roofline uses 72 % of
-the peak, 80 % of the bandwidth and 2 us; the second fits three numbers per kind.
+The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
+drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 µs; the fitted one has three numbers per kind. Errors are mean / median.
 """
 
 
@@ -170,12 +172,11 @@ def render(lines: Sequence[Line]) -> str:
     worse = [one for one in parts["peer"] if one.is_worse]
     better = [one for one in parts["peer"] if not one.is_worse]
     out = [HEAD, "## Where are other predictors closer?", BESIDE, *_beside(worse)]
-    out += ["## Where is joulemap closer?", *_beside(better)]
+    out += ["## Where is joulemap closer?", BEHIND, *_behind(better)]
     out += ["## By source", *_table(("source", "quantity"), parts["source"])]
     out += ["## By class of hardware", "All sources together.", "", *_table(("class", "quantity"), parts["class"])]
     out += [*_energy(parts["energy"], parts["evidence"])]
-    out += ["## By year of the board", *_table(("year", "quantity"), parts["year"])]
-    out += ["## Operators with each board held out", BOARDS, *_beside(parts["board"])]
+    out += ["## Operators with each board held out", BOARDS, *_boards(parts["board"])]
     out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
     return "\n".join(out).rstrip() + "\n"
 
@@ -192,7 +193,8 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
         f"**Nobody's joules of {' or '.join(none)} are known here**: predictions for these classes are untested. "
         "Power is scored where no time was measured. Intervals are made without the board, or the source of what is "
-        "served. `joulemap validate --evidence` lists all measured energies, fitted ones included.",
+        "served. `joulemap validate --evidence` lists all measured energies. [Other "
+        "tools](#errors-that-other-tools-report) report theirs on other rows.",
         WIDTH,
     )
     yield ""
@@ -206,14 +208,12 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
             for one in scored
         ),
     )  # fmt: skip
-    yield "Measured energies of each class, and how many of them nothing was fitted to:"
+    yield "Measured energies of each class, and those held out:"
     yield ""
     yield from _rows(
         ("class", "boundary", "energies", "held out"),
-        ((one.name, one.quantity or "none", f"{one.row_count:,}", f"{one.nearer_count:,}") for one in evidence),
+        ((one.name, one.quantity, f"{one.row_count:,}", f"{one.nearer_count:,}") for one in evidence if one.row_count),
     )
-    yield "What other tools report on energy, on rows of their own, is [at the end](#errors-that-other-tools-report)."
-    yield ""
 
 
 def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -249,6 +249,50 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
             for one in lines
         ),
     )  # fmt: skip
+
+
+def _behind(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield the table of predictors whose errors are larger: a row per source and quantity, a column for each."""
+    rows: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    for one in lines:
+        rows[one.name, one.of][one.peer] = one
+    peers = sorted({peer for found in rows.values() for peer in found})
+    yield from _rows(
+        ("source", "quantity", *peers),
+        (
+            (name, of, *(_against(found[peer]) if peer in found else "-" for peer in peers))
+            for (name, of), found in rows.items()
+        ),
+    )
+
+
+def _against(one: Line) -> str:
+    return f"{per_cent(one.peer_mean)} : {per_cent(one.mean)}"
+
+
+def _boards(lines: Iterable[Line]) -> Iterator[str]:
+    """Yield the table of single operators: a row per source, with the error of each predictor."""
+    peers = list(dict.fromkeys(one.peer for one in lines))
+    rows: dict[str, dict[str, Line]] = defaultdict(dict)
+    for one in lines:
+        rows[one.name][one.peer] = one
+    yield from _rows(
+        ("source", "rows", *peers, "joulemap", "joulemap's bias"),
+        (
+            (
+                name.removeprefix("public:"),
+                (one := next(iter(found.values()))).row_count,
+                *(_pair(found[peer].peer_mean, found[peer].peer_median) for peer in peers),
+                _pair(one.mean, one.median),
+                per_cent(one.bias),
+            )
+            for name, found in rows.items()
+        ),
+    )
+
+
+def _pair(mean: float, median: float) -> str:
+    return f"{per_cent(mean)} / {per_cent(median)}"
 
 
 def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
@@ -329,7 +373,7 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
             text += f" {_upper(one['peers'])}." if "peers" in one else ""
             command = one["command"]
         else:
-            text = f"**{name}**: {_cite(name)}"
+            text = f"**{name}**: {_cite(name).removeprefix(f'{name}, ')}"
             command = ""
         yield textwrap.fill(
             text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False

@@ -19,8 +19,8 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.serving import ServingRow
 from joulemap.wing.llm.serving.predict import find_deployment
-from joulemap.wing.llm.serving.queue import simulate
 from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+from joulemap.wing.llm.serving.single import simulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

@@ -23,10 +23,9 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-The table scores [intervals](doubt.md) of whole models with the board held out, then with the model family held out.
-Intervals of a calibration come from held-out families, but the rows here were used for fitting. Energies of served
-models are scored with their source held out. Intervals should contain 80 % of the rows. `width` is the median
-half-width.
+The table scores [intervals](doubt.md) of whole models with the board or the model family held out. Intervals of a
+calibration come from held-out families, but the rows here were used for fitting. Intervals should contain 80 % of the
+rows. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\
@@ -185,16 +184,17 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     by_board = leave_out(latencies, lambda one: one.hardware)
     by_family = leave_out(latencies, lambda one: one.family)
     yield from _rows("latency", "board", by_board)
-    yield from _rows("latency", "family", by_family, ("all", "class"))
+    yield from _rows("latency", "family", by_family, ("all",))
     for quantity in ("latency", "energy"):
-        yield from _rows(quantity, "family, by the calibration", [one for one in own if one[0].quantity == quantity])
+        calibrated = [one for one in own if one[0].quantity == quantity]
+        yield from _rows(quantity, "family, calibrated", calibrated, ("all",))
     yield from _energy_rows(judge_energies(workspace))
     yield ""
     yield PAIR_TEXT
     yield "| % called | pairs | mean call | % right |"
     yield f"|{'---|' * 4}"
-    calibrated = [one for one in own if one[0].quantity == "latency"]
-    for call in score_calls(call_pairs(workspace, [*by_board, *calibrated])):
+    timed = [one for one in own if one[0].quantity == "latency"]
+    for call in score_calls(call_pairs(workspace, [*by_board, *timed])):
         yield (
             f"| {100.0 * call.least:.0f} to {100.0 * call.most:.0f} | {call.pair_count:,} | "
             f"{_per_cent(call.called_fraction)} | {_per_cent(call.right_fraction)} |"

@@ -59,7 +59,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
     return [] if "slow" in marks and collector.config.option.markexpr == "not slow" else None
 
 
-WING_COMMANDS: Final = frozenset({"explore", "fleet", "lake", "llm", "place", "train", "verify"})
+WING_COMMANDS: Final = frozenset({"explore", "fleet", "here", "lake", "llm", "place", "train", "verify"})
 
 
 def needs_wings(item: pytest.Item) -> bool:

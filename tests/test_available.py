@@ -15,7 +15,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.hardware import BUILT_IN
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage

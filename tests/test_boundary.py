@@ -12,8 +12,9 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.chip import load_text
 from joulemap.catalog.hardware import LEAST_SHARE
-from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import scale_unattributed
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE

@@ -22,7 +22,8 @@ from joulemap.calibrate.observation import Observation, balance, credibility, di
 from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded, values_at
 from joulemap.calibrate.solve import SCALE, information, minimize
 from joulemap.catalog.calibration import SHIPPED, calibration_text, read_calibration
-from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.chip import list_architectures
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import RUNTIMES, Configuration

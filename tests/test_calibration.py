@@ -24,7 +24,8 @@ from joulemap.catalog.calibration import (
     shipped_generations,
     write_calibration,
 )
-from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.chip import list_architectures
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue

@@ -18,8 +18,9 @@ from compare import assert_close
 from conftest import Run
 from joulemap.calibrate.parameter import FARTHEST, coefficient_parameters, rounded
 from joulemap.catalog.calibration import calibration_text, parse_calibration, read_calibration
+from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.load import list_architectures, load_catalogue
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.catalog.spread import load_spreads, scale_unattributed
 from joulemap.domain.calibration import MOST_FACTOR, Calibration, FittedValue

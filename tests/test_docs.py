@@ -14,7 +14,7 @@ import attrs
 import pytest
 import typer
 
-from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.cli.app import EPILOG, build
 from joulemap.present.document import table_document
 from joulemap.present.format import write

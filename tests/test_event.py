@@ -10,8 +10,9 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.part.analyze import AnalyzeAnswer
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.event import load_events, resolve_events
-from joulemap.catalog.load import list_architectures, load_catalogue, load_class
+from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.schema import EventEntry
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.system.errors import CatalogueError, UnknownNameError

@@ -15,7 +15,8 @@ from chips import EVERY
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.hardware_file import check_files
-from joulemap.catalog.load import list_architectures, load_catalogue, load_class, load_hardware
+from joulemap.catalog.chip import list_architectures, load_class
+from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.architecture import CLASS_HARDWARE

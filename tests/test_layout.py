@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from joulemap.answer.computed import make_table, take, told
+from joulemap.answer.computed import described, make_table, take
 from joulemap.answer.layout import lay
 from joulemap.cli.value import read_as
 from joulemap.domain.settings import Limits
@@ -17,12 +17,12 @@ from joulemap.system.record import frozen
 class Row:
     """A configuration."""
 
-    label: str = told("hardware")
-    batch: int = told("samples")
-    step_s: float | None = told("of a step", "s")
-    cost: float | None = told("of a month", "USD")
-    half_width: float | None = told("of its logarithm")
-    way: str = told("rented or bought")
+    label: str = described("hardware")
+    batch: int = described("samples")
+    step_s: float | None = described("of a step", "s")
+    cost: float | None = described("of a month", "USD")
+    half_width: float | None = described("of its logarithm")
+    way: str = described("rented or bought")
 
 
 ROWS = make_table(

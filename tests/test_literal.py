@@ -16,6 +16,7 @@ from joulemap.store.literal import execute, fill
 VALUES: tuple[Any, ...] = (
     None, True, 0, -3, 2**40, 2**70, 1.5, -0.0, 1e-300, float("inf"), "", "it's", "a\n$b ? -- 'é", [], [1, -2],
     datetime(2020, 1, 2, 3, 4, 5, 678901), ["a", None, "'; DROP TABLE internal.run; --"], [[1.5], []],
+    list(range(-20, 20)), [*range(40), None], [*range(40), 2**31], [*range(40), 2**70],
 )  # fmt: skip
 
 
@@ -27,6 +28,12 @@ def test_a_value_has_the_type_and_the_value_of_a_parameter(value: Any) -> None:
     assert repr(execute(connection, sql, {"x": value}).fetchall()) == repr(
         connection.execute(sql, {"x": value}).fetchall()
     )
+
+
+def test_a_long_list_is_one_text_for_the_engine_and_a_list_for_a_reader() -> None:
+    many = list(range(40))
+    assert fill("SELECT $x", {"x": many}) == f"SELECT CAST('{many}' AS INTEGER[])"
+    assert fill("SELECT $x", {"x": many}, long=40) == f"SELECT {many}"
 
 
 def test_only_parameters_are_replaced() -> None:

@@ -9,8 +9,9 @@ import pytest
 from compare import assert_close
 from joulemap.answer.hardware_file import check_files
 from joulemap.answer.measure import is_name_of
+from joulemap.catalog.chip import load_text
 from joulemap.catalog.detected import cpu_text, gpu_text
-from joulemap.catalog.load import load_catalogue, load_text
+from joulemap.catalog.load import load_catalogue
 from joulemap.device.energy import Rapl, span_uj
 from joulemap.device.graphics import parse_smi
 from joulemap.device.processor import describe_cpu, parse_size

@@ -71,6 +71,7 @@ ELSEWHERE: Final = {
     "lake check": "needs a lake; tests/explore/test_lake.py",
     "lake clean": "needs a lake; tests/explore/test_lake.py",
     "lake list": "needs a lake; tests/explore/test_lake.py",
+    "here": "finds this machine; tests/here/test_here.py",
     "measure": "runs on this machine; tests/test_measure.py",
 }
 

@@ -59,3 +59,23 @@ def test_what_can_change_has_no_hash_and_what_a_class_defines_stays() -> None:
         hash(Changing(1))
     assert Changing(1) == Changing(1) != Changing(2)
     assert (Own(1) == Own(2), hash(Own(1))) == (True, 7)
+
+
+def test_a_plain_record_is_the_same_before_and_after_its_fields_are_requested() -> None:
+    @frozen(kw_only=True)
+    class Plain:
+        count: int
+        kind: str = "a"
+
+    before = Plain(count=1)
+    assert isinstance(vars(Plain).get("__attrs_attrs__"), tuple) is False
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        before.count = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Plain(kind="b")  # type: ignore[call-arg]
+    told = repr(before)
+    after = attrs.evolve(before, kind="a")
+    assert isinstance(vars(Plain)["__attrs_attrs__"], tuple)
+    assert (before, hash(before), repr(after)) == (after, hash(after), told)
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        before.count = 2  # type: ignore[misc]

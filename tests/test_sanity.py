@@ -12,7 +12,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.configuration import LIMIT_SHARE
 from joulemap.model.anchor import has_host_memory
-from joulemap.model.replica import DIVIDED
+from joulemap.model.stream import DIVIDED
 from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 

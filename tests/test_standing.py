@@ -102,9 +102,13 @@ def test_equal_candidates_share(workspace: Workspace) -> None:
     assert sum(best for best, _ in found.values()) > 0.9
 
 
-def chances(joulemap: Run, path: Path, hardware: Sequence[str]) -> dict[str, dict[str, float]]:
+def ask(joulemap: Run, path: Path, hardware: Sequence[str]) -> dict[str, Any]:
     done = joulemap("compare", "resnet18", *hardware, "--db", path, "--format", "json")
     found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def chances(found: dict[str, Any]) -> dict[str, dict[str, float]]:
     names = {row["run_id"]: row["hardware"] for row in found["rows"]}
     return {
         row["goal"]: dict(zip(map(names.__getitem__, row["ranked_ids"]), row["probabilities"], strict=False))
@@ -117,20 +121,18 @@ def test_commands_name_one_number_for_a_pair_and_none_rises(
 ) -> None:
     path = workspace.path
     pair, third, more = ("h100_sxm5", "tpu_v4"), "xeon_8490h", ("raspberry_pi_5", "l4")
-    two = chances(joulemap, path, pair)
-    three = chances(joulemap, path, (*pair, third))
-    five = chances(joulemap, path, (*pair, third, *more))
+    compared, wide = ask(joulemap, path, pair), ask(joulemap, path, (*pair, third, *more))
+    two, five = chances(compared), chances(wide)
+    three = chances(ask(joulemap, path, (*pair, third)))
     for goal in two:
         for hardware in pair:
             if two[goal]:
                 assert five[goal][hardware] <= three[goal][hardware] <= two[goal][hardware]
     explained = json.loads(joulemap("explain", "resnet18", *pair, "--db", path, "--format", "json").stdout)
-    compared = json.loads(joulemap("compare", "resnet18", *pair, "--db", path, "--format", "json").stdout)
     for row in compared["recommendations"]:
         if row["goal"] in ("energy", "latency"):
             assert_close(row["probability_best"], explained["total"][f"{row['goal']}_probability"], rel=1e-9)
             assert_close(row["probability_best"], row["probability_ahead"], rel=1e-9)
-    wide = json.loads(joulemap("compare", "resnet18", *pair, third, *more, "--db", path, "--format", "json").stdout)
     for row in wide["recommendations"]:
         if row["probability_ahead"] is not None:
             assert row["probability_best"] <= row["probability_ahead"] + SLACK

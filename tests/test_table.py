@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from conftest import Run
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay
 from joulemap.cli.output import OutputOptions, _put_head
 from joulemap.domain.settings import Serving
@@ -61,7 +61,7 @@ def grids(document: Document) -> Iterator[tuple[str, Grid]]:
         yield from ((section.title, block) for block in section.blocks if isinstance(block, Grid) and block.rows)
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap: Run, workspace: Workspace) -> None:
     documents: list[Document] = []
@@ -88,7 +88,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
         assert arranged is None or set(grid.fixed) <= set(arranged[0]), (title, grid.headings)
         if grid.cut:
             assert 0 < grid.cut_of - grid.cut <= len(grid.rows), title
-            assert grid.told_cut in shown
+            assert grid.cut_text in shown
 
 
 def named(grid: Grid) -> list[int]:
@@ -128,11 +128,11 @@ def test_loads_of_two_precisions_have_names_and_prices_and_what_cannot_take_one_
 class Row:
     """A configuration."""
 
-    label: str = told("hardware")
-    precision: str = told("of activations")
-    batch: int = told("samples")
-    energy_j: float = told("of a batch", "J")
-    latency_s: float = told("of a batch", "s")
+    label: str = described("hardware")
+    precision: str = described("of activations")
+    batch: int = described("samples")
+    energy_j: float = described("of a batch", "J")
+    latency_s: float = described("of a batch", "s")
 
 
 def rows(*precisions: str) -> list[Row]:
@@ -169,8 +169,8 @@ def test_the_named_row_stays_and_the_cut_ones_are_counted() -> None:
     table = make_table("rows", Row, some)
     drawn = lay(table, "hardware @label | precision | energy energy_j", limit=2, noun="chips", stays=some[3].__eq__)
     assert [row[1] for row in drawn.rows] == ["fp64", "fp32", "int8"]
-    assert drawn.told_cut == "2 of 5 chips not shown; --limit 5 shows all"
-    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, "label", limit=5).told_cut == ""
+    assert drawn.cut_text == "2 of 5 chips not shown; --limit 5 shows all"
+    assert choose_rows("abcd", None) == ("a", "b", "c", "d") and lay(table, "label", limit=5).cut_text == ""
 
 
 EMPTY = make_table("rows", Row, [])

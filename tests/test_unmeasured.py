@@ -9,10 +9,9 @@ import pytest
 from joulemap.answer.candidate import UNRANKED
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.catalogue import find_entry
+from joulemap.domain.catalogue import BUILT_IN, find_entry
 from joulemap.domain.compiler import HOST_OPERATIONS, UNLISTED
 from joulemap.domain.doubt import SAME_SIZE, UNMEASURED
-from joulemap.domain.hardware import BUILT_IN
 from joulemap.system.errors import AmbiguousNameError, NoMeasurementError
 from joulemap.workspace import Workspace
 

@@ -94,7 +94,7 @@ def test_a_wing_that_cannot_be_imported_is_left_out_and_named(tmp_path: Path) ->
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without wings."""
     folder = tmp_path_factory.mktemp("core")
-    shutil.copytree(PACKAGE, folder / "joulemap", ignore=shutil.ignore_patterns("__pycache__", "wing"))
+    shutil.copytree(PACKAGE, folder / "joulemap", ignore=shutil.ignore_patterns("wing"))
     for name in ("schemas", "queries"):
         shutil.copytree(PACKAGE.parents[1] / name, folder / "joulemap" / name)
     return folder

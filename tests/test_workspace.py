@@ -15,8 +15,9 @@ import pytest
 
 import joulemap
 from compare import assert_close
+from joulemap.catalog.chip import _read_class, list_architectures, load_catalogue
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.catalog.load import _read_class, list_architectures, load_catalogue
+from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.hub import build

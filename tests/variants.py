@@ -6,7 +6,7 @@ import attrs
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
-from joulemap.model.replica import DIVIDED
+from joulemap.model.stream import DIVIDED
 
 
 def scaled(quantity: Quantity, factor: float) -> Quantity:

@@ -21,12 +21,13 @@ WITH chosen AS (
         r.run_id,
         n.label AS hardware,
         CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS divisor,
-        CASE WHEN n.is_batch_varying THEN r.energy_per_inference_j ELSE r.energy_j END AS energy_j,
-        r.latency_s,
-        r.average_power_w
-    FROM runs AS r
-    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
-    WHERE r.run_id IN (SELECT unnest($run_ids))
+        joules(t.energy_fj) / CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS energy_j,
+        seconds(t.latency_fs) AS latency_s,
+        fraction(t.energy_fj, t.interval_fs) AS average_power_w
+    FROM internal.run_total AS t
+    JOIN internal.run AS r ON r.run_id = t.run_id
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = t.run_id
+    WHERE t.run_id IN (SELECT unnest($run_ids)) AND t.energy_fj IS NOT NULL
 ),
 best AS (
     SELECT run_id, hardware, divisor, energy_j, latency_s, average_power_w

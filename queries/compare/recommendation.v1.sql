@@ -28,18 +28,19 @@ WITH chosen AS (
     SELECT
         r.run_id,
         n.label AS hardware,
-        r.is_projection,
-        r.is_available,
+        v.projection <> '' AS is_projection,
+        v.unavailable = '' AS is_available,
         CASE WHEN n.is_batch_varying THEN '_per_inference' ELSE '' END AS scope,
         CASE WHEN n.is_batch_varying THEN r.batch ELSE 1 END AS divisor,
-        r.energy_j,
-        r.latency_s,
-        r.throughput_per_s,
-        r.peak_memory_bytes,
-        r.edp_js
-    FROM runs AS r
-    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = r.run_id
-    WHERE r.run_id IN (SELECT unnest($run_ids))
+        joules(t.energy_fj) AS energy_j,
+        seconds(t.latency_fs) AS latency_s,
+        r.batch / seconds(t.interval_fs) AS throughput_per_s,
+        r.weight_bytes + r.activation_bytes AS peak_memory_bytes
+    FROM internal.run_total AS t
+    JOIN internal.run AS r ON r.run_id = t.run_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN cube.label(run_ids := $run_ids) AS n ON n.run_id = t.run_id
+    WHERE t.run_id IN (SELECT unnest($run_ids)) AND t.energy_fj IS NOT NULL
 ),
 valued AS (
     SELECT
@@ -52,13 +53,13 @@ valued AS (
             {'position': 2, 'goal': 'latency', 'value': c.latency_s},
             {'position': 3, 'goal': 'throughput', 'value': c.throughput_per_s},
             {'position': 4, 'goal': 'memory', 'value': 0e0 + c.peak_memory_bytes},
-            {'position': 5, 'goal': 'edp' || c.scope, 'value': c.edp_js / c.divisor}
+            {'position': 5, 'goal': 'edp' || c.scope, 'value': c.energy_j * c.latency_s / c.divisor}
         ], recursive := TRUE)
     FROM chosen AS c
 ),
 candidate AS (
     SELECT
-        v.*,
+        v.run_id, v.hardware, v.is_projection, v.is_available, v.position, v.goal, v.value,
         g.is_among,
         v.goal || CASE WHEN g.is_among THEN ' among' ELSE '' END AS question,
         m.unit,
@@ -70,7 +71,7 @@ candidate AS (
 ),
 ranked AS (
     SELECT
-        candidate.*,
+        run_id, hardware, is_projection, is_available, position, goal, value, is_among, question, unit, is_higher_better, cost,
         row_number() OVER by_cost AS rank,
         count(*) OVER (PARTITION BY question, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,

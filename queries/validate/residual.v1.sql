@@ -7,7 +7,7 @@ work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model,
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
-family = { type = "VARCHAR", meaning = "family of the model; a single operator is one of its own" }
+family = { type = "VARCHAR", meaning = "family of the model; a single operator is a separate family" }
 measured = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
 predicted = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }

@@ -1,4 +1,4 @@
-"""Which hardware should this neural network run on, and why.
+"""Predictions of latency, energy and memory of neural networks on chips, with their causes.
 
     import joulemap
 

@@ -19,7 +19,7 @@ from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion import FusionAnswer as FusionAnswer
-from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
+from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer, ListedOperator as ListedOperator
 from joulemap.answer.hardware_file import (
     Default as Default,
     FileCheck as FileCheck,
@@ -108,6 +108,7 @@ from joulemap.domain.settings import (
     Device as Device,
     EnergyDivision as EnergyDivision,
     ExportFormat as ExportFormat,
+    Form as Form,
     Limits as Limits,
     ModelDivision as ModelDivision,
     ModelKeywords as ModelKeywords,
@@ -248,7 +249,6 @@ from joulemap.row.measure import Score as Score
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
     Caveat as Caveat,
-    ListedOperator as ListedOperator,
     ModelCaveat as ModelCaveat,
     ModelProfile as ModelProfile,
     ModulePart as ModulePart,
@@ -386,6 +386,10 @@ from joulemap.wing.fleet.capacity.row import (
     QueueRow as QueueRow,
 )
 from joulemap.wing.fleet.demand import Demand as Demand, Level as Level, Objective as Objective
+from joulemap.wing.here.answer import HereAnswer as HereAnswer
+from joulemap.wing.here.recording import Recording as Recording
+from joulemap.wing.here.row import RunHere as RunHere, ServedHere as ServedHere
+from joulemap.wing.here.serve import Asked as Asked
 from joulemap.wing.llm.answer.document import LlmAnswer as LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer
 from joulemap.wing.llm.answer.users import UsersAnswer as UsersAnswer

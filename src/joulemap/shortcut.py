@@ -1,4 +1,4 @@
-"""Questions as functions of the package, answered by one workspace that the whole program shares.
+"""Questions as functions of the package, all answered by one workspace.
 
 Its database is where the command line keeps its results: `$JOULEMAP_DB`, else `joulemap.duckdb` in the working
 directory; `use` chooses another. The stub spells the questions out (`make rows`).

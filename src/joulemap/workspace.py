@@ -1,4 +1,4 @@
-"""The library's front object: a line says where each question is answered, which its stub spells out (`make rows`).
+"""Workspace: the library's entry point, which names the module of each question.
 
 Wings add their questions to those of the core.
 """

@@ -87,6 +87,9 @@ from joulemap.wing.explore.design.question import NO_SHARES
 from joulemap.wing.explore.shards import LakeAnswer
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.demand import Demand
+from joulemap.wing.here.answer import ASKED, HereAnswer
+from joulemap.wing.here.recording import Recording
+from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
 from joulemap.wing.llm.answer.users import UsersAnswer
@@ -1278,6 +1281,23 @@ class Workspace:
         takes a batch of the waiting requests. A language model with a target for its first token or between tokens is
         served as `llm` serves it. Raise the errors of `compare`; UsageError for an invalid demand; UnsupportedError, with
         the nearest hardware, if none meets the target.
+        """
+    def here(
+        self,
+        model: str = "",
+        *,
+        recorded: str | Path | Recording = "",
+        memory: str = "",
+        asked: Asked = ASKED,
+        precision: str = "",
+        probe: bool = False,
+    ) -> HereAnswer:
+        """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
+
+        `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
+        the memory configuration, as DDR5-5600x2. With `probe`, this machine's memory bandwidth is measured.
+
+        Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
         """
     @overload
     def llm(

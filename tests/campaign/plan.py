@@ -92,7 +92,7 @@ _ALL: Final = (
     ),
     Kind(
         name="fuzz",
-        meaning="inputs that nobody means",
+        meaning="invalid and unusual inputs",
         count=10_000,
         limit_s=90.0,
         share=6.5,

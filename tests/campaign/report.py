@@ -77,8 +77,8 @@ class Report:
         return any(count.failures for parts in self._counts.values() for count in parts.values())
 
     def table(self, *, has_parts: bool = True) -> str:
-        """Return the counts as aligned columns, of kinds alone or with their parts, and what they were counted on."""
-        rows: list[Sequence[str]] = [HEADER]
+        """Return the counts as aligned columns, and what they were counted on; without parts, without outcomes too."""
+        rows: list[tuple[str, ...]] = [HEADER]
         for name, kind in self._kinds.items():
             if name in self._left_out:
                 rows.append((name, "", "0", f"left out: {self._left_out[name]}", ""))
@@ -93,7 +93,8 @@ class Report:
             rows.append((name, kind.meaning, *_show(whole)))
             if has_parts and len(parts) > 1:
                 rows += [("", part, *_show(count)) for part, count in sorted(parts.items())]
-        return f"{_align(rows)}\n\n{self._setting()}"
+        shown = rows if has_parts else [row[:3] + row[4:] for row in rows]
+        return f"{_align(shown)}\n\n{self._setting()}"
 
     def _setting(self) -> str:
         return (
@@ -111,7 +112,7 @@ def _show(count: Count) -> tuple[str, str, str]:
 
 
 def _align(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(HEADER))]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [cell.rjust(width) if index == 2 else cell.ljust(width)

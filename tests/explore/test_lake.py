@@ -204,8 +204,8 @@ def test_the_front_of_a_lake_is_that_of_the_edges_of_its_shards(tmp_path: Path) 
         open_lake(tmp_path)
         write_shard(tmp_path, Cell(number, 2_000).block, totals)
     page = (Path(__file__).parents[2] / "docs" / "lake.md").read_text()
-    plain, few = (text.split("```")[0] for text in page.split("```sql\n")[1:])
-    few = few.replace("average_power_w < 15", "latency_s > 2e-14")
+    (plain,) = (text.split("```")[0] for text in page.split("```sql\n")[1:])
+    few = plain.replace("is_edge", "refusal IS NULL AND latency_s > 2e-14")
     with reading(Source(path=tmp_path)) as connection:
         told = [connection.execute(FRONT.format(one)).fetchall() for one in ("is_edge", "refusal IS NULL")]
         limited = connection.execute(FRONT.format("refusal IS NULL AND latency_s > 2e-14")).fetchall()

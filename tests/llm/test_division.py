@@ -28,7 +28,7 @@ def division(world: int, prompts: float, answers: float, joules: float = 1.0, ex
     """Servers of so many devices that do so many prompts, or answers, a second."""
     able = Ability(alone_s=0.1, prompts=Able(per_s=prompts, joules=joules), answers=Able(per_s=answers, joules=joules))
     case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(question=cast("Any", None), case=cast("Any", case), able=able)
+    return Division(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), able=able)
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
@@ -42,7 +42,7 @@ def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
 
 def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     """With 6 devices found, 7 are within 20 % and 8 are not."""
-    opened = Opened(question=cast("Any", None), case=cast("Any", None), server="")
+    opened = Opened(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", None), server="")
     search = _Search(waiting=[division(7, 20.0, 20.0), division(8, 20.0, 20.0)], opened=[opened], least=6.0)
     chosen = search.choose(10.0, COST)
     assert chosen is not None

@@ -72,6 +72,13 @@ def test_a_layer_that_shares_a_selection_has_no_indexer() -> None:
     assert both - shared == 64 * 4 * 32 + WIDTH * 32 + WIDTH * 4 + 4 * 32 * 500
 
 
+def test_delta_layers_that_are_listed_from_1_alternate_with_latent_attention() -> None:
+    linear = {"kda_layers": [1, 2], "full_attn_layers": [3], "num_heads": 8, "head_dim": 32}
+    config = {"model_type": "kimi_linear", **LATENT, "num_hidden_layers": 3, "linear_attn_config": linear}
+    kinds = [layer.mixer.kind for layer in read_config(BASE | config, "kimi").layers if layer.mixer is not None]
+    assert kinds == ["delta", "delta", "latent"]
+
+
 @pytest.mark.parametrize(("ratio", "cached"), [(0, 999), (4, 999), (128, 1279)])
 def test_compressed_attention_is_counted_by_hand(ratio: int, cached: int) -> None:
     config = {

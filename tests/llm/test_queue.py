@@ -14,8 +14,9 @@ from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.queue import count_until, simulate
+from joulemap.wing.llm.serving.queue import count_until
 from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Steady, run_steady
 
 PLAIN = StraightPass()

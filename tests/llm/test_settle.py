@@ -10,8 +10,8 @@ from compare import assert_close
 from joulemap.domain.load import Limits, Load, Requests
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-from joulemap.wing.llm.serving.queue import simulate
 from joulemap.wing.llm.serving.settle import COUNTED, Site, count_in_work, settle
+from joulemap.wing.llm.serving.single import simulate
 
 PLAIN = StraightPass()
 """A pass takes 10 ms, and 0.1 ms more for each prompt token."""

@@ -8,12 +8,17 @@ from typing import Any
 
 import attrs
 import pytest
+from pass_surface import StraightPass
 
 from compare import assert_close
+from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Serving
 from joulemap.system.errors import UsageError
-from joulemap.wing.llm.answer.users import UsersAnswer, load_qualities
+from joulemap.wing.llm.answer.users import UsersAnswer
+from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
+from joulemap.wing.llm.serving.single import simulate
+from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
 
 SERVING = Serving(prompt=500, output=100)
@@ -55,6 +60,7 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+@pytest.mark.slow
 def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
     targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
     counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]
@@ -95,3 +101,40 @@ def test_a_target_without_users_or_times_is_refused(tmp_path: Path) -> None:
             MODEL, hardware=("l4",), target=LatencyTarget(users=5, between_s=1.0), serving=Serving(rate_per_s=2.0)
         )
     assert math.isinf(LatencyTarget(users=1, between_s=1.0).miss(9.0, math.inf))
+
+
+def test_a_prefix_cache_saves_the_prompts_that_it_holds() -> None:
+    """Four contexts fit of eight: with requests of 5 s and pauses of 15 s, (0.5 x 20 - 5) / 15 of turns find theirs."""
+    half = Residence(context_tokens=1000.0, capacities=(0.5, 1.0), load_s=(0.2,), move_j=(3.0,))
+    assert_close(half.find(5.0, 15.0)[0], 1.0 / 3.0, rel=1e-12)
+    assert_close(sum(half.find(5.0, 15.0)), 1.0, rel=1e-12)
+    seconds, joules = half.sum_moves((1.0 / 3.0, 2.0 / 3.0))
+    assert_close(seconds, 0.2 * 2.0 / 3.0, rel=1e-12)
+    assert_close(joules, 3.0 * 4.0 / 3.0, rel=1e-12)
+    load = Steady(in_flight=8, prompt_tokens=2000, output_tokens=100, room=64, step_tokens=8192)
+    plain, found = (run_steady(StraightPass(), attrs.evolve(load, cached_tokens=cached)) for cached in (0.0, 1600.0))
+    assert found.output_token_j < plain.output_token_j and found.first_token_s < plain.first_token_s
+    rested = run_steady(StraightPass(), attrs.evolve(load, pause_s=1e4))
+    assert_close(rested.power_w, 100.0, rel=0.01)
+
+
+def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
+    load = Load(in_flight=16, turns=4, pause_s=4.0, prompt_tokens=400, output_tokens=100, is_steady=True)
+    surface = StraightPass(sequence_s=2e-4)
+    tokens = 400 + 1.5 * 500 + 100
+    served = simulate(surface, load, Limits(step_tokens=8192, cache_tokens=round(0.6 * 16 * tokens)))
+    cost = run_steady(
+        surface,
+        Steady(
+            in_flight=16,
+            prompt_tokens=1150,
+            output_tokens=100,
+            room=64,
+            step_tokens=8192,
+            pause_s=4.0,
+            residence=Residence(context_tokens=750.0, capacities=(0.6,)),
+        ),
+    )
+    assert_close(cost.step_s, served.token_time.mean, rel=0.1)
+    assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.15)
+    assert_close(cost.output_token_j, served.energy_per_output_token_j, rel=0.15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import pickle
@@ -538,3 +539,14 @@ def test_such_a_row_of_a_table_is_not_imported(column: str, cell: str, tmp_path:
     (tmp_path / "m.csv").write_text(f"{head}\nl4,resnet18,fp32,1,eager,{cell},me\n")
     done = joulemap("measurements", "import", "m.csv")
     assert (done.returncode, len(done.stderr.splitlines())) == (9, 1)
+
+
+def test_a_dash_reads_what_a_tool_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = (DATA / "llama_bench.md").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(printed), encoding="utf-8"))
+    rows = [one.row for path in (Path("-"), DATA / "llama_bench.md") for one in read_file(path, NOTHING)]
+    piped, read = (
+        [(row.model, row.hardware, row.total_tokens_per_s) for row in some if isinstance(row, ServingRow)]
+        for some in (rows[: len(rows) // 2], rows[len(rows) // 2 :])
+    )
+    assert piped == read != []

@@ -57,7 +57,7 @@ class Answer:
             del cls.__repr__
 
     def document(self) -> Document:
-        """Return the document for people and programs; its options select what people see."""
+        """Return the document for display and programs; its options select what people see."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Answer:
         stays: Callable[[Any], bool] | None = None,
         **cells: Cell,
     ) -> Grid:
-        """Return rows of a table as a grid for people, with projected hardware marked; see `lay`."""
+        """Return rows of a table as a grid for display, with projected hardware marked; see `lay`."""
         return lay(
             table,
             columns,
@@ -131,14 +131,14 @@ class Answer:
     about: ClassVar[tuple[str, ...]] = ()
     """Attributes that machine formats list before the tables."""
 
-    def _tell_about(self) -> dict[str, Any]:
-        return {name: _tell(getattr(self, name)) for name in self.about}
+    def _read_about(self) -> dict[str, Any]:
+        return {name: _to_plain(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: the question and every row of every table; `totals` is one `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
-        return {**self._tell_about(), **total, **rows}
+        return {**self._read_about(), **total, **rows}
 
 
 _TABLE: Final = re.compile(r"Table\[(\w+)\]")
@@ -187,7 +187,7 @@ class RunAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: scope, and every row of every table."""
-        return {**self._tell_about(), **self.scope.data(), **super().data()}
+        return {**self._read_about(), **self.scope.data(), **super().data()}
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return the assumed share of the energies in a headline; empty up to a third."""
@@ -290,10 +290,10 @@ class RunAnswer(Answer):
         return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
 
 
-def _tell(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a value of an answer for machine formats: a record as a mapping."""
     if isinstance(value, tuple):
-        return tuple(map(_tell, value))
+        return tuple(map(_to_plain, value))
     return attrs.asdict(value) if attrs.has(type(value)) else value
 
 

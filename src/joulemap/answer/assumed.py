@@ -56,7 +56,7 @@ def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
 
 
 def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
-    """Return whether an energy is that of the whole run, not of a part of it."""
+    """Return whether an energy covers the whole run rather than a part."""
     return energy_j is not None and math.isclose(energy_j * 1e15, one.energy_fj, rel_tol=1e-9)
 
 

@@ -243,7 +243,7 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
 
     Raises UnknownNameError, UsageError or CatalogueError.
     """
-    from joulemap.catalog.family import find_hardware
+    from joulemap.catalog.load import find_hardware
 
     name = hardware if isinstance(hardware, str) else ""
     if (ref := HardwareRef.read(name)).mode:

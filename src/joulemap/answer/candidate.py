@@ -169,7 +169,7 @@ def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) 
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:
-    """Return a metric's value for people; empty if unknown."""
+    """Return a metric's value for display; empty if unknown."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 
@@ -253,7 +253,9 @@ class CandidateAnswer(RunAnswer):
         return found
 
     def _find_rivals(self, column: str) -> list[Candidate]:
-        """Return the configurations tied with the best: one of each other hardware, then those of the same hardware."""
+        """Return the configurations tied with the best: first one per other hardware, then further ones of the best
+        hardware.
+        """
         likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
         own = find_chip(self.best) if self.best is not None else ""
         return [

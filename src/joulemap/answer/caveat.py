@@ -18,7 +18,7 @@ COPIED: Final = Template("traced: {assumption}, all of which is copied; `--runti
 
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
-    """Return an assumption or gap of a trace for people; with `runtimes`, worded for those runtimes."""
+    """Return an assumption or gap of a trace for display; with `runtimes`, worded for those runtimes."""
     if row.kind == "uncounted":
         return UNCOUNTED(row=row, name="::".join(row.text.split(".")[:2]))
     assumption = row.text.removesuffix(APPENDED)

@@ -14,7 +14,7 @@ Row = TypeVar("Row")
 _TYPES: Final = {"str": "VARCHAR", "float": "DOUBLE", "int": "INTEGER", "bool": "BOOLEAN"}
 
 
-def told(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
+def described(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
     """Return a field of a record of computed rows, with its column's meaning and unit.
 
     `is_wide` marks integers that may exceed 64 bits.
@@ -38,7 +38,7 @@ def take(record: type[Any], *sources: object) -> dict[str, Any]:
 
 
 def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
-    """Return rows as the table of their record, whose fields are all `told`."""
+    """Return rows as the table of their record, whose fields are all `described`."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
     return Table(
         title=title,

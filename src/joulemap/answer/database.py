@@ -96,7 +96,7 @@ class DatabaseAnswer(Answer):
 
 @frozen(kw_only=True)
 class AuditAnswer(Answer):
-    """Every rule that a database breaks; none means that it holds what was written and its parts add up."""
+    """Rules that a database breaks; empty if its rows are unchanged and its totals equal their parts."""
 
     findings: Table[Finding]
 

@@ -8,12 +8,12 @@ from joulemap.plan.name import list_names
 
 
 def count_in(model: str) -> str:
-    """Return the unit of one evaluation of a model, in the plural, e.g. inferences or output tokens."""
+    """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""
     return next(filter(None, (names.count_in(model) for names in list_names())), "inferences")
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, meaning of one evaluation) and an alternative question, for the first model that needs them."""
+    """Return (model, noun of one evaluation) and an alternative question, for the first model that needs them."""
     found = (names.describe_evaluation(models, hardware) for names in list_names())
     return next((one for one in found if one[0]), (None, ""))
 

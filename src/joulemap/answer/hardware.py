@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer, fetch_tables
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.compiler import CUTS, HOST_OPERATIONS, UNLISTED_NAME
+from joulemap.domain.compiler import CUTS, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -96,6 +98,12 @@ COMPILED: Final = Template(
     "{compiler}: {operators:list}. Of a model with other operators, it keeps {cut}[; {host} runs the rest, unless "
     "--host names another]. Source ({basis}): {source}"
 )
+OPERATORS: Final = Template("{hardware}: operators of {compiler}")
+OPERATOR_COUNTS: Final = Template(
+    "It runs {runs} kinds and operations[, refuses a model with any of {refused}][; {host} computes the rest]. Source "
+    "({basis}): {source}"
+)
+EVERY_OPERATOR: Final = Template("{hardware} runs every operator.")
 UNLISTED: Final = Template("Unknown: no list of its operators exists. Assumed to need a host: {operators:list}.")
 DOUBTS: Final = "Doubts"
 
@@ -113,6 +121,14 @@ ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
 
 PRICES: Final = {"rented": "price_cloud", "bought": "price_purchase"}
 """Way of paying -> quantity of a chip that holds its price."""
+
+
+@frozen(kw_only=True)
+class ListedOperator:
+    """Operator in the list of a compiler."""
+
+    operator: str = described("kind, operation, or operation of one kind as conv.conv2d; * for all others")
+    support: str = described("runs, refused (the compiler refuses the model) or host")
 
 
 @frozen(kw_only=True)
@@ -166,6 +182,27 @@ class HardwareAnswer(Answer):
             tables=self.tables,
         )
 
+    def list_operators(self) -> Table[ListedOperator]:
+        """Return the operators of the compiler's list, with what becomes of each; empty if it runs every one."""
+        names = [name for one in self.compilers for name in one.operators]
+        support = {REFUSED: "refused", EXCEPTED: "host"}
+        return make_table(
+            "hardware show",
+            ListedOperator,
+            [ListedOperator(operator=one.lstrip("!-"), support=support.get(one[0], "runs")) for one in names],
+        )
+
+    def describe_operators(self) -> str:
+        """Return the compiler with its counts and source in a sentence."""
+        if not self.compilers:
+            return EVERY_OPERATOR(hardware=self.summary.hardware)
+        one, rows = self.compilers[0], self.list_operators()
+        if one.compiler == UNLISTED_NAME:
+            return _describe_compiler(one)
+        counts = Counter(row.support for row in rows)
+        told = OPERATOR_COUNTS(one, runs=counts["runs"], refused=counts["refused"] or None, host=one.host or None)
+        return f"{OPERATORS(one, hardware=self.summary.hardware)}. {told}"
+
     @property
     def _mark(self) -> str:
         return PROJECTED if self.summary.unavailable else ""
@@ -195,7 +232,7 @@ class HardwareAnswer(Answer):
                 yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return quantity of a price -> its rows, one per kind of seller, as in answers about cost."""
+        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as cost answers have them."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
@@ -305,8 +342,7 @@ def opening_hardware(
 
 def load_named(name: str) -> tuple[Hardware, str]:
     """Return the hardware and power mode of a name or file; UnknownNameError, UsageError or CatalogueError."""
-    from joulemap.catalog.family import find_hardware
-    from joulemap.catalog.load import load_files
+    from joulemap.catalog.load import find_hardware, load_files
     from joulemap.domain.catalogue import HardwareEntry
 
     ref = HardwareRef.read(name)
@@ -329,7 +365,7 @@ def _describe_compiler(row: HardwareCompiler) -> str:
 
 
 def _show_amount(value: float, unit: str) -> str:
-    """Return a number of the catalogue for people."""
+    """Return a number of the catalogue for display."""
     if unit in PREFIXED or (unit == "B" and value >= KILO):
         return show_quantity(value, unit)
     return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"

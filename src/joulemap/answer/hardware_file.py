@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay, lay_lines
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
@@ -67,15 +67,15 @@ class Default:
 class Trial:
     """One configuration in which a hardware file was tried."""
 
-    hardware: str = told("id of the hardware")
-    power_mode: str = told("power mode of the trial")
-    precision: str = told("precision of operands")
-    model: str = told("trial model")
-    runtime: str = told("runtime of the trial")
-    latency_s: float | None = told("latency of a batch of one", "s")
-    energy_j: float | None = told("energy of a batch of one", "J")
-    clock_fraction: float | None = told("share of the full clock; below 1 if the power cap lowers it")
-    reason: str = told("reason why it cannot run; empty if it can")
+    hardware: str = described("id of the hardware")
+    power_mode: str = described("power mode of the trial")
+    precision: str = described("precision of operands")
+    model: str = described("trial model")
+    runtime: str = described("runtime of the trial")
+    latency_s: float | None = described("latency of a batch of one", "s")
+    energy_j: float | None = described("energy of a batch of one", "J")
+    clock_fraction: float | None = described("share of the full clock; below 1 if the power cap lowers it")
+    reason: str = described("reason why it cannot run; empty if it can")
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import LONGEST_WINDOW_S
 from joulemap.domain.configuration import LAUNCH, MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD
@@ -36,11 +36,11 @@ STEP: Final = Template("joulemap compare resnet18 --hardware l4 --runtime eager 
 class HostPace:
     """Launch times of a machine's thread in an eager framework."""
 
-    device: str = told("processor that ran the timed calls")
-    call_s: float = told("median time of one call", "s")
-    launch_s: float = told("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
-    is_scaled: bool = told("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
-    spread_fraction: float = told("spread of the repetitions, (third - first quartile) / median", "1")
+    device: str = described("processor that ran the timed calls")
+    call_s: float = described("median time of one call", "s")
+    launch_s: float = described("time of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = described("true if launch_s is scaled from calls on the CPU itself, for lack of a GPU")
+    spread_fraction: float = described("spread of the repetitions, (third - first quartile) / median", "1")
 
 
 @frozen(kw_only=True)

@@ -20,7 +20,7 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> format of its values: as uncertainty, in full, or without a unit."""
+"""Sign before a field -> value format: as uncertainty, in full, or without a unit."""
 
 
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
@@ -110,7 +110,7 @@ def lay_facts(headings: str, lines: Sequence[str], row: Any, /, **values: Any) -
 def lay_beside(
     headings: Sequence[str], lines: Iterable[str], rows: Sequence[Any], *, keep: Sequence[str] = (), **values: Any
 ) -> Grid:
-    """Return rows as columns beside each other: each line holds a label and the template of its cells."""
+    """Return rows as adjacent columns: each line holds a label and the template of its cells."""
     parts = [line.split("|") for line in lines]
     return Grid(
         headings=tuple(headings),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.domain.architecture import find_class
 from joulemap.domain.catalogue import find_alike
 from joulemap.domain.configuration import Precision
@@ -89,13 +89,13 @@ def hardware_list(
 @contextlib.contextmanager
 def _opening_family(family: str) -> Iterator[Connection]:
     """Yield a temporary database of the members of a family, or of all families for `all`."""
-    from joulemap.catalog.family import list_families, list_members, load_member
+    from joulemap.catalog.family import find_family, list_families
 
     families = list_families()
     if family != EVERY_FAMILY and family not in families:
         raise UnknownNameError("family", family, (EVERY_FAMILY, *families))
-    chosen = [name for name, one in list_members().items() if family in (EVERY_FAMILY, one.family)]
-    with opening_chips({name: load_member(name) for name in chosen}, family) as connection:
+    chosen = families if family == EVERY_FAMILY else (family,)
+    with opening_chips({one.id: one for name in chosen for one in find_family(name)}, family) as connection:
         yield connection
 
 
@@ -119,35 +119,35 @@ def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False)
 class ListedBox:
     """Box of the catalogue."""
 
-    box: str = told("catalogue id")
-    name: str = told("product name, or description")
-    devices: str = told("devices of the box, with xN for N equal ones")
-    joined_by: str = told("links between devices, and memories that they share")
-    power_w: float | None = told("power cap of all devices together; null if each has only its own", "W")
+    box: str = described("catalogue id")
+    name: str = described("product name, or description")
+    devices: str = described("devices of the box, with xN for N equal ones")
+    joined_by: str = described("links between devices, and memories that they share")
+    power_w: float | None = described("power cap of all devices together; null if each has only its own", "W")
 
 
 @frozen(kw_only=True)
 class BoxPart:
     """Device of a box."""
 
-    device: str = told("name in the box")
-    hardware: str = told("catalogue id")
-    alike_count: int = told("number of equal devices")
-    memory: str = told("memory of the box that it uses; empty for one of its own")
-    layout: str = told("layout of activations; empty for the usual one")
+    device: str = described("name in the box")
+    hardware: str = described("catalogue id")
+    alike_count: int = described("number of equal devices")
+    memory: str = described("memory of the box that it uses; empty for one of its own")
+    layout: str = described("layout of activations; empty for the usual one")
 
 
 @frozen(kw_only=True)
 class BoxJoin:
     """Link of a box, or memory that its devices share."""
 
-    joined_by: str = told("link with its generation, or memory")
-    devices: str = told("devices that it connects")
-    bandwidth_bytes_per_s: float = told("bandwidth of a link in one direction, of a memory in total", "B/s")
-    latency_s: float = told("time until the first byte arrives, or another device may start", "s")
-    energy_per_byte_j: float | None = told("energy per byte sent; null if nothing moves", "J/B")
-    basis: str = told("origin of the bandwidth")
-    source: str = told("source of the bandwidth")
+    joined_by: str = described("link with its generation, or memory")
+    devices: str = described("devices that it connects")
+    bandwidth_bytes_per_s: float = described("bandwidth of a link in one direction, of a memory in total", "B/s")
+    latency_s: float = described("time until the first byte arrives, or another device may start", "s")
+    energy_per_byte_j: float | None = described("energy per byte sent; null if nothing moves", "J/B")
+    basis: str = described("origin of the bandwidth")
+    source: str = described("source of the bandwidth")
 
 
 @frozen(kw_only=True)
@@ -219,7 +219,7 @@ def box(source: Source, name: str) -> BoxAnswer:
 
 
 def is_box(name: str) -> bool:
-    """Return whether a name is that of a box and of no hardware, or a file that describes a box."""
+    """Return whether a name or file describes a box rather than a chip."""
     if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), HardwareRef.read(name).label)):
         return False
     from joulemap.catalog.box import find_box

@@ -172,7 +172,8 @@ def find_here(device: Device, threads: int | None = None) -> Hardware:
 
     A part of a chip, as in a virtual machine or with fewer `threads`, uses the detected description.
     """
-    from joulemap.catalog.load import load_catalogue, load_text
+    from joulemap.catalog.chip import load_text
+    from joulemap.catalog.load import load_catalogue
 
     detected = load_text(detect_text(device, threads), "the description of this machine")
     name, _, _ = detected.name.partition(",")

@@ -31,16 +31,17 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
         return models, ()
-    known = known_hardware([*words, " ".join(words)])
-    found = list_hardware(word for word in words if word not in models)
+    others = [word for word in words if word not in models]
+    known = known_hardware([*others, " ".join(others)])
+    found = list_hardware(others)
     hardware = tuple(word for word in found if is_hardware(known, word))
-    others = tuple(word for word in found if word not in hardware)
-    if others:
+    unknown = tuple(word for word in found if word not in hardware)
+    if unknown:
         names = [(name,) for name in (*load_models(), *list_known())]
-        for word in others:
+        for word in unknown:
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)
-    return (*models, *others), hardware
+    return (*models, *unknown), hardware
 
 
 def _is_model(word: str) -> bool:

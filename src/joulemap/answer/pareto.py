@@ -176,7 +176,7 @@ class ParetoAnswer(CandidateAnswer):
         return lines
 
     def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
-        """Return how many of the front are likely to stay on it, and how many others may be on it."""
+        """Return how many configurations of the front are likely to stay, and how many others may join."""
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return ""

@@ -35,9 +35,10 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
 from joulemap.present.document import Document, Grid, Made, Section
 from joulemap.present.template import Template
+from joulemap.row import Row
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
 TITLE: Final = Template("{model}: {metric.best} {metric.meaning}{with_host} among {count}[, {use}]")
@@ -93,7 +94,7 @@ MISS_NOTE: Final = (
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Ranked and limited energies include a host. USB and M.2 accelerators are charged a host, including its static "
+    "Ranked and limited energies include a host. USB and M.2 accelerators include a host and its static "
     "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"
@@ -226,7 +227,7 @@ class RecommendAnswer(CandidateAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return whether tables for people show a row: it has a rank, or its hardware was named."""
+        """Return whether tables for display show a row: it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property
@@ -307,7 +308,7 @@ class RecommendAnswer(CandidateAnswer):
         return lines
 
     def _describe_uncertainty(self) -> str:
-        """Return the confidence in the recommendation, and in its meeting the limits."""
+        """Return the confidence in the recommendation, and the probability that it meets the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
@@ -457,17 +458,22 @@ def recommend(
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
-        rows = start(
-            connection, RankedConfiguration, **bounds, objective=objective, **used, **pay, takes_all=settings.takes_all
-        )
+        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all}
         scope = find_scope(runs)
+        if limits.bounds:
+            records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
+            found = fetch_all(connection, records, **bounds, **more)
+        else:
+            found = {
+                "rows": fetch(connection, RankedConfiguration, **bounds, **more),
+                "violations": fetch_none(connection, Violation, **bounds, host_share=used["host_share"]),
+            }
         answer = RecommendAnswer(
             scope=scope,
             objective=objective,
             limits=limits,
-            violations=fetch(connection, Violation, **bounds, host_share=used["host_share"]),
             assumptions=fetch(connection, AssumedNumber, **used),
-            rows=rows(),
+            **found,
         )
     scope.check_evaluated()
     return answer

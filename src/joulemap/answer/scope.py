@@ -22,7 +22,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
-from joulemap.plan.selection import Selection, describe_meanings
+from joulemap.plan.selection import Selection, describe_abbreviations, describe_meanings
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
@@ -120,12 +120,14 @@ class Scope:
     """Hardware as the answer names it -> its name in a question, if it comes from a file."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class named in place of a chip -> hardware that represents it."""
+    abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Alias that leaves out memory or form -> the hardware that it means, then the others."""
     budget: Budget | None = None
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> its lowest power, as `at least 75 W`."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: str = ""
     """Boundary of that hardware; empty if it is left out."""
     plugged: tuple[PluggedHardware, ...] = ()
@@ -203,7 +205,7 @@ class Scope:
 
     @property
     def at_wall(self) -> frozenset[str]:
-        """Hardware whose energy is that at the wall plug, where a host is counted."""
+        """Hardware with energies at the wall plug, which include a host."""
         return frozenset(one.hardware for one in self.plugged)
 
     def repeat_boundary(self, hardware: Iterable[str], repeated: Sequence[str]) -> list[str]:
@@ -357,6 +359,7 @@ class Scope:
         formats = dict.fromkeys(one.describe() for one in weights if one is not None)
         return [
             *describe_meanings(self.meanings),
+            *describe_abbreviations(self.abbreviations),
             *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
             *([text.TF32_NOTE(tf32=self.tf32)] if self.tf32 else []),
             *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
@@ -460,7 +463,7 @@ class Scope:
         return describe_assumed(headline, {name: each for name, each in energies.items() if each})
 
     def show_power(self, hardware: str, power_w: float | None) -> str:
-        """Return a power for people, marked if it omits the host that the hardware needs."""
+        """Return a power for display, marked if it omits the host that the hardware needs."""
         if power_w is None:
             return ""
         label = HardwareRef.read(hardware).label
@@ -519,7 +522,7 @@ class Scope:
 
 
 def _join(notes: Sequence[str]) -> list[str]:
-    """Return notes with one cause as one note; empty for none."""
+    """Return one note for all notes with the same cause; empty for none."""
     return ["; ".join(notes)] if notes else []
 
 
@@ -584,6 +587,7 @@ def widen(scope: Scope, selection: Selection) -> Scope:
         scope,
         spelling=selection.spelling,
         meanings=selection.meanings,
+        abbreviations=selection.abbreviations,
         budget=selection.budget,
         left_out=selection.left_out,
         unplugged=selection.unplugged,
@@ -705,7 +709,7 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 
 
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
-    """Return a line for each compiler that leaves the same part of a model to the same host, with the shares.
+    """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
 
     Hardware, power modes and batches that differ only in the shares are one line with their range.
     """

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip.pair import Varied, describe_constant
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
@@ -88,22 +88,22 @@ LEAST_SPAN: Final = 1e-9
 class Sensitivity(Varied):
     """Effect of one constant on a model's metrics on one chip."""
 
-    hardware: str = told("catalogue id, with @MODE for a power mode other than the default")
-    low: float | None = told("lower end of its range")
-    high: float | None = told("upper end of its range")
-    spread: str = told(
+    hardware: str = described("catalogue id, with @MODE for a power mode other than the default")
+    low: float | None = described("lower end of its range")
+    high: float | None = described("upper end of its range")
+    spread: str = described(
         "origin of the range: range (the constant's own), class (fitted by it), exact (no range), or its basis"
     )
-    energy_elasticity: float | None = told("d ln energy / d ln constant: percent per percent")
-    latency_elasticity: float | None = told("d ln latency / d ln constant")
-    throughput_elasticity: float | None = told("d ln throughput / d ln constant")
-    elasticity: float | None = told("elasticity of the requested metric")
-    metric: str = told("requested metric")
-    metric_unit: str = told("SI unit of the metric, or USD")
-    metric_value: float | None = told("metric of the run")
-    metric_low: float | None = told("metric with the constant at its lower end")
-    metric_high: float | None = told("metric with the constant at its upper end")
-    span_fraction: float | None = told("difference of the metric between the ends, over its value")
+    energy_elasticity: float | None = described("d ln energy / d ln constant: percent per percent")
+    latency_elasticity: float | None = described("d ln latency / d ln constant")
+    throughput_elasticity: float | None = described("d ln throughput / d ln constant")
+    elasticity: float | None = described("elasticity of the requested metric")
+    metric: str = described("requested metric")
+    metric_unit: str = described("SI unit of the metric, or USD")
+    metric_value: float | None = described("metric of the run")
+    metric_low: float | None = described("metric with the constant at its lower end")
+    metric_high: float | None = described("metric with the constant at its upper end")
+    span_fraction: float | None = described("difference of the metric between the ends, over its value")
 
 
 @frozen(kw_only=True)

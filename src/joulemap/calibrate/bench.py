@@ -35,10 +35,10 @@ memory level.
 """
 
 PROBE: Final = 2.0
-"""Standard deviations by which a coefficient is moved to find the kernels that depend on it."""
+"""Step in standard deviations by which a coefficient is moved to find the kernels that depend on it."""
 
 WORTH_A_PART: Final = 0.7
-"""Share of kernels above which placing all of them is as fast."""
+"""Share of kernels above which placing all kernels is as fast."""
 
 
 @frozen(kw_only=True, eq=False)

@@ -50,7 +50,7 @@ class Outcome:
     """Fit with its warnings."""
 
     calibration: Calibration
-    """Calibration without name and digest, which come from its file."""
+    """Calibration before its file gives it a name and a digest."""
     warnings: tuple[str, ...]
 
 

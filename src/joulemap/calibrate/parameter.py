@@ -28,7 +28,7 @@ DIGITS: Final = 5
 
 @frozen(kw_only=True)
 class Parameter:
-    """Number that may be fitted."""
+    """Number that a calibration may fit."""
 
     name: str
     default: float = attrs.field(validator=attrs.validators.gt(0.0))

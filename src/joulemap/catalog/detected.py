@@ -45,9 +45,7 @@ ZEN_3_AND_4: Final = 25
 """x86 family of AMD cores with a 256-bit vector unit, with or without AVX-512."""
 
 AMX_OPERATIONS: Final = {"bf16": ("amx_bf16", 1024, 8192), "int8": ("amx_int8", 2048, 16384)}
-"""Precision -> (flag, operations per clock of a core, MACs of one tile multiply). Source: Intel Optimization Reference
-Manual, Intel AMX: 512 bf16 or 1024 int8 MACs a cycle.
-"""
+"""Precision -> (flag, operations per clock of a core, MACs of one tile multiply)."""
 
 AMX_TILE_BITS: Final = 8192
 AMX_SOURCE: Final = "Intel 64 and IA-32 Architectures Software Developer's Manual, AMX"
@@ -102,7 +100,7 @@ def _vector(cpu: Cpu) -> _Vector:
 
 def slug(name: str) -> str:
     """Return a name as part of an id: lower case, without marks, clock and generic words."""
-    plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
+    plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\bw/.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "unknown"
 
 
@@ -213,7 +211,9 @@ def cpu_text(cpu: Cpu) -> str:
 
 
 def _bandwidth(cpu: Cpu) -> tuple[float, str]:
-    """Return the memory bandwidth in GB/s and the rule that gave it."""
+    """Return the memory bandwidth in GB/s and its source, which is a rule if no tool reports the channels."""
+    if cpu.memory_bytes_per_s is not None:
+        return cpu.memory_bytes_per_s / 1e9, f"{cpu.memory_source}: data rate x width of all channels"
     whole = CHIP_BANDWIDTH_GB_PER_S[any(part in cpu.name.lower() for part in SERVER_NAMES)]
     rule = f"rule: {CORE_BANDWIDTH_GB_PER_S:g} GB/s for each core that runs, at most {whole:g} GB/s of all channels"
     return min(CORE_BANDWIDTH_GB_PER_S * cpu.core_count, whole), rule
@@ -227,8 +227,9 @@ def _add_memory(cpu: Cpu, file: _File) -> None:
         file.quantity("memory_capacity", ASSUMED_MEMORY_GB, "GB", "assumed", "meminfo",
                       "rule: the machine does not tell")  # fmt: skip
     bandwidth, rule = _bandwidth(cpu)
-    file.quantity("memory_bandwidth", bandwidth, "GB/s", "assumed", "bandwidth_rule", rule,
-                  "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")  # fmt: skip
+    is_read = cpu.memory_bytes_per_s is not None
+    file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived" if is_read else "assumed", "bandwidth_rule", rule,
+                  "" if is_read else "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")  # fmt: skip
     file.quantity("tdp", CORE_POWER_W * cpu.core_count, "W", "assumed", "tdp_rule",
                   f"rule: {CORE_POWER_W:g} W for each core, as the server CPUs of the catalogue",
                   "cannot be read: replace it by the data sheet's")  # fmt: skip

@@ -43,7 +43,8 @@ def is_hardware_path(name: str) -> bool:
     plain, bracket, settings = name.partition("[")
     if bracket and settings.endswith("]") and "=" in settings:  # settings may contain units such as GB/s
         name = plain
-    return name.endswith(".toml") or os.sep in name or name in (".", "..")
+    printed = name.replace(" w/ ", " ")  # as in `AMD Ryzen 7 7840U w/ Radeon 780M Graphics`
+    return name.endswith(".toml") or os.sep in printed or name in (".", "..")
 
 
 def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -105,6 +106,7 @@ def _digest_shipped() -> str:
         DATA / "architecture",
         DATA / "box",
         DATA / "calibration",
+        DATA / "compiler",
         DATA / "cost",
         DATA / "doubt",
         DATA / "family",

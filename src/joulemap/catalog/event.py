@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile, EventEntry
 from joulemap.domain.event import Event, EventTerm
 from joulemap.system.errors import CatalogueError

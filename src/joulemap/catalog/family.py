@@ -1,8 +1,8 @@
 """Families: chips that share a description, with one line of a table each.
 
 `data/family/NAME.toml` is a hardware file without what differs, and says where each column of `NAME.csv` belongs.
-A member is resolved when it is named, as a file of its own would be; the catalogue's questions about all hardware leave
-families out.
+A member is resolved when it is named, as a file of its own would be; questions about all hardware leave it out. Members
+of a family that is `listed` belong to the catalogue like any other chip.
 
     peak = units x operations per clock x clock            where a peak states no rate
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.catalog.digest import DATA, catalogue_digest
-from joulemap.domain.name import fold_name, split_names, split_words
+from joulemap.domain.name import fold_name, split_names
 from joulemap.system.cache import cache_folder, read_cached, write_cached
 from joulemap.system.errors import CatalogueError
 from joulemap.system.record import frozen
@@ -52,7 +52,7 @@ TEXTS: Final = frozenset(
 LISTS: Final = frozenset(("aliases", "deployment", "doubts"))
 """Columns whose cell is a list of the hardware file, its items separated by `;`."""
 
-OWN_KEYS: Final = frozenset(("family", "parts", "columns", "variants"))
+OWN_KEYS: Final = frozenset(("listed", "parts", "columns", "variants"))
 """Keys of a family's file that no hardware file has."""
 
 _IN_USE: Final[set[str]] = set()
@@ -81,7 +81,9 @@ class Member:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        from joulemap.domain.catalogue import list_needless
+
+        return list_needless(self.vendor, self.architecture)
 
 
 @cache
@@ -95,20 +97,33 @@ def list_members() -> Mapping[str, Member]:
     return {one["id"]: Member(**one) for one in found["members"]}
 
 
+def load_listed() -> tuple[Hardware, ...]:
+    """Return the members of the families whose file says `listed`, which questions about all hardware include."""
+    paths = (FOLDER / f"{name}.toml" for name in list_families())
+    return tuple(one for path in paths if _read_shared(path).get("listed") for one in load_family(path))
+
+
 def list_families() -> tuple[str, ...]:
     """Return the names of the built-in families."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
+def find_family(name: str) -> tuple[Hardware, ...]:
+    """Return the members of a built-in family by its name."""
+    return load_family(FOLDER / f"{name}.toml")
+
+
 def is_family(name: str) -> bool:
     """Return whether a name is that of a built-in family, which stands for its members."""
-    return fold_name(name) in map(fold_name, list_families())
+    return fold_name(name) in {fold_name(one.family) for one in list_members().values()}
 
 
 def _read_members() -> Iterator[Member]:
     for family in list_families():
         path = FOLDER / f"{family}.toml"
         shared = _read_shared(path)
+        if shared.get("listed"):
+            continue
         for line, row in _read_rows(path):
             yield Member(
                 id=row["id"],
@@ -126,7 +141,7 @@ def find_members(texts: Iterable[str]) -> tuple[str, ...]:
     from joulemap.domain.catalogue import find_alike
     from joulemap.domain.hardware_ref import HardwareRef
 
-    known, families = list_members(), {fold_name(name): name for name in list_families()}
+    known, families = list_members(), {fold_name(one.family): one.family for one in list_members().values()}
     found: dict[str, None] = {}
     for text in texts:
         for part in split_names(text):
@@ -167,16 +182,6 @@ def find_described(digests: Collection[str]) -> dict[str, Hardware]:
     return found
 
 
-def find_hardware(name: str) -> Hardware:
-    """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
-    from joulemap.catalog.load import load_catalogue
-    from joulemap.domain.catalogue import find_alike
-
-    catalogue = load_catalogue()
-    members = () if find_alike(catalogue.entries, name) else find_members([name])
-    return load_member(members[0]) if len(members) == 1 else catalogue.find(name)
-
-
 def load_family(path: Path) -> tuple[Hardware, ...]:
     """Return the members of a family's file, in the order of its table; CatalogueError names file, line and reason."""
     return tuple(resolve_member(path, line, row) for line, row in _read_rows(path))
@@ -184,7 +189,7 @@ def load_family(path: Path) -> tuple[Hardware, ...]:
 
 def resolve_member(path: Path, line: int, row: Mapping[str, str]) -> Hardware:
     """Return the hardware of one line of a family's table."""
-    from joulemap.catalog.load import load_content
+    from joulemap.catalog.chip import load_content
 
     table = path.with_suffix(".csv")
     label = f"{table.name if path.is_relative_to(DATA) else table} line {line} ({row['id']})"
@@ -249,9 +254,15 @@ def _complete_peaks(content: dict[str, Any]) -> None:
 
 
 def _merge(content: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced."""
+    """Add a fragment to a file's contents: tables are merged, lists joined, other values replaced.
+
+    A table of a name that holds a list adds to the items of the list by their names.
+    """
     for key, value in more.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and isinstance(content.get(key), list):
+            for item in content[key]:
+                _merge(item, value.get(item["name"], {}))
+        elif isinstance(value, dict):
             _merge(content.setdefault(key, {}), value)
         elif isinstance(value, list) and key != "deployment":
             content[key] = [*content.get(key, ()), *deepcopy(value)]
@@ -265,7 +276,7 @@ def _split(cell: str) -> tuple[str, ...]:
 
 @cache
 def _read_shared(path: Path) -> Mapping[str, Any]:
-    """Return what the members of a family share, with the fragments that it includes."""
+    """Return the numbers that all members of a family share, from its file and the fragments that it includes."""
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = {}

@@ -6,16 +6,18 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
-import attrs
-
 from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
+from joulemap.catalog.digest import DATA
 from joulemap.catalog.link import find_usual, read_links
+from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
     ActionEntry,
     ArchitectureFile,
+    CompilerFile,
     HardwareFile,
     LinkEntry,
     LoadEntry,
@@ -26,11 +28,11 @@ from joulemap.catalog.schema import (
     resolve_fields,
 )
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
 from joulemap.domain.configuration import BOARD, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import (
-    BUILT_IN,
     LEVEL_KINDS,
     LEVEL_PLACES,
     LINK_ENDS,
@@ -225,10 +227,35 @@ def _resolve_compiler(chip: HardwareFile, shared: ArchitectureFile) -> Compiler 
     entry = chip.compiler
     if entry is None:
         return None if shared.operators == "any" else UNLISTED
+    if entry.list:
+        known = read_compiler(entry.list)
+        return Compiler(
+            name=f"{known.name} {known.version}",
+            cut=known.cut,
+            operators=tuple(known.operators),
+            host=entry.host,
+            basis=known.basis,
+            source=known.source,
+        )
     _check_choice("compiler.cut", entry.cut, tuple(CUTS))
     if entry.source not in chip.sources:
         raise ValueError(f"compiler.source: {entry.source!r} is not in [sources]")
-    return Compiler(**attrs.asdict(entry) | {"operators": tuple(entry.operators), "source": chip.sources[entry.source]})
+    return Compiler(
+        name=entry.name,
+        cut=entry.cut,
+        operators=tuple(entry.operators),
+        host=entry.host,
+        basis=entry.basis,
+        source=chip.sources[entry.source],
+    )
+
+
+@cache
+def read_compiler(name: str) -> CompilerFile:
+    """Return the operators of a known compiler; ValueError for an unknown name."""
+    known = sorted(path.stem for path in (DATA / "compiler").glob("*.toml"))
+    _check_choice(f"compiler.list: {name!r}", name, known)
+    return read_file(DATA / "compiler" / f"{name}.toml", CompilerFile)[0]
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
 
-import attrs
-
+from joulemap.catalog.chip import resolve_file
 from joulemap.catalog.design import is_design_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
-from joulemap.catalog.hardware import resolve_hardware
-from joulemap.catalog.parser import name_file, parse_content, read_file, structure
-from joulemap.catalog.schema import ArchitectureFile, HardwareFile
-from joulemap.catalog.sheet import load_offers
+from joulemap.catalog.parser import name_file, read_file
+from joulemap.catalog.schema import HardwareFile
 from joulemap.domain.catalogue import Catalogue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
-from joulemap.domain.offer import Offer, reference_offers
 from joulemap.system.errors import CatalogueError
-
-PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
-"""Price of a chip -> way of paying."""
 
 
 def load_catalogue() -> Catalogue:
@@ -38,8 +30,9 @@ def load_catalogue() -> Catalogue:
 
 @cache
 def _load(own: tuple[Path, ...], digest: str) -> Catalogue:
-    files = (*shipped_files(), *own)
-    hardware = load_files(files)
+    from joulemap.catalog.family import load_listed
+
+    hardware = (*load_files((*shipped_files(), *own)), *load_listed())
     return Catalogue({one.id: one for one in hardware}, digest)
 
 
@@ -77,58 +70,14 @@ def load_hardware(path: Path) -> Hardware:
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
     if path.parent == DATA / "hardware" and chip.id != path.stem:
         raise CatalogueError(f"{label}: id: {chip.id!r}, expected the file's name {path.stem!r}")
-    return _resolve(chip, label)
+    return resolve_file(chip, label)
 
 
-def _with_offers(hardware: Hardware) -> Hardware:
-    """Return a chip with offers for its id as prices, where its file gives none."""
-    found = _reference_offers()
-    missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
-    given: dict[str, Any] = {
-        name: one.quantity for name, way in missing.items() if (one := found.get((hardware.id, way))) is not None
-    }
-    return attrs.evolve(hardware, **given).with_own_digest() if given else hardware
+def find_hardware(name: str) -> Hardware:
+    """Return the hardware of the catalogue or of a family with this id or alias; UnknownNameError suggests others."""
+    from joulemap.catalog.family import find_members, load_member
+    from joulemap.domain.catalogue import find_alike
 
-
-@cache
-def _reference_offers() -> dict[tuple[str, str], Offer]:
-    return reference_offers(load_offers())
-
-
-def load_text(text: str, label: str) -> Hardware:
-    """Load a chip from the text of a file; CatalogueError names `label`, key and reason."""
-    return _resolve(parse_content(label, text.encode(), HardwareFile), label)
-
-
-def load_content(content: Mapping[str, Any], label: str) -> Hardware:
-    """Load a chip from the parsed content of a file; CatalogueError names `label`, key and reason."""
-    return _resolve(structure(label, content, HardwareFile), label)
-
-
-def _resolve(chip: HardwareFile, label: str) -> Hardware:
-    shared = load_class(chip.architecture, label)
-    try:
-        return _with_offers(resolve_hardware(chip, shared))
-    except (ValueError, KeyError, TypeError) as error:
-        raise CatalogueError(f"{label}: {error.args[0]}") from error
-
-
-def load_class(architecture: str, asker: str) -> ArchitectureFile:
-    """Return the data of an architecture class; CatalogueError, on behalf of the asking file, if there is none."""
-    known = list_architectures()
-    if architecture not in known:
-        raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")
-    return _read_class(architecture)
-
-
-@cache
-def _read_class(architecture: str) -> ArchitectureFile:
-    found = read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
-    tabled = [entry for table in found.coefficient_tables for entry in table.entries()]
-    return attrs.evolve(found, coefficients=[*found.coefficients, *tabled])
-
-
-@cache
-def list_architectures() -> tuple[str, ...]:
-    """Return the architecture classes with a data file."""
-    return tuple(sorted(path.stem for path in (DATA / "architecture").glob("*.toml")))
+    catalogue = load_catalogue()
+    members = () if find_alike(catalogue.entries, name) else find_members([name])
+    return load_member(members[0]) if len(members) == 1 else catalogue.find(name)

@@ -90,10 +90,10 @@ SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set
 """Columns that identify a table of served language models."""
 
 ARGUMENTS: Final = re.compile(r"[\w.+-]+\(.+\)")
-"""Pattern of a model that a package beside the core makes, such as a training step."""
+"""Pattern of a model name that belongs to a wing, such as a training step."""
 
 NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
-"""Columns that exported rows have besides their data: ids of one database."""
+"""Columns of exported rows that are ids of one database, not data."""
 
 KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 """Columns of a table of single runs."""

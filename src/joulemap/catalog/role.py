@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, get_args
 
-from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.configuration import Precision
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action

@@ -191,15 +191,29 @@ class LoadEntry:
 
 @frozen(kw_only=True)
 class CompilerEntry:
-    """Compiler support of a chip, as written in a file."""
+    """Compiler support of a chip, as written in a file: the list of a known compiler, or one of the chip's own."""
 
-    name: str
-    cut: str
-    operators: list[str]
-    basis: str
-    source: str
+    list: str = ""
+    """Name of a file in `data/compiler`; with it, only a host may be given."""
+    name: str = ""
+    cut: str = ""
+    operators: Sequence[str] = ()
+    basis: str = ""
+    source: str = ""
     host: str = ""
     """Default host for fallback operators, with or without @MODE."""
+
+
+@frozen(kw_only=True)
+class CompilerFile:
+    """Contents of a file in `data/compiler`: the operators that one compiler runs, according to its documentation."""
+
+    name: str
+    version: str
+    cut: str
+    basis: str
+    source: str
+    operators: Sequence[str]
 
 
 @frozen(kw_only=True)
@@ -275,7 +289,7 @@ class ClassCoefficientEntry(CoefficientEntry):
     meaning: str = ""
     """One-line meaning of a fitted coefficient."""
     level: str = ""
-    """Memory level that a chip must have for the coefficient to apply, in place of an earlier one of its name."""
+    """Memory level that a chip needs for the coefficient to replace an earlier one of the same name."""
 
 
 @frozen(kw_only=True)
@@ -423,7 +437,7 @@ class EventEntry:
     divisor: str = ""
     """Quantity that divides the sum: `coefficient.NAME` or `geometry.NAME`."""
     part_of: str = ""
-    """Earlier event of the same component that this one is a share of."""
+    """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
     """Actions whose energy belongs to the event. Default: the events that it sums, or none for a difference."""
 

@@ -132,6 +132,7 @@ def load_scenarios() -> dict[str, Scenario]:
         row["scenario"]: Scenario(
             name=row["scenario"],
             deployment=row["deployment"].split(),
+            kinds=row["kinds"].split(),
             power_budget=_quantity(row, "power_budget_w", "W") if row["power_budget_w"] else None,
             note=row["note"],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.catalog.calibration import split_actions
-from joulemap.catalog.load import load_class
+from joulemap.catalog.chip import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.hardware import Hardware
@@ -20,7 +20,7 @@ class CoefficientSpread:
 
     name: str
     spread: float
-    """Standard deviation of its natural logarithm around the uncalibrated value."""
+    """Standard deviation of the coefficient's natural logarithm around the uncalibrated value."""
     meaning: str
 
 

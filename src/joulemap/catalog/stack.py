@@ -8,7 +8,7 @@ used for a kernel's compute and memory time. Graphs cover decode passes only, so
 by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
-previous one.
+previous one. An engine `like` another one has its releases too, before its own.
 """
 
 from __future__ import annotations
@@ -191,6 +191,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
     ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
+    "score_bytes": Coefficient(
+        value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
+    ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
@@ -261,7 +264,7 @@ def find_engine(text: str) -> Stack:
 
 
 def describe_engine(text: str) -> str:
-    """Return the title of an engine that is asked for, and whether no newer release of it is known.
+    """Return the title of a requested engine, and whether it is the newest known release.
 
     Raises as `find_engine`.
     """
@@ -297,7 +300,8 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": "", "checked": ""}
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
-    for release in raw["releases"]:
+    parent = _files()[raw["like"]]["releases"] if "like" in raw else ()
+    for release in (*parent, *raw["releases"]):
         for key, value in release.items():
             if key == "date":
                 continue

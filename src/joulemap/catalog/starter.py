@@ -9,9 +9,10 @@ from typing import Final
 
 import attrs
 
+from joulemap.catalog.chip import load_class
 from joulemap.catalog.digest import own_files, shipped_files
-from joulemap.catalog.family import find_hardware, list_members
-from joulemap.catalog.load import load_catalogue, load_class
+from joulemap.catalog.family import list_members
+from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -64,6 +65,7 @@ LIMIT_LINES: Final = """\
 
 OTHERS: Final = """
 # [compiler]
+# list = "a known compiler, as rknn; then only a host may follow"
 # name = "what makes its programs; without this table it runs every operator"
 # cut = "each"
 # operators = ["linear", "conv.conv2d", "relu"]

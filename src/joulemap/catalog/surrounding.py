@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.hardware import BUILT_IN
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import SOLE_SLOTS
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.surrounding import Surrounding

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 OPTIONS: Final = "Options"
-"""Panel of options that state no other one: those that belong to one command only."""
+"""Help panel of options without a panel of their own: options of a single command."""
 
 WORKLOAD: Final = "What to run"
 HARDWARE: Final = "Hardware"
@@ -44,9 +44,9 @@ class Place(NamedTuple):
     """Position of an option in help."""
 
     panel: str
-    """Title of its panel; empty for that of its record."""
+    """Title of the option's panel; empty for that of its record."""
     is_advanced: bool = False
-    """True if only `--help-all` lists it."""
+    """True if only `--help-all` lists the option."""
 
 
 HIDDEN: Final = Place(GENERAL, is_advanced=True)
@@ -84,7 +84,7 @@ def find_place(annotation: object) -> Place:
 
 
 def _declare(name: str, default: Any, annotation: Any, metadata: Any, panel: str = OPTIONS) -> inspect.Parameter:
-    """Return a parameter as Typer takes it, with its place in help beside it."""
+    """Return a parameter in Typer's form, with its place in help."""
     if OPTION in metadata:
         default, names, typed = metadata[OPTION]
         names = names or (f"--{name.replace('_', '-')}",)

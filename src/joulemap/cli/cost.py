@@ -32,7 +32,7 @@ def cost(
     *,
     between: str = option(
         "",
-        "Two chips to break even, each with or without :rented or :bought.",
+        "Two chips whose break-even is printed, each with or without :rented or :bought.",
         metavar="A,B",
         shown="cheapest of each",
     ),

@@ -95,6 +95,7 @@ def show(
     ],
     *,
     energy: bool = option(False, "Show energies per action instead of the other numbers."),
+    operators: bool = option(False, "Show the operators that its compiler runs instead of its numbers."),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME"),
     boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries),
     output: OutputOptions,
@@ -107,6 +108,7 @@ def show(
     joulemap hardware show h100_sxm5
     joulemap hardware show tpu_v4 --energy --format csv
     joulemap hardware show Jetson-Orin-Nano@15W
+    joulemap hardware show rk3588_npu --operators
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("Boundary", boundary)
@@ -119,6 +121,9 @@ def show(
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
+    elif operators:
+        answer = workspace.hardware(hardware, calibration=calibration)
+        output.write_table(answer.list_operators(), answer=answer.describe_operators())
     else:
         output.write(workspace.hardware(hardware, calibration=calibration).document())
 

@@ -97,7 +97,7 @@ def _name_value(parameter: Any) -> str:
 
 
 def _show_default(parameter: Any, context: typer.Context) -> str:
-    """Return what an option takes when it is not given; empty for nothing."""
+    """Return the default of an option as help shows it; empty for none."""
     if isinstance(parameter.show_default, str):
         return str(parameter.show_default)
     value = parameter.get_default(context, call=False) if parameter.show_default else None

@@ -25,7 +25,7 @@ class Manual:
     """A command, or a group of commands."""
 
     path: str
-    """Words that call it: `joulemap db export`."""
+    """Words that call the command: `joulemap db export`."""
     usage: str
     paragraphs: tuple[str, ...]
     """Description; the first paragraph is one sentence."""

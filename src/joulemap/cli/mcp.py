@@ -44,7 +44,7 @@ OPTIONS_HELP: Final = (
 """Description of the tool `options`."""
 
 MOST_READ: Final = 10_000
-"""Maximum rows of a statement; more are refused, and of fewer the first are shown."""
+"""Maximum rows of a statement's answer."""
 
 MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""

@@ -37,7 +37,7 @@ PARQUET: Final = "parquet"
 """Format of the same table as csv, for files only."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
-"""Formats for people; they may cut rows."""
+"""Formats for display; they may cut rows."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 

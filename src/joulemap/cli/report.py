@@ -68,5 +68,5 @@ def report(
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
     """Return the words for the options of hardware in the command that the page prints."""
-    names = ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")
+    names = ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
     return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

@@ -63,9 +63,9 @@ def capping(bounds: Bounds) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        from joulemap.store.bound import tell_memory
+        from joulemap.store.bound import describe_memory_limit
 
-        raise SqlError(tell_memory(bounds)) from error
+        raise SqlError(describe_memory_limit(bounds)) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
@@ -112,10 +112,10 @@ def each_in_time(items: Iterator[One], bounds: Bounds) -> Iterator[One]:
 
 def _end(bounds: Bounds) -> NoReturn:
     from joulemap.cli.voice import write_message
-    from joulemap.store.bound import tell_time
+    from joulemap.store.bound import describe_time_limit
 
     discard()
-    write_message(f"joulemap: {tell_time(bounds)}")
+    write_message(f"joulemap: {describe_time_limit(bounds)}")
     os._exit(ExitCode.SQL)
 
 

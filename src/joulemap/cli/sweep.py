@@ -72,7 +72,9 @@ def sweep(
     again = (
         *named,
         *repeat_options(run, ("batch", *ASKED)),
-        *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
+        *repeat_options(
+            hardware, ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
+        ),
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (

@@ -105,7 +105,7 @@ class Tool:
 
     name: str
     command: tuple[str, ...]
-    """Words that call it."""
+    """Words that call the command."""
 
     @cached_property
     def _parsed(self) -> Any:

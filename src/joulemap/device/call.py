@@ -100,7 +100,7 @@ class _Span:
 
 
 class _Timed:
-    """Wrapper in place of a module's function; attribute access goes to the wrapped function.
+    """Wrapper of a module's function that passes attribute access through.
 
     Copies and pickles of the module hold the wrapped function.
     """

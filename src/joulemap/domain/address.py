@@ -1,4 +1,4 @@
-"""Addresses of numbers: one name for each number of a chip, with one parser, one reader and one writer.
+"""Addresses: one name for each number of a chip, with a parser, a reader and a writer.
 
     clock, tdp, static_power …         quantity of the datasheet
     geometry.array_rows                quantity of the class's geometry

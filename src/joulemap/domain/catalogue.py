@@ -24,11 +24,24 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware, PowerMode
+    from joulemap.domain.settings import Form
 
 DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", "tpu", "kpu"))
 """Default hardware of a comparison: one chip of each of four architecture classes."""
 
+BUILT_IN: Final = "sold only inside"
+"""Start of the reason why a chip that is sold only as a part of a product cannot be bought."""
+
+MICROCONTROLLER_W: Final = 1.0
+"""Power cap below which a chip counts as a microcontroller."""
+
 LIST_HINT: Final = "see `joulemap hardware list`"
+
+LIKE_HINT: Final = (
+    "or describe it by its own numbers, as {like}[unit_count=46;clock=1.7GHz;memory_bandwidth=448GB/s;"
+    "memory_capacity=8GB;tdp=220W]"
+)
+"""Description of an unknown chip in one line, as a known one with other numbers."""
 
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
@@ -112,6 +125,21 @@ class HardwareEntry:
     variant: Variant | None = None
 
     @property
+    def form(self) -> Form:
+        """Kind of product in which the hardware can be bought."""
+        if self.unavailable.startswith(BUILT_IN):
+            sold_in = self.unavailable.removeprefix(BUILT_IN)
+            named: tuple[tuple[str, Form], ...] = (("phone", "phone"), ("car", "car"), ("laptop", "laptop"))
+            return next((form for word, form in named if word in sold_in), "computer")
+        if "datacenter" in self.deployment and not self.needs_host:
+            return "server"
+        if self.needs_host:
+            return "card"
+        if self.caps_w[0] < MICROCONTROLLER_W:
+            return "microcontroller"
+        return "board" if "embedded" in self.deployment else "computer"
+
+    @property
     def described(self) -> str:
         """Id of the hardware whose description applies: the base of a variant, else its own id."""
         return self.id if self.variant is None else self.variant.base
@@ -140,7 +168,7 @@ class HardwareEntry:
     @property
     def needless_words(self) -> frozenset[str]:
         """Words that add nothing to the name: vendor and class."""
-        return frozenset(split_words(f"{self.vendor} {self.architecture}"))
+        return list_needless(self.vendor, self.architecture)
 
     @property
     def caps(self) -> dict[str, float]:
@@ -203,6 +231,12 @@ class HardwareEntry:
         return cast("Precision", min(self.precisions, key=distance))
 
 
+@lru_cache(512)
+def list_needless(vendor: str, architecture: str) -> frozenset[str]:
+    """Return the words of a vendor and a class, which add nothing to a name."""
+    return frozenset(split_words(f"{vendor} {architecture}"))
+
+
 def _name_default(hardware: Hardware) -> tuple[str, ...]:
     """Return the named power modes that equal a chip's default mode."""
     return tuple(mode.name for mode in hardware.power_modes if _is_alike(hardware, mode))
@@ -232,15 +266,18 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     partly = [entry.id for entry in found or _find_partly(entries, asked)]
     if len(partly) > 1:
         raise AmbiguousNameError("hardware", name, partly, SHOWN_CANDIDATES, LIST_HINT)
-    near = partly or find_nearest(asked, [entry.names for entry in entries.values()])
-    raise UnknownNameError("hardware", name, (), LIST_HINT, near=near)
+    from joulemap.domain.printed import shorten
+
+    near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
+    hint = f"{LIST_HINT}, {LIKE_HINT.format(like=near[0])}" if near else LIST_HINT
+    raise UnknownNameError("hardware", name, (), hint, near=near)
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
     """Return the hardware with exactly this name, or, if there is none, those whose words match.
 
     Vendor and class words are optional. Words of several names of one chip may be combined: `Altra Max M128`
-    combines Altra-Max and M128-30.
+    combines Altra-Max and M128-30. Names that machines print match last (`domain/printed.py`).
     """
     asked = unmark(name)
     if asked in entries:
@@ -249,12 +286,51 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
-    strict = [
+    if processor := _find_processor(entries, asked):
+        return processor
+    able = [
         entry
         for entry in entries.values()
-        if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+        if words.keys() <= _list_words(entry.names, entry.vendor, entry.architecture)
     ]
-    return strict or [entry for entry in entries.values() if _has_names(entry, words)]
+    strict = [
+        entry for entry in able if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
+    ]
+    return strict or [entry for entry in able if _has_names(entry, words)] or _find_printed(entries, asked)
+
+
+def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
+    """Return the processors with a printed name that says that it is a processor's."""
+    from joulemap.domain.printed import is_processor
+
+    if not is_processor(name):
+        return []
+    processors = {key: one for key, one in entries.items() if one.architecture == "cpu"}
+    return _find_printed(processors, name, is_of_class=True)
+
+
+def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
+    """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
+
+    With `is_of_class` the class of the hardware is known, so that known names may lack its word or have it.
+    """
+    from joulemap.domain.printed import find_vendors, list_readings, read_words
+
+    vendors = find_vendors(name)
+    classes = {entry.architecture for entry in entries.values()}
+    for words in list_readings(name, ("", *classes)):
+        found = [
+            entry
+            for entry in entries.values()
+            if (not vendors or vendors & find_vendors(entry.vendor))
+            and any(
+                known and known in (words[""], words[entry.architecture])
+                for known in (read_words(one, entry.architecture if is_of_class else "") for one in entry.names)
+            )
+        ]
+        if found:
+            return found
+    return []
 
 
 def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
@@ -278,6 +354,12 @@ def _has_names(entry: HardwareEntry, words: Counter[str]) -> bool:
 def _compare(name: str) -> tuple[str, Counter[str]]:
     """Return the folded name and its words. Cached: one search compares against every name of the catalogue."""
     return fold_name(name), split_words(name)
+
+
+@lru_cache(8192)
+def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
+    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
 def find_model_name(name: str, known: Collection[str]) -> str:
@@ -402,6 +484,8 @@ class Scenario:
     name: str = attrs.field(validator=_filled)
     """Scenario name: `datacenter`, `edge` and `embedded` are deployments; other scenarios combine these."""
     deployment: tuple[str, ...] = attrs.field(converter=_texts)
+    kinds: tuple[str, ...] = attrs.field(converter=_texts)
+    """Kinds of product; empty for all."""
     power_budget: Quantity | None
     """Power budget in W; None if the site is designed around the chip."""
     note: str

@@ -22,6 +22,12 @@ CUTS: Final = {
 UNLISTED_NAME: Final = "an unlisted compiler"
 """Name of the compiler of a chip without a known list of supported operators."""
 
+EXCEPTED: Final = "!"
+"""Prefix of an operator that a compiler of nearly all operators leaves to a host."""
+
+REFUSED: Final = "-"
+"""Prefix of an operator that makes a compiler refuse the whole model."""
+
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
     "sparse_mm", "matrix_exp",
@@ -34,7 +40,7 @@ operator list of an accelerator in the catalogue contains them.
 
 def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names: tuple[str, ...]) -> None:
     for name in names:
-        kind, dot, operation = name.partition(".")
+        kind, dot, operation = name.removeprefix(REFUSED).partition(".")
         if not operation if dot else not name:
             raise ValueError(f"{attribute.name}: {name!r} is no kind, operation or KIND.OPERATION")
         if dot and kind not in KINDS:
@@ -49,7 +55,7 @@ class Compiler:
     cut: str = attrs.field(validator=attrs.validators.in_(tuple(CUTS)))
     operators: tuple[str, ...] = attrs.field(validator=_names)
     """Supported operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), `*` for
-    all, `!NAME` for an exception.
+    all, `!NAME` for an exception, `-NAME` for one that makes the compiler refuse the whole model.
     """
     host: str = ""
     """Default host for fallback operators, as `NAME` or `NAME@MODE`; empty for none."""
@@ -61,6 +67,10 @@ class Compiler:
         if kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known:
             return True
         return "*" in known and f"!{operation}" not in known
+
+    def is_refused(self, kind: str, operation: str) -> bool:
+        """Return True if the compiler refuses a model with this operator, instead of leaving it to a host."""
+        return any(f"{REFUSED}{name}" in self.operators for name in (kind, operation, f"{kind}.{operation}"))
 
     @property
     def is_unlisted(self) -> bool:

@@ -48,13 +48,13 @@ OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
 """(class, precision) -> precision of the peak that it computes by: an MXU takes fp32 in passes of bf16."""
 
 SAME_SIZE: Final = 10.0
-"""Peaks that are within this factor of each other are of one size class: assumed, an order of magnitude."""
+"""Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
 """Number of groups of measurements that weighs as much as the prior judgement."""
 
 TOLD_APART: Final = 0.8
-"""Probability from which on one run is said to be better than another."""
+"""Minimum probability at which one run is called better than another."""
 
 DoubtQuantity = Literal["latency", "power", "energy"]
 """Quantity of an error. Latency and power err independently; the error of an energy is the sum of both."""
@@ -69,10 +69,10 @@ Evidence = Literal["own", "class"]
 """Measurements behind a power: of the hardware itself, or of other hardware of its class."""
 
 OWN: Final = "own"
-"""Factor that a run shares with itself alone."""
+"""Error factor that no other run shares."""
 
 MODEL: Final = "model"
-"""Kind of work of most whole models; for a single operator, the kind of the operator."""
+"""Default kind of work, that of most whole models; a single operator has the kind of its operator."""
 
 
 def find_peak(architecture: str, precision: str) -> str | None:
@@ -112,7 +112,7 @@ class ErrorScale:
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(1))
-    """Model families times boards: rows of one are much alike."""
+    """Model families times boards; rows of one family on one board have similar errors."""
     row_count: int
     least_ops_per_s: float = 0.0
     """Smallest peak of the boards that were measured; 0 where it holds for every size."""
@@ -131,7 +131,7 @@ class PowerFloor:
     architecture: str
     evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Peak up to which it applies; of several floors, the one with the smallest peak applies."""
+    """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
     half_width: Quantity
     """Half-width of the natural logarithm."""
 
@@ -153,13 +153,13 @@ class ServingScale:
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Half-width of the natural logarithm."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
-    """Sources, counted on each board; 0 where it is assumed."""
+    """Number of (source, board) pairs; 0 for an assumed half-width."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
 
 
 @frozen(kw_only=True)
 class ErrorShare:
-    """The part of an error's variance that runs share which are alike in something."""
+    """Part of an error's variance that two runs share if they have a property in common."""
 
     quantity: DoubtQuantity
     factor: str
@@ -214,7 +214,7 @@ class Doubt:
         return max(found, key=lambda one: one.level).half_width if found else None
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
-        """Return what a price, and a number, of each basis leaves open that stands in a hardware file.
+        """Return the extra half-width of a price and of a number of each basis, for numbers of a hardware file.
 
         Errors of scored chips include the uncertainty of numbers with the basis `SCORED` or better. This is the
         additional uncertainty of a number with a weaker basis.
@@ -233,7 +233,7 @@ class Doubt:
         )
 
     def complete_shares(self) -> tuple[ErrorShare, ...]:
-        """Return the shares, and what they leave to each run."""
+        """Return the shared parts of the variance, and the remaining part of each run."""
         known = {(one.quantity, one.factor): one.share.value for one in self.shares}
         left = {
             name: 1.0 - sum(share for (quantity, _), share in known.items() if quantity == name) for name in DOUBTED

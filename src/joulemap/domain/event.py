@@ -42,7 +42,7 @@ class Event:
     per: str
     """Unit of the count: `instruction`, `line`, `warp` …"""
     part_of: str
-    """Event of the same component that this one is a share of; empty for none."""
+    """Event of the same component that includes this one; empty for none."""
     meaning: str
     divisor: str
     """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty for none."""
@@ -55,7 +55,7 @@ class Event:
 
     @property
     def formula(self) -> str:
-        """Count formula over actions, with the divisor's name."""
+        """Formula of a count in terms of actions, with the name of its divisor."""
         text = _add((term.key, term.factor) for term in self.terms)
         floor = _add((term.key, term.floor) for term in self.terms)
         if floor:

@@ -97,7 +97,7 @@ ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
-"""Powers without work, beside active idle: without a process, with a context, and with a loaded model."""
+"""Powers without work, other than active idle: without a process, with a context, and with a loaded model."""
 
 UNMEASURED: Final = "this state was not measured"
 """End of the source of a power without work that is assumed as active idle."""
@@ -105,9 +105,6 @@ UNMEASURED: Final = "this state was not measured"
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
 
-
-BUILT_IN: Final = "sold only inside"
-"""Start of the reason why a part of phones, laptops or cars is not sold as a board."""
 
 PRICES: Final = ("price_purchase", "price_cloud")
 """Purchase and rental price of a chip."""

@@ -22,9 +22,15 @@ class HardwareRef:
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
-        """Return the parts of a reference; the mode follows the first `@`."""
+        """Return the parts of a reference; the mode follows the first `@` that is not part of a printed name."""
+        if " @" in text:  # Intel's printed names end in a clock
+            from joulemap.domain.printed import drop_clock
+
+            text = drop_clock(text)
         label, _, mode = text.partition("@")
         plain, bracket, settings = label.partition("[")
+        if plain.endswith(" ") and "=" not in settings:  # a remark, as in `Navi 31 [Radeon RX 7900 XTX]`
+            return cls(label, "", mode)
         return cls(plain, bracket + settings, mode)
 
     @classmethod

@@ -12,7 +12,7 @@ SLOT_HOSTS: Final[Mapping[str, str]] = {"PCIe": "xeon_8490h", "M.2": "raspberry_
 """First word of `needs_host` -> default host; a card for a 16-lane slot sits in a server or PC."""
 
 SOLE_SLOTS: Final = ("M.2", "USB")
-"""Slots of chips that have a host by themselves; PCIe cards share one with others, so a share of it is counted."""
+"""Slots whose chip has a host for itself; PCIe cards share one, so only a part of it is counted."""
 
 
 def suggest_host(needs_host: str) -> str:

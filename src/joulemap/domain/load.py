@@ -36,6 +36,58 @@ def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float])
 
 
 @frozen(kw_only=True)
+class Tier:
+    """Memory below the device that keeps evicted blocks of a prefix cache."""
+
+    name: str
+    capacity_bytes: float = attrs.field(validator=_within(1.0))
+    """Capacity for one server."""
+    bytes_per_s: float = attrs.field(validator=_within(1.0))
+    """Bandwidth to the devices of a server, all together."""
+    j_per_byte: float = attrs.field(default=0.0, validator=_within(0.0))
+    """Energy of a byte that is read or written, with the link to the device."""
+
+
+@frozen(kw_only=True)
+class Hit:
+    """Prompt tokens that a prefix cache found in one tier, and moves between this tier and the device."""
+
+    tier: str
+    asked_tokens: int
+    """Prompt tokens of counted requests, which were looked up."""
+    found_tokens: int
+    """Part of them that this tier had."""
+    moved_bytes: float
+    """Bytes read from and written to a tier below the device."""
+    joules: float
+
+    @property
+    def found_fraction(self) -> float:
+        """Share of prompt tokens that this tier had."""
+        return self.found_tokens / self.asked_tokens if self.asked_tokens else 0.0
+
+
+@frozen(kw_only=True)
+class Prefixes:
+    """Blocks that requests share and the order of turns in conversations, one entry for each request.
+
+    Equal blocks have equal tokens and equal tokens before them.
+    """
+
+    block_tokens: int = attrs.field(validator=_within(1))
+    prompts: Sequence[Sequence[int]]
+    """Blocks of each prompt."""
+    answers: Sequence[Sequence[int]] = ()
+    """Blocks of each prompt and its answer; empty if answers are not reused."""
+    next_turn: Sequence[int] = ()
+    """Request that follows each one in its conversation, -1 for none; empty if requests arrive by themselves."""
+    pause_s: Sequence[float] = ()
+    """Time before each request that follows another one; empty for none."""
+    filled_s: float = 0.0
+    """Time at which the server is filled; requests before it are not counted."""
+
+
+@frozen(kw_only=True)
 class Requests:
     """Requests in order of arrival, one column per attribute."""
 
@@ -45,6 +97,8 @@ class Requests:
     """Arrival time since the start; all zero if every request is there at the start."""
     cached_tokens: tuple[int, ...] = attrs.field(validator=_as_long)
     """Prompt tokens that a cached prefix supplies; they occupy the cache but are not recomputed."""
+    prefixes: Prefixes | None = None
+    """Blocks for which a prefix cache is simulated; None for `cached_tokens` alone."""
 
 
 @frozen(kw_only=True)
@@ -65,6 +119,14 @@ class Load:
     output_tokens: int = attrs.field(default=256, validator=_within(1, LONGEST))
     cached_tokens: int = attrs.field(default=0, validator=_within(0))
     """Prompt tokens supplied by the prefix cache, per request."""
+    turns: int = attrs.field(default=1, validator=_within(1))
+    """Turns of each conversation; above 1, `prompt_tokens` are the new ones of a turn, and `in_flight` counts
+    conversations.
+    """
+    pause_s: float = attrs.field(default=0.0, validator=_within(0.0))
+    """Mean time from the end of an answer to the next turn."""
+    reuses: bool = True
+    """False to compute all prompt tokens, as if no prefix were kept."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
     """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
@@ -115,6 +177,10 @@ class Limits:
     """Draft tokens per sequence and pass, besides the certain one."""
     accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
     """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
+    token_bytes: float = attrs.field(default=1.0, validator=_within(0.0))
+    """KV cache of a token on all devices together, which slower tiers hold."""
+    tiers: tuple[Tier, ...] = ()
+    """Memory below the device for evicted blocks of a prefix cache, the fastest first."""
 
     def __attrs_post_init__(self) -> None:
         """Check rules that involve several fields."""
@@ -173,6 +239,15 @@ class Window:
     idle_j: float
     """Part of `energy_j` spent while idle."""
     idle_s: float
+    prompt_j: float = 0.0
+    """Part of `energy_j` spent in passes with prompt tokens, the answers in them included."""
+    moved_j: float = 0.0
+    """Part of `energy_j` spent on moves between the tiers of a prefix cache."""
+
+    @property
+    def answer_j(self) -> float:
+        """Rest of `energy_j`, spent in passes of answers alone."""
+        return self.energy_j - self.idle_j - self.prompt_j - self.moved_j
 
     @property
     def duration_s(self) -> float:
@@ -231,8 +306,20 @@ class Served:
     is_growing: bool
     """True if requests arrive faster than they are served, so that the queue grows."""
     window: Window
+    hits: tuple[Hit, ...] = ()
+    """Prompt tokens that a prefix cache found, by tier; empty without one. `energy_j` includes their moves."""
     timeline: tuple[Moment, ...]
     outcomes: Outcomes
+
+    @property
+    def hit_fraction(self) -> float:
+        """Share of the counted requests' prompt tokens that a prefix cache found."""
+        return sum(hit.found_fraction for hit in self.hits)
+
+    @property
+    def moved_j(self) -> float:
+        """Energy of moves between the tiers of a prefix cache, part of `energy_j`."""
+        return sum(hit.joules for hit in self.hits)
 
     @property
     def output_tokens_per_s(self) -> float:

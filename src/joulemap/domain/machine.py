@@ -42,6 +42,10 @@ class Cpu:
     """Caches, nearest to the cores first."""
     memory_bytes: int | None
     is_virtual: bool
+    memory_bytes_per_s: float | None = None
+    """Peak bandwidth of all memory channels; None if the system does not report them."""
+    memory_source: str = ""
+    """Tool that reported the memory's rate and width; empty if none did."""
 
     def with_cores(self, count: int) -> Cpu:
         """Return the part that a program on `count` cores uses: its private caches and all shared ones."""

@@ -62,7 +62,7 @@ ASSUMED_SPREAD: Final = math.log(1.3)
 """Half-width of ln(price) over sellers where no two sellers offer one chip; assumed, as for a recalled price."""
 
 BASIS_FACTORS: Final = BASIS_SPREAD
-"""Basis -> factor that covers 80 % of prices of that basis; judged to be that of other numbers."""
+"""Basis -> factor that covers 80 % of prices of that basis; judged, equal to that of other numbers."""
 
 
 def _is_date(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:

@@ -36,7 +36,7 @@ OFF_CORE: Final = ("off_chip_memory", "communication", "board", "static")
 """Categories whose energy is independent of the chip's voltage: memory and links have separate supplies."""
 
 ActionKey = tuple[str, str]
-"""(component, action); the same key on two architectures means the same physical event."""
+"""(component, action); equal keys of two classes mean the same physical event."""
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
 """Action of static power, counted in seconds and priced in watts. Static power is active idle: leakage, clocks, memory
@@ -189,7 +189,7 @@ class EnergyReference:
         return key in self._position
 
     def with_static(self, power: Quantity) -> EnergyReference:
-        """Return the same table with another static power; a range stays only with the power that it was given for."""
+        """Return the same table with another static power; the range stays only with the power of the same source."""
         return self.with_actions(
             attrs.evolve(
                 action,

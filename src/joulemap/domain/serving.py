@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, get_args
 
 import attrs
@@ -46,19 +46,23 @@ _LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch", "cached_tokens", "
 
 STATISTICS: Final = ("mean", "median")
 
-PROMPTS: Final = ("", "short")
+LOCALSCORE: Final = "localscore"
+"""Prompts of the nine tests of LocalScore, whose means a row states."""
+
+PROMPTS: Final = ("", "short", LOCALSCORE)
 
 SAID: Final = {"yes": True, "true": True, "no": False, "false": False}
 
-NOTES: Final[Mapping[str, tuple[re.Pattern[str], object]]] = {
-    "cached_tokens": (re.compile(r"(\d+) tokens already in the cache"), None),
-    "uses_cache": (re.compile(r"NO cache"), False),
-    "file_bytes": (re.compile(r"weights (\d+) bytes"), None),
-    "context_tokens": (re.compile(r"context length (\d+)"), None),
-    "statistic": (re.compile(r"between tokens: median(?!s over requests)"), "median"),
-    "prompt_kind": (re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
-}
-"""Column -> pattern in the notes, used if the cell is empty, and the value that it means; None for the number in the
+NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
+    ("cached_tokens", re.compile(r"(\d+) tokens already in the cache"), None),
+    ("uses_cache", re.compile(r"NO cache"), False),
+    ("file_bytes", re.compile(r"weights (\d+) bytes"), None),
+    ("context_tokens", re.compile(r"context length (\d+)"), None),
+    ("statistic", re.compile(r"between tokens: median(?!s over requests)"), "median"),
+    ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
+    ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
+)
+"""Column, pattern in the notes, used if the cell is empty, and the value that it means; None for the number in the
 match.
 """
 
@@ -162,7 +166,7 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
 def read_notes(notes: str) -> dict[str, object]:
     """Return column -> value for everything in the notes that has a column."""
     found: dict[str, object] = {}
-    for name, (pattern, value) in NOTES.items():
+    for name, pattern, value in NOTES:
         said = pattern.search(notes)
         if said:
             found[name] = float(said[1]) if value is None else value

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Deployment = Literal["datacenter", "edge", "embedded"]
 
+Form = Literal["board", "car", "card", "computer", "laptop", "microcontroller", "phone", "server"]
+"""Kind of product in which hardware can be bought: `card` includes modules and sticks for a slot or port."""
+
 Device = Literal["cpu", "cuda"]
 """Local device that runs models."""
 
@@ -46,7 +49,7 @@ LONGEST_NAME: Final = 60
 """Maximum characters of a precision with its group size."""
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Batch sizes tried when the best one is asked for and none is given."""
+"""Batch sizes tried when the best one is requested without a list."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
 """Export formats of runs; only Parquet holds all of them and can be read back."""
@@ -108,7 +111,7 @@ def check_name(noun: str, name: object, known: Iterable[str]) -> None:
 
 
 def name_boundary(name: str) -> Boundary:
-    """Return a boundary by its own name, from its own or another name; an unknown name unchanged."""
+    """Return the canonical name of a boundary; an unknown name is unchanged."""
     return BOUNDARY_ALIASES.get(name, cast("Boundary", name))
 
 
@@ -129,7 +132,7 @@ def _each_in(noun: str, known: tuple[str, ...]) -> Check:
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add a field to a class, which is no record yet, for each dimension whose row lists its values."""
+    """Add a field for each dimension with listed values to a class before it becomes a record."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "tuple[str, ...]"
         convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
@@ -180,6 +183,16 @@ def _each(value: str | Iterable[str]) -> tuple[str, ...]:
 
 def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, ...]:
     return _fold_each(value, get_args(Deployment))
+
+
+def _forms(value: Form | Iterable[Form]) -> tuple[Form, ...]:
+    return _fold_each(value, get_args(Form))
+
+
+def _check_form(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in get_args(Form):
+            raise UnknownNameError("kind of hardware", name, get_args(Form))
 
 
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
@@ -261,8 +274,11 @@ class Settings:
     """
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
     deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
+    kind: tuple[Form, ...] = attrs.field(default=(), converter=_forms, validator=_check_form)
+    """Kinds of product that a chip may come in; empty for all."""
     scenario: str = ""
-    """Deployment scenario (`robot`, `camera` …), which sets the deployments and the power budget of a chip."""
+    """Deployment scenario (`robot`, `camera` …), which sets the deployments, the kinds and the power budget of a chip.
+    """
     power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Largest power cap of a mode; hardware named without a mode runs at its largest mode within this budget. None for
     the budget of the scenario or deployment, if there is one.
@@ -312,7 +328,7 @@ class Settings:
     host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
-    """Energy boundary of hardware that lacks the one asked for; empty to refuse or leave out such hardware."""
+    """Energy boundary of hardware that lacks the requested one; empty to refuse or leave out such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all products in an engine. `never`: plain fp32, as in the measurements.
@@ -405,6 +421,7 @@ class SettingsKeywords(RunKeywords, total=False):
     hardware: str | Hardware | Iterable[str | Hardware]
     architecture: str | Iterable[str]
     deployment: Deployment | Iterable[Deployment]
+    kind: Form | Iterable[Form]
     scenario: str
     power_budget_w: float | None
     takes_all: bool
@@ -515,7 +532,16 @@ class Serving:
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)
-    """CSV file of requests that replaces equal ones."""
+    """CSV or JSONL file of requests that replaces equal ones."""
+
+    prefix_hit: float | None = attrs.field(default=None, validator=_within(0.0, 0.999, is_open=False))
+    """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""
+    turns: int = attrs.field(default=1, validator=_is_count)
+    """Turns of each conversation, whose prompts begin with all earlier turns; `prompt` is the new part."""
+    pause_s: float = attrs.field(default=0.0, validator=_within(0.0, math.inf, is_open=False))
+    """Mean time from the end of an answer to the next turn (exponential)."""
+    cache_tiers: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    """Memory below the devices for evicted blocks of a prefix cache, such as `host:200GB@50GB/s`, fastest first."""
 
     prefill_on: str = ""
     """Hardware of the prefill pool in disaggregated serving; empty if servers do both phases."""
@@ -528,6 +554,8 @@ class Serving:
     """Draft tokens per sequence and step; None without speculative decoding."""
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
     """Probability that a draft token is accepted, given that all earlier ones were."""
+    later_acceptance: tuple[float, ...] = ()
+    """Acceptance of the second and later draft tokens, the last one repeated; empty if all are as likely."""
     draft: str = ""
     """Language model that drafts tokens, or `layer` for one extra layer like the model's last; empty if drafts are
     free.
@@ -541,6 +569,32 @@ class Serving:
             raise UsageError(f"--speculate is {self.speculate}, expected 1 to {MOST_GUESSED}")
         if bool(self.prefill_on) != bool(self.decode_on):
             raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
+        for share in self.later_acceptance:
+            if not 0.0 <= share <= 1.0:
+                raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
+        if self.prefix_hit is not None and (self.turns > 1 or self.requests):
+            raise UsageError("--prefix-hit is given, but --turns and --requests decide which prefixes are found")
+        if self.turns > 1 and (self.requests or self.prefill_on):
+            raise UsageError("--turns goes without --requests and --prefill-on")
+        if self.pause_s and self.turns == 1:
+            raise UsageError("--pause is between the turns of a conversation: add --turns 8")
+        if self.cache_tiers and self.turns == 1 and not self.requests:
+            raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
+
+    @property
+    def longest_prompt(self) -> int:
+        """Prompt tokens of the last turn."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output)
+
+    @property
+    def mean_prompt(self) -> int:
+        """Mean prompt tokens of all turns."""
+        return self.prompt + (self.turns - 1) * (self.prompt + self.output) // 2
+
+    @property
+    def reuses_prefixes(self) -> bool:
+        """True if prompts begin with tokens that a prefix cache may supply."""
+        return self.turns > 1 or bool(self.prefix_hit)
 
     @property
     def has_load(self) -> bool:
@@ -601,7 +655,7 @@ class Usage:
     """Use and power assumptions of a chip; None for the catalogue's."""
 
     pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
-    """Way to pay: rented, bought, or both in one ranking; None for the one with prices for more of the hardware."""
+    """Payment: rented, bought, or both in one ranking; None for the one with prices for more hardware."""
     seller: Seller | None = attrs.field(default=None, validator=_each_of("kind of seller", Seller))
     """Kind of seller whose prices are compared; None for the one with offers for most of the hardware."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
@@ -622,7 +676,7 @@ class Usage:
     """
 
     def __attrs_post_init__(self) -> None:
-        """Raise UsageError for a kind of seller that does not sell in the chosen way to pay."""
+        """Raise UsageError for a kind of seller without prices of the chosen way to pay."""
         if self.seller is not None and self.pay not in (None, "both", WAY_OF[self.seller]):
             raise UsageError(
                 f"--pay {self.pay} and --seller {self.seller}: prices of that kind are {WAY_OF[self.seller]}"

@@ -81,7 +81,7 @@ class Surrounding:
 
     @property
     def digest(self) -> str:
-        """Digest of its numbers."""
+        """Digest of the surrounding's numbers."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     @property
@@ -140,7 +140,7 @@ class Surrounding:
         return tuple(row for row in rows if row.energy_per_action_fj > 0.0)
 
     def list_coefficients(self) -> Mapping[str, Quantity]:
-        """Return the numbers of these surroundings that a chip keeps beside its prices."""
+        """Return the numbers of these surroundings that a chip keeps in addition to its energies."""
         return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
 
     def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **told: Any) -> EnergyAction:

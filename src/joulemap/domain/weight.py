@@ -74,7 +74,7 @@ class WeightFormat:
     group_size: int = attrs.field(default=0, validator=attrs.validators.ge(0))
     """Weights along the sum that share a scale; 0 for all."""
     row_count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Outputs whose groups share one scale."""
+    """Outputs per scale: groups of that many outputs share one."""
     scale_bytes: float = 0.0
     """Bytes of a group besides its codes: scales, and minima or zero points."""
     has_offset: bool = False

@@ -181,7 +181,7 @@ class Buffer:
 
     birth_index: int
     death_index: int
-    """Last operator that reads it; for model outputs, the last operator of all."""
+    """Last operator that reads the buffer; for model outputs, the last operator of all."""
     release_index: int
     """Last operator during which an unfused program holds the storage: at least until the module call that received it
     returns.
@@ -213,7 +213,7 @@ class Workload:
 
     key: WorkloadKey
     model: str
-    """Model name as the user asked for it."""
+    """Model name as the user wrote it."""
     batch: int
     parameter_count: int
     """Elements of all parameters of the module; shared parameters count once."""

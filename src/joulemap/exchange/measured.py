@@ -25,8 +25,11 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.errors import CatalogueError
-from joulemap.system.file import FileError, decode, read_bytes
+from joulemap.system.file import FileError, decode, read_bytes, read_input
 from joulemap.system.record import define, frozen
+
+STDIN: Final = "-"
+"""Name of a file that stands for stdin."""
 
 MOST_BYTES: Final = 200_000_000
 """Maximum bytes of an unpacked file: a trace of a hundred steps of a large model. Longer traces need fewer steps."""
@@ -196,8 +199,10 @@ def list_formats() -> tuple[Format, ...]:
 
 
 def open_content(path: Path) -> Content:
-    """Return the content of a file; CatalogueError, in one line, if it cannot be read or is refused."""
+    """Return the content of a file, or of stdin for `-`; CatalogueError, in one line, if it cannot be read."""
     try:
+        if str(path) == STDIN:
+            return Content(Path("stdin"), read_input(MOST_BYTES))
         raw = read_bytes(path, MOST_BYTES)
         if raw[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
@@ -355,7 +360,7 @@ def is_measured(column: str) -> bool:
 
 
 def _has(data: Any, path: str) -> bool:
-    """Return whether a path exists, with or without a value."""
+    """Return whether a path exists, even with a null value."""
     parent, _, key = path.rpartition(".")
     above = find(data, parent) if parent else data
     return find(data, path) is not None or (isinstance(above, dict) and key in above)

@@ -36,7 +36,7 @@ FigureName = Literal[
 ]
 
 AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
-"""Figures of answers that depend on more than a model and hardware, so that the plot question cannot ask for them."""
+"""Figures that need more than a model and hardware, so that `plot` cannot draw them."""
 
 ShownName = FigureName | AnswerFigureName
 """Name of any figure."""

@@ -1,4 +1,4 @@
-"""Groups of operators that one kernel can hold: which operator may join, and which groups may merge.
+"""Groups of operators for one kernel: which operator may join, and which groups may merge.
 
 A kernel without a product iterates over elements. Its extent is their number. A reduction takes rows of them, and the
 value of a row is available to all elements of that row.
@@ -96,11 +96,11 @@ class Group:
     rows: int | None = None
     """Rows that the kernel reduces to; None if nothing is reduced."""
     is_foldable: bool = False
-    """True if a compiler folds it."""
+    """True if a compiler folds the operator."""
     is_cheap: bool = True
-    """True if a larger kernel may compute it for each of its elements: no special function, no reduction, no window."""
+    """True if a larger kernel may recompute the operator per element: no special function, reduction or window."""
     is_closed: bool = False
-    """True if it takes no more operators."""
+    """True if the group takes no more operators."""
 
     def take(self, operator: Operator) -> None:
         """Add an operator that computes."""
@@ -149,7 +149,7 @@ def reduces(operator: Operator) -> bool:
 
 
 def is_unrolled(operator: Operator) -> bool:
-    """Return whether an operator reduces so few elements that a kernel computes all of them for each result."""
+    """Return whether a reduction is small enough for a kernel to repeat it for each result."""
     return reduces(operator) and reduced_extent(operator) <= UNROLLED * operator.output_element_count
 
 

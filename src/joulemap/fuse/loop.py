@@ -182,7 +182,7 @@ def _end(start: int, period: int, marks: Sequence[int]) -> int:
 def _carries(
     start: int, period: int, steps: int, producers: Sequence[Sequence[int]], operators: Sequence[Operator]
 ) -> bool:
-    """Return whether each repetition computes something, and a value goes through all of them.
+    """Return whether each repetition computes something and passes a value on to the next.
 
     A value that only crosses to the next repetition does not count: a repetition may begin anywhere in the body of the
     loop, and then reads values from before its start.

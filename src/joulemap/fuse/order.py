@@ -30,7 +30,7 @@ class Order:
     before: list[set[int]] = attrs.field(factory=list)
     behind: list[set[int]] = attrs.field(factory=list)
     joined: list[int] = attrs.field(factory=list)
-    """Group that each group is part of: itself, or one that it joined."""
+    """Index of the group that contains each group: itself, or the one that it joined."""
 
     def add(self, needed: Iterable[int]) -> int:
         """Add a group that needs these, and return it."""
@@ -51,7 +51,7 @@ class Order:
         return group
 
     def may_need(self, group: int, needed: Iterable[int]) -> bool:
-        """Return whether a group can come after these as well, that is, none of them needs it."""
+        """Return whether a group can also follow these groups: whether none of them needs it."""
         others = {self.find(one) for one in needed} - {group}
         last = max((self.rank[one] for one in others), default=-1)
         if last < self.rank[group]:

@@ -50,13 +50,13 @@ class BuiltModel:
     notes: tuple[str, ...]
     """Differences between the module and the one that was requested."""
     way: Way = "meta"
-    """Way in which the module was built."""
+    """Method by which the module was built."""
     others: Guesses | None = None
     """Keyword arguments to try if the module does not take these inputs."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
-    """Build the module and the inputs of a request, most tensors without storage; ModelError says what failed.
+    """Build the module and the inputs of a request, most tensors without storage. Raise ModelError if that fails.
 
     Inside `build_with_storage` the module has its weights; inputs made from sizes stay without storage.
     """

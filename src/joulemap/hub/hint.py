@@ -55,7 +55,7 @@ def passed_a_cache(error: ModelError) -> bool:
 
 
 def take_hint(guess: Guess, error: ModelError) -> bool:
-    """Change a guess to fit an error about its inputs; return whether the error says anything new."""
+    """Change a guess to fit an error about its inputs; return whether the guess changed."""
     text = str(error)
     features = _FEATURES_FOUND.search(text) or _INPUTS_FOUND.search(text)
     if features is not None and features[1].lower() not in guess.counts:

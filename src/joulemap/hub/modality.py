@@ -37,7 +37,7 @@ TEN_SECONDS: Final = 1_001
 """Frames of a spectrogram with a fixed length, at 10 ms."""
 
 WORDS: Final = 16
-"""Text tokens beside an image or a sound that fills a short sequence."""
+"""Text tokens in addition to an image or a sound that fills a short sequence."""
 
 POOLED: Final = 2
 """Patches per side of the square that is pooled to one image token."""
@@ -54,7 +54,7 @@ PARTS: Final = {
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a setting is a part of a configuration, with settings of its own."""
+    """Return whether a setting is a nested configuration."""
     return hasattr(value, "__dict__") and not isinstance(value, type | torch.dtype) and not callable(value)
 
 

@@ -37,7 +37,7 @@ _INERT: Final = re.compile(
     r"archive_format|archive_version|byteorder|version|\.(data|format)[/_].*|\.storage_alignment|extra/.*"
     r"|data/(weights|constants)/(weight|tensor)_\d+"
 )
-"""Members of an archive that are text or bytes, or are read where a configuration names them."""
+"""Members of an archive that hold text or bytes, or that a configuration names."""
 
 _PICKLED: Final = re.compile(r"data/(weights|constants|sample_inputs)/[^/]+\.pt")
 _CONFIGURATION: Final = re.compile(r"(?P<folder>data/(weights|constants)/)[^/]+_config\.json")
@@ -65,7 +65,7 @@ _FUNCTION: Final = re.compile(
     r"|ModularIndexing|Mul|NegativeInfinity|Not|OpaqueUnaryFn_\w+|Or|Piecewise|Pow|PowByNatural|PythonMod|RShift|Rational"
     r"|Round(Decimal|ToInt)|Strict(Greater|Less)Than|Symbol|ToFloat|TruncTo(Float|Int)|Unequality|Where|ceiling|floor"
 )
-"""Functions in sizes, as sympy's `srepr` writes them."""
+"""Functions of sizes, in the notation of sympy's `srepr`."""
 
 _NUMBERS: Final = ("true", "false", "oo", "int_oo")
 _EXPRESSION: Final = re.compile(r"[\w (),='.+-]*")

@@ -110,7 +110,7 @@ class Probe:
     limit_j: float
     """Energy of the probe at the power limit."""
     compute_s: float
-    """Busy time of its units, at the full clock."""
+    """Busy time of the probe's units, at the full clock."""
     memory_s: float
 
     def missing_w(self, share: float, busy_s: float, other_j: float) -> float:

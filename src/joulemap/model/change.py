@@ -64,7 +64,7 @@ def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int
 
 
 def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, Any]:
-    """Return the numbers to write where these constants are set, with the numbers that follow them.
+    """Return the changed numbers of these constants and of the numbers derived from them.
 
     Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The numbers
     returned are as `set_numbers` takes them.

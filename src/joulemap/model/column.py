@@ -61,12 +61,12 @@ def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Address, floa
 
 @lru_cache(maxsize=256)
 def _address(kind: str, names: tuple[str, ...]) -> tuple[Address, ...]:
-    """Return the addresses of names of a kind, which most hardware of a class share."""
+    """Return the addresses of a kind's names, cached because most hardware of a class has the same names."""
     return tuple(Address(kind, name) for name in names)
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
-    """Return everything that formulas branch on for any hardware: the parts that it has, regardless of the numbers."""
+    """Return all properties on which formulas branch, for any hardware: its components, not their numbers."""
     reference = hardware.reference
     return (
         hardware.architecture,
@@ -84,7 +84,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
 
 
 def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
-    """Return several chips of one skeleton as one; a single hardware is returned unchanged."""
+    """Return chips that differ only in numbers as one vectorized chip, cached."""
     if len(hardware) == 1:
         return hardware[0]
     numbers = [list_numbers(one, precision) for one in hardware]

@@ -1,4 +1,5 @@
-"""Fallback of a model that a chip's compiler runs only in part: its two parts, and their runs merged into one.
+"""Fallback to a host: a model is split into the part that a chip's compiler supports and the rest, and both runs are
+merged.
 
     mask ─► cut ─► two workloads ─► a run of each on its own hardware ─► one run
 
@@ -81,6 +82,13 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     if compiler is None:
         raise ValueError(f"{hardware.id} has no compiler")
     names = name_fallen(work, compiler, fallen)
+    refused = {
+        operation
+        for kind, operation in zip(work.kind[fallen].tolist(), work.operation[fallen].tolist(), strict=True)
+        if compiler.is_refused(KINDS[kind], operation)
+    }
+    if refused:
+        raise UnsupportedError(f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}")
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:

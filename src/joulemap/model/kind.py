@@ -1,4 +1,4 @@
-"""Kinds of kernels: kernels that no formula distinguishes are evaluated once and represent all of their kind.
+"""Kinds of kernels: one kernel is evaluated for all that no formula distinguishes.
 
     kernels ─► the first of each kind, with its number of occurrences ─► times, counts, energies ─► all kernels again
 

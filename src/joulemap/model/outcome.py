@@ -32,7 +32,7 @@ Asked = tuple[Hardware, Configuration]
 """Hardware and configuration on which a workload is evaluated."""
 
 ROUNDING: Final = 2.0**-50
-"""Relative reserve for the first kernel when a whole is divided, so that shares never round up above the whole."""
+"""Relative reserve of the first kernel when a sum is divided, so that rounded shares never exceed the sum."""
 
 
 @frozen(kw_only=True, eq=False)

@@ -217,7 +217,7 @@ class Evaluator:
         return timed
 
     def _cut(self, asked: Sequence[Asked]) -> list[RunColumns]:
-        """Return the runs of configurations at one precision on alike hardware."""
+        """Return the runs of configurations at one precision on equivalent hardware."""
         timed = self._time_all(asked)
         merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
         if apart := [name for name in merged if (SEPARATE, name) not in timed]:
@@ -236,7 +236,7 @@ class Evaluator:
         return [found[number] for number in range(len(asked))]
 
     def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
-        """Return the totals of configurations at one precision on alike hardware; runs if totals exceed 64 bits."""
+        """Return the totals of configurations at one precision on equivalent hardware; runs above 64 bits."""
         timed = self._time_all(asked)
         groups: dict[int, list[tuple[int, int]]] = {}
         for number, (chip, one) in enumerate(asked):

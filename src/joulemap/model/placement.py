@@ -142,7 +142,7 @@ class Placement:
         )
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return it with the times of units and memory, and those of launches, times factors.
+        """Return the placement with the times of units and memory, and those of launches, times factors.
 
         A factor of several numbers has one for each point, operator or kernel.
         """
@@ -203,7 +203,7 @@ class Placement:
 
 
 def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelColumns) -> Floats:
-    """Return operator times such that no kernel, with its fixed cost, takes less than the sum of `least`.
+    """Raise operator times until each kernel, with its fixed cost, takes at least the sum of `least`.
 
     The missing time is shared in proportion to `least`.
     """

@@ -54,9 +54,9 @@ class Spent(NamedTuple):
 
     common_category: str
     basis: str
-    """Basis of its prices."""
+    """Basis of the energy's prices."""
     is_own: bool
-    """True if its prices are the hardware's own, have no class range and were not set by a question."""
+    """True if the energy's prices are the hardware's own, have no class range and were not set by a question."""
 
 
 @define(kw_only=True, eq=False)

@@ -70,7 +70,7 @@ class SubgraphColumns:
     tile_count: Floats
     wave_count: Floats
     executed_mac_count: Floats
-    """MAC slots of its tiles, including padding."""
+    """MAC slots of the subgraph's tiles, including padding."""
     computed_mac_count: Integers
     """MACs that the chip computes; fewer than the operators' MACs if an algorithm or a mask omits some."""
     units_used_count: Integers

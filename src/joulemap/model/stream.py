@@ -50,7 +50,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the share of a chip that one of several streams has."""
+    """Return the fraction of a chip that one stream uses."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
     is_shared = SHARED in hardware.geometry
 

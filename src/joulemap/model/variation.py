@@ -124,7 +124,7 @@ class Varied:
         return found
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return the exact result of `evaluate` for each chip, alike ones together; None where it raises."""
+        """Return the result of `evaluate` for each chip, None if it raises; equivalent chips are evaluated once."""
         own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
         found: list[Totals | None] = [None] * len(hardware)
         for chip in dict.fromkeys(chip for chip, _ in own):
@@ -151,7 +151,7 @@ class Varied:
         return run
 
     def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
-        """Return hardware digest -> result of `run`, alike hardware together; omits hardware for which it raises."""
+        """Return hardware digest -> result of `run`, without failures; equivalent hardware is evaluated together."""
         runs = self._each(
             [hardware for hardware, _ in asked], lambda mine, timed: _cut([asked[number] for number in mine], timed)
         )
@@ -164,7 +164,7 @@ class Varied:
     def _each(
         self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
     ) -> list[Value | None]:
-        """Return the result of `make` for each chip, with alike hardware timed as one; None where it raises.
+        """Return the result of `make` for each chip, with equivalent hardware timed once; None if it raises.
 
         `make` receives the indices of the timed hardware and their timing.
         """
@@ -199,7 +199,7 @@ class Varied:
         return skeleton(hardware, precision), decided, tuple(hardware.links)
 
     def _time(self, hardware: Sequence[Hardware]) -> Iterator[tuple[list[int], Timed]]:
-        """Yield groups of alike hardware with equal batch parts: their indices, and the group timed as one."""
+        """Yield groups of equivalent hardware with equal batch parts: their indices, and the group to time."""
         whole = gather(hardware, self.kernels.precision)
         parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole), len(hardware))
         for count in np.unique(parts).tolist():
@@ -230,7 +230,7 @@ class Varied:
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
-    """Return the runs of several chips that were timed as one."""
+    """Return the runs of chips that were timed together."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
 

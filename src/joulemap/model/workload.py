@@ -305,7 +305,9 @@ class WorkloadColumns(Work):
         return float((self.access_tensor_bytes * self.stored_scale(precision, weight_precision))[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of narrow weight copies beside wide ones; 0 unless the precision is in `OPERAND_ONLY`."""
+        """Return the bytes of narrow weight copies in addition to wide ones; 0 unless the precision is in
+        `OPERAND_ONLY`.
+        """
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
         copied = self.access_tensor_bytes[each] * self.access_scale(precision)[each]
         return float(copied.sum()) if precision in OPERAND_ONLY else 0.0

@@ -1,4 +1,4 @@
-"""Anchor of a chip: prices for its board beyond the chip, found by probing its numbers."""
+"""Board energies of a chip that its circuits do not explain, found by evaluating probe workloads."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
 
 @cache
 def _read_load(model: str, batch: int) -> WorkloadColumns:
-    """Return a shipped workload, read once per process: several chips were measured under the same load."""
+    """Return a built-in workload, read once per process because several chips were measured under the same load."""
     from joulemap.store.connection import open_in_memory, using
     from joulemap.store.workload import read_columns
     from joulemap.store.zoo import Shipped, read_shipped

@@ -33,7 +33,7 @@ class InHost:
 
     host: Target
     is_counted: bool
-    """True where its static power is part of every run's energy."""
+    """True where the host's static power is part of every run's energy."""
     around: Surrounding | None = None
     """Surroundings of a counted host at the boundary `system`."""
 
@@ -57,10 +57,10 @@ class Hosting:
     entry: HardwareEntry
     power_mode: str
     is_counted: bool
-    """True where its static power is part of every run's energy; its computation always is."""
+    """True where the host's static power is part of every run's energy; its computation always is."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
-        """Return the modifier of hardware in it; the host has its own calibration, at the same boundary.
+        """Return the modifier that adds a host; the host has its own calibration at the same boundary.
 
         At `system`, a counted host draws its static power within its own surroundings, and the actions that it computes
         have their energies at its board. UsageError if nothing is known of these surroundings.
@@ -131,17 +131,19 @@ class Budget:
     reason: str
     """Origin of the budget, with its source; empty where it was requested directly."""
     is_asked: bool
-    """True where it was requested, not only implied by a deployment."""
+    """True where the budget was requested, not only implied by a deployment."""
 
     def __str__(self) -> str:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
 
 
 def apply_scenario(settings: Settings) -> Settings:
-    """Return settings with the deployments of their scenario; UnknownNameError for an unknown scenario."""
-    if not settings.scenario or settings.deployment:
+    """Return settings with the deployments and kinds of their scenario; UnknownNameError for an unknown scenario."""
+    if not settings.scenario:
         return settings
-    return attrs.evolve(settings, deployment=find_scenario(settings.scenario).deployment)  # type: ignore[arg-type]
+    scenario = find_scenario(settings.scenario)
+    deployment, kind = settings.deployment or scenario.deployment, settings.kind or scenario.kinds
+    return attrs.evolve(settings, deployment=deployment, kind=kind)  # type: ignore[arg-type]
 
 
 def find_budget(settings: Settings) -> Budget | None:

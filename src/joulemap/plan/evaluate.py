@@ -27,7 +27,7 @@ from joulemap.system.record import define
 from joulemap.system.resource import package_version
 
 Targets = Mapping[str, Hardware]
-"""Digest of a target -> its record, the hardware as bound for runs."""
+"""Digest of a target -> hardware record with its modifiers applied."""
 
 
 AHEAD: Final = 50_000

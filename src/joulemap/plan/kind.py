@@ -46,12 +46,12 @@ class HardwareKind(Protocol):
     """Kind of hardware that is no chip, such as a box of several devices; wings register one at `hardware`."""
 
     architecture: str
-    """Class of its hardware."""
+    """Class of the kind's hardware."""
     formulas: tuple[str, ...]
     """Modules that compute a run of it; everything that they import counts too."""
 
     def is_name(self, name: str) -> bool:
-        """Return True if a name that no chip has is one of this kind."""
+        """Return True if a name that is not a chip belongs to this kind."""
         ...
 
     def is_file(self, path: Path) -> bool:

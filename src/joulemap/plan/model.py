@@ -44,7 +44,7 @@ class Model:
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """Dimension that a wing declares -> value for this model; defaults are left out."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
-    """Wing that describes its workload; None for a model of the core."""
+    """Wing that describes the model's workload; None for a model of the core."""
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -63,7 +63,7 @@ class Model:
 
     @property
     def workload_keys(self) -> tuple[str, ...]:
-        """Possible keys of its stored workload, preferred first: traced here, then shipped."""
+        """Possible keys of the model's stored workload, preferred first: traced here, then shipped."""
         own, entry = self.request.key, self.shipped
         if entry is None:
             return (own.digest,)

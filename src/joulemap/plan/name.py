@@ -26,7 +26,7 @@ class ModelNames:
     """
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True if the form of a name alone makes it one of this wing, before other meanings are tried."""
+        """Return True if the form of a name identifies it as one of this wing, before other meanings are tried."""
         del name, settings
         return False
 

@@ -19,6 +19,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
     DEFAULT_MODE,
+    LIKE_HINT,
     LIST_HINT,
     HardwareEntry,
     Variant,
@@ -27,7 +28,7 @@ from joulemap.domain.catalogue import (
 )
 from joulemap.domain.configuration import SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
-from joulemap.domain.name import find_nearest, join_words, split_names, unmark
+from joulemap.domain.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, keep_within
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 BOXED: Final = "it is a box of several devices: name one of them"
 """Reason why a box has no boundary `system`."""
 
+FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
+"""Words of an id that state the memory or the form of a board."""
+
 Default = Literal["four", "catalogue", "every mode"]
 """Default selection: one per requested class or else of four classes; the whole catalogue; or it in every power mode.
 """
@@ -58,17 +62,19 @@ class Selection:
 
     pairs: tuple[tuple[HardwareEntry, str], ...]
     own: Mapping[str, Hardware]
-    """Name, file or id that asks for it -> hardware of a file or record."""
+    """Requested name, file or id -> hardware of a file or record."""
     budget: Budget | None = None
     """Power budget that every mode keeps."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware without the boundary that was asked for -> reason."""
+    """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is left out."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class as written in place of a chip -> the hardware that it means."""
+    """Class name in the place of a chip -> the hardware that it selects."""
+    abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """Alias as written that leaves out memory or form -> the hardware that it means, then the others."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host that runs what its compiler does not."""
 
@@ -78,7 +84,7 @@ class Selection:
         return frozenset(entry.described for entry, _ in self.pairs)
 
     def find_boundary(self, entry: HardwareEntry, asked: Boundary) -> Boundary:
-        """Return the energy boundary of a chip: the one asked for, or the fallback if it lacks that."""
+        """Return the energy boundary of a chip: the requested one, or the fallback if the chip lacks it."""
         return self.fallback_boundary or asked if entry.id in self.unplugged else asked
 
     @property
@@ -120,7 +126,7 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """Hardware that was named by file: its name in an answer -> text that asks for it again.
+        """Hardware named by file: name in answers -> text that selects the file again.
 
         Boxes of the catalogue are in `own` under their ids and need no file.
         """
@@ -151,7 +157,8 @@ def list_parts(hardware: Hardware) -> tuple[Hardware, ...]:
 
 def is_choice(settings: Settings) -> bool:
     """Return True if settings choose hardware."""
-    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+    chosen = (settings.hardware, settings.architecture, settings.deployment, settings.kind, settings.scenario)
+    return any(chosen)
 
 
 def select_hardware(settings: Settings, default: Default = "four") -> Selection:
@@ -174,6 +181,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
             for entry, mode in pairs
             if (not settings.architecture or entry.architecture in settings.architecture)
             and (not settings.deployment or set(entry.deployment) & set(settings.deployment))
+            and (not settings.kind or entry.form in settings.kind)
         )
     )
     if not chosen:
@@ -188,6 +196,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
         pairs=chosen,
         own=own,
         meanings=meanings,
+        abbreviations={name: found for name in names if (found := find_abbreviated(known, HardwareRef.read(name).id))},
         hosts=hosts,
         unplugged=unplugged,
         fallback_boundary=settings.fallback_boundary,
@@ -266,7 +275,7 @@ def find_default_chip(name: str) -> str:
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a chip in answers, from the text that asks for it."""
+    """Return the name of a chip in answers from the requested text."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -286,6 +295,30 @@ def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
         for name, hardware in meanings.items()
         for ref in (HardwareRef.read(name),)
     ]
+
+
+def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str, ...]:
+    """Return the hardware of an alias, then others of the same name but for memory and form; empty if it is alone.
+
+    `A100` means one of four: with 40 or 80 GB, on a card or a module.
+    """
+    if name in known or find_class(name):
+        return ()
+    found = [entry for entry in known.values() if fold_name(name) in map(fold_name, entry.aliases)]
+    words = split_words(name)
+    others = [
+        entry.id
+        for entry in known.values()
+        if entry not in found
+        and not words - (own := split_words(entry.id))
+        and all(word in FORM_WORDS or word.isdecimal() for word in own - words)
+    ]
+    return (found[0].id, *others) if len(found) == 1 and others else ()
+
+
+def describe_abbreviations(abbreviations: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a sentence for each alias that leaves out memory or form."""
+    return [f"{name} means {found[0]}; other versions: {', '.join(found[1:])}" for name, found in abbreviations.items()]
 
 
 def check_architectures(architectures: Iterable[str], classes: Collection[str]) -> None:
@@ -348,7 +381,7 @@ def read_names(
             from joulemap.catalog.load import load_catalogue
 
             names.append(name.id)
-            if load_catalogue().hardware.get(name.id) != name:
+            if name.id not in known or load_catalogue().hardware.get(name.id) != name:
                 own[name.id] = name.with_own_digest()
             continue
         ref = HardwareRef.read(name)
@@ -380,7 +413,7 @@ def read_names(
 
 
 def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
-    """Return the design of a file; a base chip that is a file is added to `own`."""
+    """Return the design of a file. If the base chip is a file too, add its path to `own`."""
     from joulemap.catalog.design import read_design
 
     design = read_design(path)
@@ -400,7 +433,7 @@ def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, 
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-    """Return the box of a name that no hardware of the catalogue has; CatalogueError where it cannot be built."""
+    """Return the box of a name that is not in the catalogue. Raise CatalogueError if it cannot be built."""
     if find_class(name) or find_whole_class(name) or find_alike(known, name):
         return None
     found = (kind.find(name, known) for kind in list_kinds())
@@ -431,7 +464,9 @@ def _pairs(
     if names:
         pairs = [pair for name in names for pair in _find(known, name, power_mode, default)]
     else:
-        is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
+        is_filtered = (
+            settings.architecture or settings.deployment or settings.kind or power_mode or settings.power_budget_w
+        )
         standing = _list_standing(settings, default)
         entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
@@ -446,7 +481,7 @@ def _pairs(
 
 def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
     """Return the classes that are requested without another filter; their default chips are selected."""
-    is_narrowed = settings.deployment or settings.power_mode or settings.power_budget_w
+    is_narrowed = settings.deployment or settings.kind or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture
 
 
@@ -487,11 +522,15 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
     try:
         return find_entry(known, name)
     except UnknownNameError as error:
-        near = [one for kind in list_kinds() for one in kind.list_near(name)]
-        near = find_nearest(name, [one.names for one in list_members().values()]) or near
+        from joulemap.domain.printed import shorten
+
+        members = find_nearest(shorten(name), [one.names for one in list_members().values()])
+        near = members or [one for kind in list_kinds() for one in kind.list_near(name)]
         if isinstance(error, AmbiguousNameError) or not near:
             raise
-        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error
+        like = [*members, *error.near][:1]
+        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=like[0])}" if like else LIST_HINT
+        raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:
@@ -499,6 +538,7 @@ def _describe(names: tuple[str, ...], settings: Settings) -> str:
         f"one of {', '.join(names)}" if names else "",
         f"of architecture {' or '.join(settings.architecture)}" if settings.architecture else "",
         f"for {' or '.join(settings.deployment)}" if settings.deployment else "",
+        f"in a {' or '.join(settings.kind)}" if settings.kind else "",
         f"with a power mode {settings.power_mode}" if settings.power_mode else "",
     ]
     return " and ".join(part for part in parts if part)

@@ -26,12 +26,11 @@ class Source:
     path: Path
     talk: Talk = log
     progress: Progress | None = None
-    """Progress callback, unused where everything is stored; an exception from it ends the evaluation, with whole runs
-    stored."""
+    """Progress callback; not called if all runs are stored. If it raises, evaluation stops after complete runs."""
     patience: Patience = PATIENT
 
     def anchor(self) -> Source:
-        """Return it with an absolute path, which a change of the working directory does not affect."""
+        """Return the source with an absolute path, which a change of the working directory does not affect."""
         with contextlib.suppress(OSError):  # the working directory may no longer exist
             return attrs.evolve(self, path=self.path.absolute())
         return self

@@ -74,7 +74,7 @@ class Variation:
 
     @cached_property
     def constants(self) -> dict[str, Constant]:
-        """Constants of the run and its cost, without exactly stated geometry."""
+        """Constants of the run and its cost, except geometry, which is exact."""
         asked = self.varied.find_asked(self.hardware) | self.base.counted | {*TIMED, LOSS}
         bill = BILL if self.use else ()
         own: dict[str, Constant] = {

@@ -201,7 +201,7 @@ def describe_closed(model: Model, talk: Talk) -> Workload:
     return describe(operator, request.batch or 1, request.key)
 
 
-def _say_nothing(_text: str) -> None:
+def _ignore_message(_text: str) -> None:
     """Discard a message: shipped and closed workloads take no noticeable time."""
 
 
@@ -212,7 +212,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
         return key
     request = model.request
     if workload is None and not model.is_traced and model.shipped is None:
-        workload = describe_closed(model, _say_nothing)
+        workload = describe_closed(model, _ignore_message)
     if workload is not None:
         from joulemap.store.workload import write_workload
 

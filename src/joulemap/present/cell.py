@@ -1,4 +1,4 @@
-"""Format one value as text: with SI prefixes for people, unchanged for programs."""
+"""Format one value as text: with SI prefixes for display, unchanged for programs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def heading(column: Column) -> str:
 
 
 def show_in(column: Column, value: Any) -> str:
-    """Format a column's value for people; in a column of a user's SQL statement, without units."""
+    """Format a column's value for display; in a column of a user's SQL statement, without units."""
     if column.meaning or value is None:
         return show(value, column.name, column.unit)
     if isinstance(value, float | Decimal):
@@ -95,7 +95,7 @@ def show_in(column: Column, value: Any) -> str:
 
 
 def show(value: Any, name: str, unit: str = "") -> str:
-    """Format a value for people."""
+    """Format a value for display."""
     if value is None:
         return ""
     if isinstance(value, bool):

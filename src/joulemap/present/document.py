@@ -158,7 +158,7 @@ class Grid:
         return attrs.evolve(self, rows=rows)
 
     def _with_column(self, column: int, heading: str, texts: Sequence[str]) -> Grid:
-        """Return the grid with a new column after another one, which folds only when that one does."""
+        """Return the grid with a new column after another one; the two fold together."""
         after = column + 1
         beside = self.headings[column]
 
@@ -192,7 +192,7 @@ class Grid:
         return [index for index, name in enumerate(self.headings) if not index or name in names]
 
     @property
-    def told_cut(self) -> str:
+    def cut_text(self) -> str:
         """Sentence that counts the cut rows; empty if none are cut."""
         if not self.cut:
             return ""

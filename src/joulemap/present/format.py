@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joulemap.present.document import Document
 
 TABLE: Final = "table"
-"""Default format, for people."""
+"""Default format, for display."""
 
 SCHEMA_VERSION: Final = 1
 """Version of the JSON Schema of documents; `docs/json.md` states when it changes."""

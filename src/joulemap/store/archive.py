@@ -262,7 +262,7 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
 
 
 def _find_detailed(connection: Connection, archive: str) -> None:
-    """Make a table of the runs that are stored here as totals and in an archive with their ledgers.
+    """Create a table of runs that this database stores as totals and an archive with ledgers.
 
     Raises CatalogueError where the two say different totals.
     """

@@ -73,9 +73,9 @@ def bounding(
     except duckdb.InterruptException as error:
         if not struck.is_set():
             raise
-        raise SqlError(tell_time(bounds)) from error
+        raise SqlError(describe_time_limit(bounds)) from error
     except duckdb.OutOfMemoryException as error:
-        raise SqlError(tell_memory(bounds)) from error
+        raise SqlError(describe_memory_limit(bounds)) from error
     finally:
         over.set()
         watcher.join()
@@ -102,7 +102,7 @@ class Count:
             elif kind not in FIXED:
                 self.size += sum(_size(row[index]) for row in batch)
         if self.size > self.bounds.max_memory_bytes:
-            raise SqlError(tell_memory(self.bounds))
+            raise SqlError(describe_memory_limit(self.bounds))
 
     def let_go(self) -> None:
         """Reset the memory count, because the rows so far were released."""
@@ -117,12 +117,12 @@ def check_rows(count: int, bounds: Bounds) -> None:
         )
 
 
-def tell_time(bounds: Bounds) -> str:
+def describe_time_limit(bounds: Bounds) -> str:
     """Return the message for a query that exceeded its time."""
     return f"stopped after {bounds.timeout_s:g} s: ask for less, or allow more with --timeout SECONDS"
 
 
-def tell_memory(bounds: Bounds) -> str:
+def describe_memory_limit(bounds: Bounds) -> str:
     """Return the message for a query that exceeded its memory."""
     limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
     return f"stopped as it takes more than {limit} of memory: ask for less, or allow more with --max-memory 8GB, say"

@@ -289,10 +289,10 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     for key, stored, found in Digester(connection).compare(seal):
         if stored != found:
             rows = execute(connection, name, {"key": key}).fetchall()
-            yield from _tell(sealed, key, rows[0][0] if rows else str(key), stored, found)
+            yield from _list_mismatches(sealed, key, rows[0][0] if rows else str(key), stored, found)
 
 
-def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
+def _list_mismatches(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
     """Yield a fault for each table whose rows do not match the digest."""
     rule = f"the rows of a {sealed.noun} are those that were written"
     run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))

@@ -169,7 +169,7 @@ def load_facts(connection: duckdb.DuckDBPyConnection, rows: Records, names: Sequ
 
 
 def remembering(compute: Callable[[Records, Facts], Rows], *names: str) -> Compute:
-    """Return a function that computes rows once for the same input: importing numpy takes longer than looking them up.
+    """Return a function that caches its rows by input, because importing numpy takes longer than a cache read.
 
     `names` are columns that hold runs. Many rows are computed each time.
     """
@@ -316,7 +316,7 @@ def _compute_scales(connection: duckdb.DuckDBPyConnection, rows: Records) -> Row
 
 
 SUBJECT: Final = ("work", "architecture", "runtime", "precision", "hardware", "ops_per_s")
-"""Columns of a configuration whose errors are asked for."""
+"""Columns of a configuration for which errors are requested."""
 
 COMPUTED: Final[Mapping[str, Computed]] = {
     "totals_of": Computed(

@@ -333,7 +333,7 @@ def is_internal(error: duckdb.Error) -> bool:
 
 
 REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedError)
-"""Errors of data that joulemap itself wrote or asked for: a value that does not convert, a row that breaks a rule."""
+"""Errors of data that joulemap itself wrote or requested: an invalid value, or a row that breaks a rule."""
 
 
 def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:

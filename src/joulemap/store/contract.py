@@ -86,7 +86,7 @@ class Query:
     name: str
     """Name as `topic.name`."""
     record: str
-    """Type of its rows, in `joulemap.row`; empty if there is none."""
+    """Type of the query's rows, in `joulemap.row`; empty if there is none."""
     version: int
     schema: int
     """Migration whose views the query is written for."""

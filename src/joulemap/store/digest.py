@@ -173,7 +173,7 @@ EMPTY: Final = digest_values(())
 
 
 def _add_up(digests: Iterable[str]) -> int:
-    """Return an order-independent sum over things, given their digests."""
+    """Return an order-independent digest of a set, given the digests of its members."""
     return sum(int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), "little") for digest in digests)
 
 
@@ -448,7 +448,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 
 
 def _plain(kind: Any, value: Any) -> Any:
-    """Return a value of a column of this type as the engine returns it one by one."""
+    """Return a value of a column of this type in the form in which the engine returns single values."""
     if value is None:
         return None
     return {"f": float, "i": int, "u": int}.get(kind.kind, lambda same: same)(value)

@@ -134,7 +134,7 @@ database requires one.
 """
 
 SMALL_BYTES: Final = 32 << 20
-"""File size below which tables have one row group, which threads cannot share: a second thread only costs."""
+"""File size below which tables have one row group, so that a second thread gains nothing."""
 
 
 def connect(

@@ -47,9 +47,7 @@ def write_hardware(
     told = changes or {}
 
     def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
-        """Insert the parts of all hardware, numbered per chip; each part comes with values that are no attributes
-        of it.
-        """
+        """Insert the parts of all hardware, numbered per chip; each part comes with its additional column values."""
         rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]
         digests, numbers, parts, told = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
         columns = {name: [one[name] for one in told] for name in (told[0] if told else ())}

@@ -171,7 +171,7 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
 
 
 def _write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of the content; raises OSError if there is no room, which a first call shows by writing less."""
+    """Write all of the content. Raise OSError if the disk is full, even if the first call wrote a part."""
     while content:
         written = os.pwrite(descriptor, content, offset)
         content, offset = content[written:], offset + written

@@ -27,6 +27,12 @@ def quote_text(text: str) -> str:
 
 Values = Mapping[str, Any] | Sequence[Any]
 
+LONG: Final = 32
+"""Integers above which a list is written as one text: the engine binds each element of a list as an expression."""
+
+MOST: Final = 2**31 - 1
+"""Largest number of the engine's type for integers."""
+
 _FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
 """List of numbers as written in a statement."""
 
@@ -45,15 +51,18 @@ def relate(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ())
     return connection.sql(sql, params=values) if filled is None else connection.sql(filled)
 
 
-def fill(sql: str, values: Values) -> str | None:
-    """Return a statement with its parameters written as literals; None if one has no literal."""
+def fill(sql: str, values: Values, *, long: float = LONG) -> str | None:
+    """Return a statement with its parameters written as literals; None if one has no literal.
+
+    Lists of more than `long` integers are written as texts, for the engine rather than for a reader.
+    """
     if not values:
         return sql
     given = values if isinstance(values, Mapping) else dict(enumerate(values))
     pieces, rest = _cut(sql)
     filled = []
     for text, name in pieces:
-        literal = write(given[name]) if name in given else None  # type: ignore[index]
+        literal = write(given[name], long=long) if name in given else None  # type: ignore[index]
         if literal is None:
             return None
         filled += [text, literal]
@@ -88,7 +97,7 @@ def list_numbers(sql: str) -> str:
     return _FEW.sub(r"IN (\1)", sql)
 
 
-def write(value: object) -> str | None:
+def write(value: object, *, long: float = LONG) -> str | None:
     """Return a value as a literal of the type that the engine gives it as a parameter; None for other kinds."""
     match value:
         case None:
@@ -103,8 +112,10 @@ def write(value: object) -> str | None:
             return quote_text(value)
         case datetime() if value.tzinfo is None:
             return f"TIMESTAMP {quote_text(value.isoformat(sep=' '))}"
+        case list() | tuple() if len(value) > long and all(type(one) is int and abs(one) <= MOST for one in value):
+            return f"CAST('[{', '.join(map(str, value))}]' AS INTEGER[])"
         case list() | tuple():
-            parts = [write(one) for one in value]
+            parts = [write(one, long=long) for one in value]
             return None if None in parts else f"[{', '.join(part for part in parts if part is not None)}]"
         case Mapping() if all(isinstance(text, str) for pair in value.items() for text in pair):
             pairs = [(write(key), write(text)) for key, text in value.items()]

@@ -46,7 +46,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of its text."""
+        """SHA-256 of the migration's text."""
         import hashlib
 
         return hashlib.sha256(self.sql.encode()).hexdigest()

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -281,10 +282,10 @@ PARTS: Final = re.compile(
     r"\b(run_subgraph|run_operator|ledger_line|subgraph_results|operator_results|energy_ledger|energy_parts"
     r"|event_counts|run_overheads)\b"
 )
-"""Tables and views of the parts of runs, which a run of totals has no rows in."""
+"""Tables and views of parts of runs; runs stored as totals have no rows in them."""
 
 TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
-"""Questions whose queries read totals, though the cubes that they read have columns of parts."""
+"""Questions about totals, although the cubes that they read also have columns of parts."""
 
 
 SUMS: Final = "point_total"
@@ -334,8 +335,8 @@ def read_value(text: str) -> Any:
 
 def show_sql(query: Query, table: Table[Any]) -> str:
     """Return the statement of a table with its parameters written out, ready to paste into `duckdb`."""
-    given = [f"-- {name} = {literal.write(value)}" for name, value in table.parameters.items()]
-    sql = literal.fill(table.sql, table.parameters) or table.sql
+    given = [f"-- {name} = {literal.write(value, long=inf)}" for name, value in table.parameters.items()]
+    sql = literal.fill(table.sql, table.parameters, long=inf) or table.sql
     return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 

@@ -43,21 +43,21 @@ class Outline:
 
     batch: int
     refusal: str | None
-    """Reason why it could not be evaluated; None if it was."""
+    """Reason why the run could not be evaluated; None if it was."""
     hardware: str
     configured_hardware: str
     """Hardware at its power mode."""
     boundary: str
-    """Boundary of its energy."""
+    """Boundary of the run's energy."""
     tf32: str
-    """`allowed` if its libraries may compute fp32 products in TF32, else empty."""
+    """`allowed` if the run's libraries may compute fp32 products in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
-    """Changed numbers of its hardware."""
+    """Changed numbers of the run's hardware."""
     needs_host: str
     """Part of a computer that its hardware needs; empty for nothing."""
     host: str
-    """Host that was named for it; empty for none."""
+    """Host that was named for the run; empty for none."""
     runtime: str
     has_helper: bool
     """True if a host computes operators that its compiler does not support."""
@@ -65,11 +65,11 @@ class Outline:
     """Half width of the 80 % interval of the latency's logarithm; this and the next three are None for a refused run.
     """
     latency_own_half_width: float | None
-    """Part of it that is due to the hardware's own numbers."""
+    """Part of the half-width that is due to the hardware's own numbers."""
     energy_half_width: float | None
     energy_own_half_width: float | None
     is_new: bool
-    """True if its class has no measurements of this kind of work."""
+    """True if the run's class has no measurements of this kind of work."""
     placement: str
     """Form of a box's placement and the devices in use; empty for a chip."""
 

@@ -90,9 +90,9 @@ class Statement:
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware to mark for people, because it can be neither bought nor rented."""
+    """Hardware to mark for display, because it can be neither bought nor rented."""
     can_nest: bool = True
-    """True if it may be nested in another statement; EXPLAIN may not."""
+    """True if the statement may be nested in another statement; EXPLAIN may not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Statement:
             stream.close()
 
     def head(self, rows: Sequence[tuple[Any, ...]] = ()) -> Table[tuple[Any, ...]]:
-        """Return some of its rows as a table."""
+        """Return some of the statement's rows as a table."""
         return Table(
             title=self.title,
             columns=self.columns,
@@ -200,7 +200,7 @@ class Statement:
             self._cursor() as cursor,
             bounding(cursor, self.bounds, lambda: _size(path)),
             blaming(),
-            _telling(path, tell),
+            _reporting_size(path, tell),
         ):
             count = copy_to_parquet(cursor, statement, self.parameters, path, describe_table(self.head()))
         check_rows(count, self.bounds)
@@ -372,7 +372,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _telling(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
+def _reporting_size(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
     """Report the size of a file in bytes while the code inside writes it."""
     if tell is None:
         yield

@@ -122,7 +122,7 @@ def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 
 def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:
-    """Give this connection the macros and views of this version where its database has others."""
+    """Create this version's macros and views in a connection to a database of another version."""
     if not holds_surface(connection):
         connection.execute(_CREATE.sub("CREATE OR REPLACE TEMP ", COMMENT.sub("", load_surface().sql)))
 

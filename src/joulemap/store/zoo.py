@@ -67,7 +67,7 @@ STEPS: Final = {
 """Table -> its references to other rows, stored as the difference from the previous one that is not NULL."""
 
 DERIVED: Final = {("workload_access", "fused_byte_count"): "byte_count"}
-"""(Table, number that may depend on the batch) -> number beside it that it equals if it is not stored."""
+"""(Table, column that may depend on the batch) -> column whose value replaces a missing one."""
 
 DICTIONARY: Final = (
     "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
@@ -75,7 +75,7 @@ DICTIONARY: Final = (
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
     "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count",
 )  # fmt: skip
-"""Columns of few distinct values, which a dictionary makes faster to read and hardly larger."""
+"""Columns with few distinct values, for which dictionary encoding makes reads faster."""
 
 ROW_GROUP: Final = 16_384
 """Rows compressed and read together; more make files smaller and reading one model slower."""

@@ -138,7 +138,7 @@ class OlderDatabaseError(DatabaseError):
 
 
 class ThresholdError(JoulemapError):
-    """Change beyond its limit."""
+    """Change of a metric that exceeds its limit."""
 
     exit_code = ExitCode.BEYOND
 

@@ -35,11 +35,11 @@ PRICES_SOURCE: Final = (
 
 
 LOAD: Final = "of that load"
-"""Mark in `seen` of a power that a hardware file states for a load, so that it has no error of its own."""
+"""Mark in `seen` of a power that a hardware file uses as a measured load; it is not scored."""
 
 
 def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
-    """Return the errors of predictions without a calibration of their own, or with `is_calibrated` those with one."""
+    """Return the errors of uncalibrated predictions, or with `is_calibrated` those of calibrated ones."""
     return tuple(
         Residual(
             error=row["log_error"],

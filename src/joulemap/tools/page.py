@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from joulemap.catalog.load import list_architectures, load_class
+from joulemap.catalog.chip import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity
@@ -141,9 +141,9 @@ def _quote(names: Iterable[str]) -> str:
 def list_scenarios() -> Iterator[str]:
     """Yield the table of scenarios, with the power that a chip has in each."""
     yield from _table(
-        ("scenario", "hardware for", "power budget", "basis", "source"),
+        ("scenario", "hardware for", "kinds", "power budget", "basis", "source"),
         (
-            (f"`{one.name}`", ", ".join(one.deployment), *_format_budget(one.power_budget))
+            (f"`{one.name}`", ", ".join(one.deployment), ", ".join(one.kinds), *_format_budget(one.power_budget))
             for one in load_scenarios().values()
         ),
     )

@@ -66,7 +66,7 @@ def _find_homes(module: str) -> dict[str, tuple[str, str]]:
     return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
 
 
-def _find_told(node: ast.stmt) -> Iterator[str]:
+def _find_types(node: ast.stmt) -> Iterator[str]:
     """Yield the names of types that a definition returns, and that the workspace takes."""
     if isinstance(node, ast.Assign) or (
         isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
@@ -96,7 +96,7 @@ def find_public() -> dict[str, str]:
             continue
         found[name] = module
         homes = _find_homes(module)
-        waiting += [homes[told] for told in _find_told(node) if told in homes]
+        waiting += [homes[told] for told in _find_types(node) if told in homes]
     return found
 
 

@@ -32,11 +32,6 @@ ROOT: Final = Path(__file__).parents[3]
 
 SCHEMA: Final = ROOT / "schemas" / f"answer.v{SCHEMA_VERSION}.json"
 
-PAGE: Final = ROOT / "docs" / "json.md"
-
-MARK: Final = "<!-- commands: written by joulemap.tools.schema -->\n"
-"""Line of the page after which the list of commands begins."""
-
 TEXT: Final[dict[str, Any]] = {"type": "string"}
 TEXTS: Final[dict[str, Any]] = {"type": "array", "items": TEXT}
 
@@ -225,22 +220,9 @@ def make_schema() -> dict[str, Any]:
     }
 
 
-def list_rows(schema: dict[str, Any]) -> str:
-    """Return the commands of a schema as a Markdown table."""
-    lines = ["| command | document |", "|---|---|"]
-    for words, one in schema["$defs"]["commands"].items():
-        names = [ref["$ref"].rpartition("/")[2] for ref in one.get("anyOf", [one.get("items", {})])]
-        kind = "rows of " if "items" in one else ""
-        lines.append(f"| `{words.removesuffix(' (table)')}` | {kind}{', '.join(f'`{name}`' for name in names)} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
-    """Write the schema, and its commands into the page."""
-    schema = make_schema()
-    SCHEMA.write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page = PAGE.read_text(encoding="utf-8").partition(MARK)[0]
-    PAGE.write_text(page + MARK + list_rows(schema), encoding="utf-8")
+    """Write the schema."""
+    SCHEMA.write_text(json.dumps(make_schema(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from joulemap.workspace import Workspace
 PACKAGE: Final = Path(joulemap.__file__).parent
 
 ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
-"""Modules with questions: as methods, and as functions."""
+"""Modules that declare questions, as methods and as functions."""
 
 HEAD: Final = f'# {GENERATED}\n"""Questions as they are declared where they are answered."""'
 

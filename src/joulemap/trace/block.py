@@ -247,7 +247,7 @@ def find_family(name: str) -> str:
 
 
 def build(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a block; UsageError for an argument that it does not take."""
+    """Return (module, example inputs) of a block. Raise UsageError for an unknown argument."""
     make = BLOCKS[name]
     known = inspect.signature(make).parameters
     for argument, value in arguments.items():

@@ -27,7 +27,7 @@ Attention = torch.nn.MultiheadAttention
 
 @contextlib.contextmanager
 def attention_as_in_inference() -> Iterator[None]:
-    """Let self-attention without masks take the fast path that it takes on real tensors.
+    """Allow the fast path of self-attention without masks on meta tensors, as on real ones.
 
     Source: `torch.nn.MultiheadAttention.forward` (conditions) and aten/src/ATen/native/transformers/cuda/attention.cu,
     `native_multi_head_attention_cuda` (operators).

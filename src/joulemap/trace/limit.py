@@ -28,7 +28,7 @@ GRACE_S: Final = 5.0
 _is_limited: ContextVar[bool] = ContextVar("_is_limited", default=False)
 
 _STEPS: Final = 1000
-"""Steps in which the interpreter is sure to see an exception that another thread raised."""
+"""Interpreter steps after which an exception from another thread is certain to be seen."""
 
 
 _LOOP: Final = "it may loop without end, as where data that a trace does not have ends it"
@@ -85,7 +85,7 @@ def describe_limit(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def limited_time(model: str) -> Iterator[None]:
-    """Raise OutOfTimeError in this thread, wherever its Python is, once the seconds are over; repeat it if it goes on.
+    """Raise OutOfTimeError in this thread when the time is over, again if the code continues.
 
     If the thread takes no step of Python, as in a sleep, a command of ours ends the process. A limit inside another
     limit has no effect.

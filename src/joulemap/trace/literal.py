@@ -1,4 +1,4 @@
-"""Values on the host while a forward pass runs on meta: of numbers that it passes in, and of those it reads back."""
+"""Values that a forward pass on meta reads on the host: its input numbers and results read back."""
 
 from __future__ import annotations
 

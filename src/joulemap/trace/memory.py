@@ -34,7 +34,7 @@ def allowed_bytes(limit_bytes: float | None) -> float:
 
 
 def free_bytes() -> float:
-    """Return the memory that this process can take without harm to others: of the machine, or of its control groups."""
+    """Return the memory available to this process: of the machine or of its control groups."""
     return min(_free_of_machine(), *_free_of_groups(), math.inf)
 
 

@@ -27,7 +27,7 @@ class OfflineError(ConnectionError):
 
 @contextlib.contextmanager
 def offline() -> Iterator[None]:
-    """Keep this thread, and those that it starts, from reaching another machine. Call it inside `hosting`.
+    """Block network access of this thread and of threads that it starts. Call it inside `hosting`.
 
     Libraries with an offline setting get it before they are imported; any other connection is refused.
     """

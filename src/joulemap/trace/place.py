@@ -38,7 +38,7 @@ class Places:
     """Memory of one trace, by storage."""
 
     states: frozenset[int]
-    """Storages that the model holds and writes, or is given and writes in part."""
+    """Storages of the model that it writes, and inputs that it overwrites in part."""
     taken: dict[int, int]
     """Storage of a result -> storage of the argument whose place it takes."""
     appending: frozenset[int]

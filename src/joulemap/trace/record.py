@@ -87,7 +87,7 @@ class RecordedTensor:
     role: str
     name: str = ""
     is_late: bool = False
-    """True if it was first seen after the host had read a number that depends on an input."""
+    """True if the tensor was first seen after the host had read a number that depends on an input."""
 
 
 @attrs.define(kw_only=True)
@@ -113,7 +113,7 @@ class RecordedCall:
     is_view: bool
     depends_on_input: bool
     mutates: bool = False
-    """True if it writes to an argument."""
+    """True if the call writes to an argument."""
     known: dict[int, torch.Tensor] = attrs.field(factory=dict)
     """id of a tensor argument -> its values, for a formula that needs them."""
     score_operations: int = 0
@@ -389,7 +389,7 @@ class Recorder(TorchDispatchMode):
     def _floats_on_one_device(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments with real floating-point tensors moved to meta if they meet others there.
+        """Return the arguments; real floating-point tensors move to meta if other arguments are on meta.
 
         A composite operator reads integers (lengths, sections), and keeps those.
         """
@@ -545,7 +545,7 @@ class Recorder(TorchDispatchMode):
         return found.value
 
     def note_choice(self, name: str, assumption: str) -> None:
-        """Note an assumption about a choice by data, once for all modules that it holds for."""
+        """Note an assumption about a data-dependent choice, once for all modules with the same choice."""
         if not any(note.endswith(assumption) for note in self.notes):
             self.note(name, assumption)
 
@@ -568,7 +568,7 @@ class Recorder(TorchDispatchMode):
         return asked
 
     def _answer(self) -> bool:
-        """Return the answer to a question about data: False, or True at the places where False ends in an error."""
+        """Return the assumed result of a test on data: False, or True where False would raise an error."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and is_ours(frame):
             frame = frame.f_back

@@ -126,7 +126,7 @@ class ModelRequest:
     model: str
     """Model as requested."""
     kind: str
-    """One of `KINDS`, or the kind of a wing, which has a `version`."""
+    """One of `KINDS`, or a wing's kind with a `version`."""
     batch: int | None
     """Batch; None if the inputs that the model brings are taken unchanged."""
     inputs: tuple[InputSpec, ...] = ()

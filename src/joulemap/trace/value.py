@@ -212,7 +212,7 @@ class Values:
         return True
 
     def _choose(self, name: str, args: Any, kwargs: Mapping[str, Any], outputs: Sequence[torch.Tensor]) -> None:
-        """Learn a balanced answer to a choice that depends on data."""
+        """Record a balanced outcome of a data-dependent choice."""
         position = _CHOICES.get(name)
         if position is None or outputs[-1].dtype != torch.int64:
             return

@@ -1,4 +1,4 @@
-"""Covariance of prediction errors: errors that two runs share do not set them apart.
+"""Covariance of prediction errors: shared errors cancel when two runs are compared.
 
     error of a run = half-width x sum over factors of sqrt(share of the factor) x the number of its key
     error of an energy = error of the latency + error of the power
@@ -101,12 +101,12 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         return np.array([run[name] for run in runs], dtype=float)
 
     def subtract(name: str) -> Floats:
-        """Return the part of an energy's half-width that is of its power."""
+        """Return the half-width of the power from the half-widths of energy and latency."""
         square = np.square(column(name.format("energy"))) - np.square(column(name.format("latency")))
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def keep(whole: Floats, part: Floats) -> Floats:
-        """Return the part of the variance that is left to each factor beside the numbers of the hardware."""
+        """Return the variance of each factor without the part that the hardware's numbers explain."""
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.square(part / np.where(whole == 0.0, np.nan, whole))
         return np.asarray(np.abs(is_other - np.minimum(np.nan_to_num(own, nan=0.0), 1.0)[:, None]))

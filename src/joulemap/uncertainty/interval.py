@@ -26,14 +26,14 @@ from joulemap.uncertainty.scale import CLASS_LEVEL, OWN_LEVEL
 
 @frozen(kw_only=True)
 class Errors:
-    """Errors of one quantity that predictions like each one had, one row per prediction."""
+    """Errors of comparable predictions of one quantity, one row per prediction."""
 
     half_width: Floats
     level: Floats
     """Level of the group of measurements; not a number without one."""
     group_count: Floats
     held_out: Floats
-    """Half-width that its calibration left for held-out model families; not a number without one.
+    """Half-width of its calibration on held-out model families; NaN without a calibration.
 
     That of a power is stated for the energy.
     """
@@ -87,7 +87,7 @@ class HalfWidths:
 
 
 def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: Floats) -> Floats:
-    """Return the squared half-width of a power of a measured class, given those of its evidence and of its prices."""
+    """Return the squared half-width of the power of a measured class, from its evidence and its energies per action."""
     excess = np.maximum(price_square - evidence_square, 0.0)
     return np.asarray(evidence_square + FULL_GROUPS / (group_count + FULL_GROUPS) * excess)
 

@@ -214,9 +214,7 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
 
 
 def _draw(figure: Figure, name: str) -> str:
-    """Return a figure as SVG that can share a page: with ids of its own, and without attributes that the page does not
-    need.
-    """
+    """Return a figure as SVG that can share a page: with unique ids and without unneeded attributes."""
     head, _, rest = draw_svg(figure).partition(">")
     rest = rest.partition("</desc>")[2]
     kept = _EMPTY.sub("", _DIGITS.sub(_round, _NEEDLESS.sub("", rest)))

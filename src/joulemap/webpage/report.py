@@ -41,7 +41,7 @@ class Exhibit:
 
 @frozen(kw_only=True)
 class Leaf:
-    """Amount without parts."""
+    """Amount in a tree that has no parts."""
 
     label: str
     amount: str
@@ -56,7 +56,7 @@ class Branch:
     amount: str
     share: str
     fraction: float
-    """Length of the bar: share of the whole tree, and for a whole tree its ratio to the largest."""
+    """Length of the bar: share of the tree's total; of a total, its ratio to the largest total."""
     key: str = ""
     """Name in figures."""
     parts: tuple[Branch | Leaf, ...]

@@ -142,7 +142,7 @@ DOMINANT: Final = 0.5
 """Share of an energy, or of a time, above which a part explains it."""
 
 OFTEN: Final = 0.01
-"""Actions per MAC below which the count is shown as one action per many MACs."""
+"""Actions per MAC below which the count is written as MACs per action."""
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 """Default settings: a precision that hardware of every class supports."""

@@ -67,7 +67,7 @@ STEPS: Final = (
 )
 
 SHOWN_RUNS: Final = 6
-"""Maximum runs that a figure's caption names; its table has all."""
+"""Maximum runs in the caption of a figure; its table lists all."""
 
 
 @frozen(kw_only=True)

@@ -33,7 +33,7 @@ SHOWN_TIED: Final = 3
 """Maximum chips listed as tied with each other."""
 
 FULL: Final = 0.9995
-"""Share of the full clock above which it rounds to all of it."""
+"""Share of the full clock from which a clock is shown as full."""
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
@@ -187,7 +187,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def _figures(self, limit: int) -> Grid:
-        """Return a grid of the first hardware, and of each that is best at something."""
+        """Return a grid of the first hardware and of the winner of each metric."""
         winners = {row.hardware for row in self.available if row.tied_count == 1}
         energy = "energy_per_inference_j" if self._each else "energy_j"
         label = "energy per inference" if self._each else "energy"

@@ -20,7 +20,7 @@ SMALL: Final = 0.02
 """Share of the difference below which a cause is not mentioned."""
 
 LEADING: Final = 0.1
-"""Share of the difference below which a subgraph does not stand out."""
+"""Minimum share of the difference at which an insight names a subgraph."""
 
 MOST: Final = 3
 """Maximum insights."""
@@ -57,7 +57,7 @@ def describe_difference(answer: PairAnswer) -> str:
 
 
 def _show_factor(least: float, most: float) -> str:
-    """Return the factor or share by which one value is less than another; empty without a factor."""
+    """Return how much smaller one value is than another, as a factor or a percentage; empty if they are equal."""
     if not least:
         return ""
     return f"{most / least:.3g}x" if most / least >= FACTOR else show_share(1.0 - least / most)
@@ -153,7 +153,7 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _describe_cost(row: RoleDifference, count: float, price: float | None, latency: float) -> str:
-    """Return the count and the price of a role, as far as they make the difference; empty if neither does."""
+    """Return the effects of the count and the price of a role on the difference; empty if both are small."""
     unit = find_role(row).unit
     has_count, has_price = (
         abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)

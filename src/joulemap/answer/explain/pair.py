@@ -51,7 +51,7 @@ class PairAnswer(RunAnswer):
 
     metric: PartMetricName
     subgraph: str
-    """Subgraph that is explained; empty for the whole runs. `subgraphs` always holds all."""
+    """Explained subgraph; empty for whole runs. `subgraphs` always lists all subgraphs."""
     totals: Table[RunPair]
     """Totals of both runs; one row."""
     terms: Table[EnergyTerm]
@@ -147,5 +147,5 @@ def name_cause(row: CategoryDifference) -> str:
 
 
 def find_role(row: RoleDifference) -> Role:
-    """Return the role of a row; for an action without a known role, one of its own."""
+    """Return the role of a row; an action without a known role is its own role."""
     return ROLES.get(row.role) or Role(row.role, row.role, "count")

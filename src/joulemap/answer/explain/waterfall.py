@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.explain.pair import PairAnswer, find_role, name_category
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
@@ -27,16 +27,16 @@ PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15,
 class Step:
     """Bar of a waterfall: a run, or the contribution of one cause on top of the bars before it."""
 
-    step_index: int = told("0 for A, the last for B")
-    step: str = told("hardware, or category of the cause")
-    kind: str = told("run; term; or rest, all smaller terms together")
-    start: float = told("start of the bar, in unit")
-    end: float = told("end of the bar, in unit")
-    difference: float | None = told("end minus start; null for a run")
-    amount: str = told("value of a run, or difference, for people")
-    unit: str = told("SI unit of the metric")
-    start_exact: int = told("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
-    end_exact: int = told("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
+    step_index: int = described("0 for A, the last for B")
+    step: str = described("hardware, or category of the cause")
+    kind: str = described("run; term; or rest, all smaller terms together")
+    start: float = described("start of the bar, in unit")
+    end: float = described("end of the bar, in unit")
+    difference: float | None = described("end minus start; null for a run")
+    amount: str = described("value of a run, or difference, for people")
+    unit: str = described("SI unit of the metric")
+    start_exact: int = described("start in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
+    end_exact: int = described("end in fJ, fs, bytes, or twice in fJ fs", is_wide=True)
 
 
 def list_steps(answer: PairAnswer) -> Table[Step]:

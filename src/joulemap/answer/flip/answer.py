@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair
 from joulemap.answer.layout import Cell, lay
@@ -74,17 +74,17 @@ INTERVALS: Final[Mapping[str, str]] = {
     "edp": "edp_per_inference",
     "power": "power",
 }
-"""Metric -> metric in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
+"""Metric -> metric whose prediction errors apply to it. Two runs of one batch have the same ratio in both."""
 
 
 @frozen
 class BatchWinner:
     """Better of the two chips at one batch size."""
 
-    batch: int = told("samples per input")
-    value_a: float | None = told("metric of A")
-    value_b: float | None = told("metric of B")
-    winner: str | None = told("A or B; null if one has no value")
+    batch: int = described("samples per input")
+    value_a: float | None = described("metric of A")
+    value_b: float | None = described("metric of B")
+    winner: str | None = described("A or B; null if one has no value")
 
 
 @frozen(kw_only=True)
@@ -183,7 +183,7 @@ class FlipAnswer(RunAnswer):
         return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
     def describe_nearest(self) -> str:
-        """Return the constant most likely to make the two equal alone, or that there is none."""
+        """Return the text on the constant that most likely reverses the order alone, or on its absence."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
             return text.NO_NEAREST(most=MOST_FACTOR)

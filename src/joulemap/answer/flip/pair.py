@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.domain.constant import STATIC, Constant
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
@@ -42,16 +42,16 @@ NEGLIGIBLE: Final = 1e-12
 class Varied:
     """Constant of a run, and the method of its variation."""
 
-    constant: str = told("name of the constant, as in --set")
-    word: str = told("name of the constant for people")
-    meaning: str = told("meaning of a coefficient, or counting rule of a price; empty for all other")
-    kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = told("value in the run, for both that of A; in unit")
-    unit: str = told("SI unit")
-    per: str = told("unit of count of a price; empty for all other")
-    basis: str = told("origin of the constant; for both, the less certain one")
-    source: str = told("document, measurement or arithmetic")
-    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
+    constant: str = described("name of the constant, as in --set")
+    word: str = described("name of the constant for people")
+    meaning: str = described("meaning of a coefficient, or counting rule of a price; empty for all other")
+    kind: str = described("price, quantity, geometry, memory, peak, coefficient or use")
+    value: float = described("value in the run, for both that of A; in unit")
+    unit: str = described("SI unit")
+    per: str = described("unit of count of a price; empty for all other")
+    basis: str = described("origin of the constant; for both, the less certain one")
+    source: str = described("document, measurement or arithmetic")
+    method: str = described("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
 
 
 def describe_constant(one: Constant) -> dict[str, Any]:
@@ -64,21 +64,25 @@ def describe_constant(one: Constant) -> dict[str, Any]:
 class Flip(Varied):
     """Factor by which one constant must be wrong for a flip, and its share of the uncertainty."""
 
-    side: str = told("owner of the constant: A, B, or both if they take it from one class")
-    hardware: str | None = told("hardware with the constant; null for both")
-    flip_ratio: float | None = told("factor at which both are equal; null if there is none from 1/100 to 100")
-    flip_value: float | None = told("constant at that factor, in unit")
-    spread_count: float | None = told("distance to that factor in spreads of the constant; null for an exact constant")
-    likelihood: float | None = told(
+    side: str = described("owner of the constant: A, B, or both if they take it from one class")
+    hardware: str | None = described("hardware with the constant; null for both")
+    flip_ratio: float | None = described("factor at which both are equal; null if there is none from 1/100 to 100")
+    flip_value: float | None = described("constant at that factor, in unit")
+    spread_count: float | None = described(
+        "distance to that factor in spreads of the constant; null for an exact constant"
+    )
+    likelihood: float | None = described(
         "probability that the constant is wrong by this much in this direction, if all constants together have the "
         "error of similar predictions; null for an exact constant"
     )
-    low_ratio: float = told("factor one spread down")
-    high_ratio: float = told("factor one spread up")
-    spread: str = told("origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis")
-    ratio_elasticity: float | None = told("d ln (metric of A / metric of B) / d ln constant")
-    ratio_spread: float = told("change of ln (metric of A / metric of B) for one spread, either sign")
-    variance_fraction: float = told("share of the variance of that logarithm")
+    low_ratio: float = described("factor one spread down")
+    high_ratio: float = described("factor one spread up")
+    spread: str = described(
+        "origin of the spread: range (the constant's own), class (fitted by it), exact, or its basis"
+    )
+    ratio_elasticity: float | None = described("d ln (metric of A / metric of B) / d ln constant")
+    ratio_spread: float = described("change of ln (metric of A / metric of B) for one spread, either sign")
+    variance_fraction: float = described("share of the variance of that logarithm")
 
 
 def _order(row: Flip) -> float:
@@ -88,13 +92,13 @@ def _order(row: Flip) -> float:
 
 @frozen
 class Pair:
-    """Two runs, and the logarithm of their metrics' ratio as a function of one constant."""
+    """Pair of runs, with the logarithm of their metrics' ratio as a function of one constant."""
 
     a: Variation
     b: Variation
     metric: VariedMetricName
     half_width: float | None
-    """Half width of its 80 % interval, from the errors of similar predictions; None without one."""
+    """Half width of the pair's 80 % interval, from the errors of similar predictions; None without one."""
 
     def rows(self) -> list[Flip]:
         """Return every constant that moves the ratio, and in any case static power of both."""
@@ -155,7 +159,7 @@ class Pair:
         return [self.log_ratio(*place, factor) for place, factor in asked]
 
     def _ends(self, side: str, name: str) -> list[float]:
-        """Return the logarithm at the constant's value, and one spread down and up, as far as these are possible."""
+        """Return the logarithm at the constant's value and at one spread below and above, within the allowed range."""
         spread = (self.b if side == "B" else self.a).spread(name)
         found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
         return [value for value in found if value is not None]

@@ -54,7 +54,7 @@ class AnalyzeAnswer(PartsAnswer):
     actions: Table[ActionShare]
     """Sorted by category, then by energy, largest first."""
     subgraphs: Table[SubgraphShare]
-    """Sorted by execution order."""
+    """Calls in execution order."""
     operators: Table[OperatorShare]
     """Sorted by execution order."""
     bottlenecks: Table[BottleneckShare]

@@ -123,7 +123,9 @@ class Drawn:
         answer = self.found.pareto
         if answer is None:
             return None
-        return self.tell("pareto", text.PARETO, "pareto", answer, (), [(answer.document().sections[:1], answer.rows)])
+        return self.build_chapter(
+            "pareto", text.PARETO, "pareto", answer, (), [(answer.document().sections[:1], answer.rows)]
+        )
 
     def roofline(self) -> Chapter:
         """Return the chapter on the rooflines of each chip."""
@@ -144,7 +146,7 @@ class Drawn:
         if answer is None:
             return None
         tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
-        return self.tell("parts", text.PARTS, "heatmap", answer, (Lines(answer.sentences()),), tables)
+        return self.build_chapter("parts", text.PARTS, "heatmap", answer, (Lines(answer.sentences()),), tables)
 
     def edp(self) -> Chapter:
         """Return the chapter on energy x delay per chip."""
@@ -162,7 +164,7 @@ class Drawn:
             return None
         tables = [(answer.document(limit=len(answer.series)).sections, answer.series)]
         lines = _list([*answer.changes(), *answer.overtakings()], "crossings")
-        return self.tell("sweep", text.SWEEP, "sweep", answer, lines, tables)
+        return self.build_chapter("sweep", text.SWEEP, "sweep", answer, lines, tables)
 
     def explain(self) -> Chapter:
         """Return the chapter on the differences between the best hardware and each other one."""
@@ -182,7 +184,7 @@ class Drawn:
         if answer is None:
             return None
         lines, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
-        return self.tell("flip", text.FLIPPED, "flip", answer, lines, tables)
+        return self.build_chapter("flip", text.FLIPPED, "flip", answer, lines, tables)
 
     def cost(self) -> Chapter | None:
         """Return the chapter on the cost of a million inferences, and its assumptions."""
@@ -193,10 +195,10 @@ class Drawn:
         tables: list[tuple[Sequence[Section], Table[Any]]] = [
             ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
         ]  # fmt: skip
-        return self.tell("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
+        return self.build_chapter("cost", text.COST, "cost", answer, (Lines(answer.describe_break_even()),), tables)
 
     def added(self, *, is_first: bool) -> Iterator[Chapter]:
-        """Yield the chapters of wings: those before the core's chapters, or those among them."""
+        """Yield the chapters of wings: those before the core's chapters, or the later ones."""
         for one in list_parts():
             if one.is_first == is_first and one.name in self.found.added:
                 yield one.draw(self, self.found.added[one.name])
@@ -254,7 +256,7 @@ class Drawn:
     def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
         return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))
 
-    def tell(
+    def build_chapter(
         self,
         name: str,
         title: str,

@@ -42,7 +42,7 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum chips for which `LEAVES` subgraphs are listed; for more chips, one is."""
+"""Maximum chips for which `LEAVES` subgraphs are listed; above, one subgraph per chip is listed."""
 
 SWEPT: Final = 8
 """Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
@@ -65,7 +65,7 @@ class ModelFinding:
     """One answer per chip, lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
-    """Available hardware of the lowest energy against each other one, the runner-up first."""
+    """Comparisons of the available hardware with the lowest energy to every other one, runner-up first."""
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer

@@ -25,7 +25,7 @@ class Drawing(Protocol):
         """Start of the name of each chapter; distinguishes models."""
         ...
 
-    def tell(
+    def build_chapter(
         self,
         name: str,
         title: str,

@@ -56,7 +56,7 @@ class UtilizationAnswer(RunAnswer):
     rows: Table[Utilization]
     """Rows by compute utilization, highest first; unsupported ones last."""
     grades: Table[Grade]
-    """Grades, with the least share of each."""
+    """Utilization grades, with the minimum share of each."""
     flags: Table[UtilizationFlag]
     """Rows by hardware, in the order of the question."""
     remedies: Table[Remedy] | None
@@ -164,7 +164,7 @@ class UtilizationAnswer(RunAnswer):
         return [self._advise(row, remedies.get(row.run_id, [])) for row in self.used]
 
     def _advise(self, row: Utilization, remedies: Sequence[Remedy]) -> str:
-        """Return the bounds of the time of a run, the remedies for them, and those tried without a gain."""
+        """Return the bottlenecks of a run, their remedies, and the tried settings without a gain."""
         named = [
             (one.is_better, text.REMEDY(remedy=self._name(one), gain=_describe_gain(one)))
             for one in remedies

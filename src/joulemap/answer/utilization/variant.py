@@ -49,7 +49,7 @@ class Variants:
 
 
 def evaluate_variants(source: Source, plan: Plan) -> Variants:
-    """Return the runs of a plan's model that differ in one setting; evaluate those that are not stored.
+    """Return the runs of a plan's model that differ in one setting, evaluating the missing ones.
 
     Batches are those of a sweep, or fewer if each must be traced. Precisions and power modes are all of the hardware's.
     Other hardware is the whole catalogue at default power mode. Raises as `holding_runs`.

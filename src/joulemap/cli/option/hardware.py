@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 import typer
 
 from joulemap.cli.command import HARDWARE, option
-from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
+from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware, complete_kinds
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError
@@ -55,7 +55,8 @@ class ScenarioOptions(ModeOptions):
 
     scenario: str = option(
         "",
-        "Use case, with its power budget: datacenter, edge, embedded, robot, camera, stick or coin_cell.",
+        "Use case with its power budget: datacenter, edge, embedded, robot, drone, camera, phone, stick, keyword or "
+        "coin_cell.",
         metavar="NAME",
         shown=False,
         is_advanced=True,
@@ -93,13 +94,25 @@ class FilterOptions(ScenarioOptions):
         complete=complete_deployments,
     )
 
+    kind: str = option(
+        "",
+        "Kinds of product: board, car, card, computer, laptop, microcontroller, phone or server.",
+        metavar="NAME,...",
+        shown=False,
+        complete=complete_kinds,
+        is_advanced=True,
+    )
     takes_all: bool = option(
         False, "Include hardware that cannot be bought or rented, marked ~.", "--all", is_advanced=True
     )
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
-        names: dict[str, Any] = {"deployment": split_names(self.deployment), "takes_all": self.takes_all}
+        names: dict[str, Any] = {
+            "deployment": split_names(self.deployment),
+            "kind": split_names(self.kind),
+            "takes_all": self.takes_all,
+        }
         return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 

@@ -26,7 +26,7 @@ class PlotOptions:
     plot: bool = option(False, "Draw a text chart above the tables.")
 
     def add(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
-        """Return the document of an answer, with its text chart first if one was asked for.
+        """Return the document of an answer, with its text chart first if requested.
 
         `by` is the table to draw of an answer with several tables, `limit` the maximum number of rows to draw.
         """
@@ -69,7 +69,7 @@ class PageOptions(PlotOptions):
         return output.workspace()
 
     def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:
-        """Write the answer, and its page if one was asked for, with `subject` as the page's heading."""
+        """Write the answer, and its page if requested, with `subject` as the page's heading."""
         if self.report is not None:
             from joulemap.answer.report.answer import report_answer
             from joulemap.webpage.page import write_page

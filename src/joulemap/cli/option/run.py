@@ -263,7 +263,7 @@ class DeployedRunOptions(CandidateRunOptions):
     )
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; a boundary that was asked for has no fallback."""
+        """Return the settings of these options as keywords; a requested boundary has no fallback."""
         found = super().keywords()
         return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
 

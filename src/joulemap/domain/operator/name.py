@@ -78,9 +78,9 @@ class Elementwise:
     """Kind of `elementwise`."""
 
     aten: str
-    """ATen operator that computes it; the formula of that name counts it."""
+    """ATen operator that computes the function; the formula of that name counts it."""
     is_binary: bool = False
-    """True if it takes a second operand."""
+    """True if the function takes a second operand."""
 
 
 ELEMENTWISE: Final[Mapping[str, Elementwise]] = {

@@ -17,8 +17,7 @@ LEAST_CANVAS: Final = 24
 """Minimum canvas width in cells, however narrow the page."""
 
 BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
-"""Offsets (columns, rows) tried for a letter; if all are taken, the letter is hidden and the key says by which other.
-"""
+"""Offsets (columns, rows) tried for a letter; if all are taken, the key names the letter that hides it."""
 
 
 def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:

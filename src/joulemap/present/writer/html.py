@@ -42,7 +42,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
-        below = f"<p>{escape(block.told_cut)}</p>" if block.cut else ""
+        below = f"<p>{escape(block.cut_text)}</p>" if block.cut else ""
         return make_table(block.headings, block.marked().rows, block.numbers) + below if block.texts else ""
     if isinstance(block, Lines):
         kind = "ol" if block.is_numbered else "ul"

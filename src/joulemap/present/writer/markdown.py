@@ -67,7 +67,7 @@ def _block(block: Block) -> str:
             disable_numparse=True,
             colalign=sides,
         )
-        return table + (f"\n\n{_plain(block.told_cut)}" if block.cut else "")
+        return table + (f"\n\n{_plain(block.cut_text)}" if block.cut else "")
     if isinstance(block, Lines):
         return "\n".join(
             f"{f'{index}.' if block.is_numbered else '-'} {_plain(line)}" for index, line in enumerate(block.texts, 1)

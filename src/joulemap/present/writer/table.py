@@ -136,7 +136,7 @@ def _draw_more(
 def _fit(block: Grid, width: int | None) -> str:
     """Fit a table into `width`: whole, with wrapped text, with fewer columns, or as blocks."""
     arranged = _arrange(block, width)
-    below = f"\n{_wrap(f'({block.told_cut})', width, ' ')}" if block.cut else ""
+    below = f"\n{_wrap(f'({block.cut_text})', width, ' ')}" if block.cut else ""
     if arranged is None:
         return _blocks(block, width or 0) + below
     kept, widths = arranged
@@ -208,7 +208,7 @@ def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
 
 
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Return the width of each column: its minimum plus a share of the rest, given first to columns that lack least."""
+    """Return the width of each column: its minimum plus a share of the remaining width, smallest shortfall first."""
     widths = {index: least[index] for index in kept}
     left = width - _width([least[index] for index in kept])
     for index in sorted(kept, key=lambda index: needed[index] - least[index]):

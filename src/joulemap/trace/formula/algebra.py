@@ -52,7 +52,7 @@ Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 27 (1989) 215."""
 
 
 def _matrices(shape: Shape) -> tuple[int, int, int]:
-    """Return (matrices, rows, columns)."""
+    """Return the number of matrices, and the rows and columns of each."""
     *batch, rows, columns = shape
     return math.prod(batch), rows, columns
 

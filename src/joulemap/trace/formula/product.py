@@ -31,7 +31,7 @@ GROUP_NOTE: Final = (
 
 
 def hit_count(rows: int, taken: int, choices: int) -> int:
-    """Return the expected number of `choices` that are taken at least once, if each of `rows` takes `taken`."""
+    """Return the expected number of distinct choices, out of `choices`, if each of `rows` takes `taken`."""
     if rows <= 0 or choices <= 0:
         return 0
     expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))

@@ -28,16 +28,16 @@ class Cost:
     """(M, N, K, groups)."""
     tap_count: int = 1
     gathers: bool = False
-    """True if it reads only the rows that it returns (embedding, gather), not its whole first input."""
+    """True if the operator reads only the rows that it returns (embedding, gather), not its whole first input."""
     gathered_count: int | None = None
-    """Maximum elements that it reads of its first input, if it `gathers` more than it returns."""
+    """Maximum elements that the operator reads of its first input, if it `gathers` more than it returns."""
     scalars: str = ""
     variant: str = ""
     step_count: int = 1
     read_counts: tuple[tuple[int, int], ...] = ()
     """(position of an argument, maximum elements that it reads of it); other arguments are read as a whole."""
     written_count: int | None = None
-    """Elements that it writes, if it leaves the rest of its output unchanged."""
+    """Elements that the operator writes, if it leaves the rest of its output unchanged."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Weights of a checkpoint by its configuration: which are stored in which format, and which are not converted.
+"""Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
 A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, those of the
 library hold: the output embeddings, tied modules, and the last of the parameters.
@@ -43,7 +43,7 @@ class Matrix:
     classes: tuple[str, ...] = ANY
     """Names of its module's class and base classes."""
     is_in_blocks: bool = True
-    """True if it is in one of the layers that repeat."""
+    """True if the matrix is in one of the layers that repeat."""
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +80,7 @@ class Checkpoint:
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
     """Module -> its own format, before any group; None if it is not converted."""
     remark: str = ""
-    """Part that the counts leave out, in words."""
+    """Description of what the counts exclude."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
         """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""

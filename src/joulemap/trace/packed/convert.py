@@ -23,7 +23,7 @@ _EXPERTS: Final = ("experts", "Experts")
 """End of module names, and part of class names, of modules whose parameters are matrices of several experts."""
 
 _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
-"""Matrix of all experts -> name in checkpoints of one expert's matrix, or of one of its two parts."""
+"""Stacked matrix of all experts -> checkpoint name of one expert's matrix, or of half of it."""
 
 
 _TEXT: Final = "language_model."

@@ -1,4 +1,4 @@
-"""Parameter that is stored packed, in place of the wide one; modules that hold it stay unchanged.
+"""Packed parameter in place of the wide one; modules that use it stay unchanged.
 
     F.linear(x, w)  x @ w  bmm  grouped_mm  ──► one call that reads the stored weights (`call`)
     w[expert]  w.t()  w.to(dtype)           ──► the same weight, or a part of it, still packed

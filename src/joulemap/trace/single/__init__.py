@@ -38,7 +38,7 @@ _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 @frozen
 class Made:
-    """Single call that is a whole workload."""
+    """Workload that consists of a single call."""
 
     aten: str
     args: tuple[Any, ...]
@@ -52,7 +52,7 @@ class Made:
         return tuple(one for one in self.args if isinstance(one, Held))
 
     def count(self) -> Cost:
-        """Return the cost by the tracer's formula of the operator."""
+        """Return the cost that the tracer's formula gives the operator."""
         if self.cost is not None:
             return self.cost
         outputs: Any = (Held(self.output),)

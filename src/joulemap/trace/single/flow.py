@@ -44,7 +44,7 @@ class Held:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element that a precision scales; 0 for any other."""
+        """Bytes of an element whose width depends on the precision; 0 for other elements."""
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
@@ -79,11 +79,11 @@ class Flow:
 
     held: Held
     maker: int | None = None
-    """Call that makes it; None for an input from outside."""
+    """Call that makes the tensor; None for an input from outside."""
     reader: int | None = None
-    """Call that reads it; None for a result of the last one."""
+    """Call that reads the tensor; None for a result of the last one."""
     most_bytes: int = LARGEST
-    """Maximum bytes that are read of it."""
+    """Maximum bytes that are read of the tensor."""
 
     def accesses(self, tensor_index: int) -> Iterator[Access]:
         """Yield the write and the read of the tensor."""

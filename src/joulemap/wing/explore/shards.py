@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_span
@@ -44,15 +44,15 @@ WORKED_ON_S: Final = 900.0
 class ListedShard:
     """File of a lake."""
 
-    state: str = told("whole, stale, damaged, twice or unfinished")
-    model: str = told("models of its points, separated by commas; empty if its footer is not read")
-    hardware: str = told("hardware of its points, separated by commas; empty if its footer is not read")
-    precision: str = told("precision of its points; empty if its footer is not read")
-    varied: str = told("varied constants, with minimum and maximum")
-    point_count: int | None = told("points; null if its footer is not read")
-    refused_count: int | None = told("points that the hardware cannot run")
-    size_bytes: int = told("size of the file", "B")
-    file: str = told("path below the lake")
+    state: str = described("whole, stale, damaged, twice or unfinished")
+    model: str = described("models of its points, separated by commas; empty if its footer is not read")
+    hardware: str = described("hardware of its points, separated by commas; empty if its footer is not read")
+    precision: str = described("precision of its points; empty if its footer is not read")
+    varied: str = described("varied constants, with minimum and maximum")
+    point_count: int | None = described("points; null if its footer is not read")
+    refused_count: int | None = described("points that the hardware cannot run")
+    size_bytes: int = described("size of the file", "B")
+    file: str = described("path below the lake")
 
 
 @frozen(kw_only=True)
@@ -84,7 +84,7 @@ class LakeAnswer(Answer):
         return sum(one.size_bytes for one in self.shards)
 
     def document(self) -> Document:
-        """Return the document for people and programs."""
+        """Return the document for display and programs."""
         return Document(
             title=TITLE(self, content=self._describe_content()),
             sections=(Section("", self._lay(self.shards, COLUMNS)),) if len(self.shards) else (),

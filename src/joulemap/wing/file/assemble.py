@@ -165,7 +165,7 @@ class Assembly:
         return len(self.operators) - 1
 
     def read(self, operator: int, values: Iterable[Value], limits: dict[int, int] | None = None) -> None:
-        """Let an operator read values, each memory at most once as a whole."""
+        """Record the values that an operator reads, each memory at most once."""
         most = limits or {}
         read: dict[int, tuple[Value, int]] = {}
         for value in values:
@@ -197,13 +197,13 @@ class Assembly:
         )
 
     def write(self, operator: int, values: Iterable[Value]) -> None:
-        """Let an operator make values."""
+        """Record the values that an operator writes."""
         for value in values:
             place = self.own(value, "activation", operator)
             self.access(operator, place.base, "output", value.byte_count, value.item_bytes)
 
     def add_view(self, node: Node, told: AtenCall, path: str) -> None:
-        """Add an operator that renames memory, or the copy that it takes."""
+        """Add an operator that renames memory, or its copy if the layout requires one."""
         source = node.given(0)
         place = self.place(source)
         for output in node.outputs[: None if told.aten == "split" else 1]:

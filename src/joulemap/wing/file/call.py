@@ -284,7 +284,7 @@ VIEWED: Final[Mapping[str, str]] = {
     "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
     "Expand": "expand",
 }  # fmt: skip
-"""Operators that rename memory, where it lies so that they can."""
+"""Operators that rename memory without a copy if the layout permits."""
 
 RULES: Final[Mapping[str, Rule]] = {
     **{op: _plain(aten) for op, aten in ELEMENTWISE.items()},

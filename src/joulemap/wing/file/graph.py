@@ -28,7 +28,7 @@ MOST_COMPUTED: Final = 65_536
 """Maximum elements of a value that is computed while a file is read."""
 
 BROKEN: Final = (RuntimeError, ValueError, TypeError)
-"""Errors of the library for an operator whose inputs or attributes are not those of its kind."""
+"""Errors of the library for an operator with invalid inputs or attributes."""
 
 OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 """Operators whose output has a size that depends on data."""
@@ -129,7 +129,7 @@ class _Reader:
         return self.keep(value, tensor.data_type)
 
     def keep(self, value: Value, kind: int) -> Value:
-        """Return a value, known by its name from here on."""
+        """Register a value under its name and return it."""
         from onnx import helper
 
         self.values[value.name] = value
@@ -137,7 +137,7 @@ class _Reader:
         return value
 
     def add_input(self, name: str, told: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
-        """Return an input at its given size, with the first size the batch where nothing else is given."""
+        """Return an input with open sizes filled in; the first open size is the batch by default."""
         kind = told.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
@@ -162,7 +162,7 @@ class _Reader:
         return self.keep(Value(name, tuple(one or 0 for one in sizes), dtype, size, is_input=True), kind)
 
     def add(self, proto: NodeProto) -> None:
-        """Add an operator, or the value that it computes from what is known."""
+        """Add an operator, or its value if all of its inputs are known."""
         attributes = _read_attributes(proto)
         if proto.op_type == "If":
             self.add_branch(proto)
@@ -347,7 +347,7 @@ class _Reader:
 
 
 def _match(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:
-    """Return the given inputs by name; those without a name in order. UsageError for one that the file lacks."""
+    """Return the given inputs by name, unnamed ones in order. Raise UsageError for an unknown input."""
     found: dict[str, InputSpec] = {one.name: one for one in inputs if one.name}
     unknown = sorted(found.keys() - {*free})
     if unknown:

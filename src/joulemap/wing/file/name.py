@@ -1,4 +1,4 @@
-"""Names of model files, as the core asks for them: paths that end in `.onnx`."""
+"""Names of model files for the core: paths that end in `.onnx`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins nodes that a framework has as one operator, and that an exporter wrote out.
+"""Rewrites that join nodes into the single operator that a framework has for them.
 
 Each rule takes the node that ends a chain and returns the node that replaces it; a chain is joined only where nothing
 else reads its inner values. The rules make counts equal those of a trace of the same model: a product and its bias, a
@@ -354,7 +354,7 @@ def join_attention(links: Links, node: Node) -> Found:
 
 
 def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
-    """Return a value before it is scaled by a number, and the nodes between."""
+    """Return the input of a scaling by a number, and the nodes between."""
     made = links.maker(value, *SCALED)
     if made is None or not links.is_inner(value) or _scalar(made.value(1)) is None:
         return value, []

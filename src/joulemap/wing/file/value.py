@@ -38,10 +38,10 @@ class Value:
     known: NDArray[Any] | None = None
     """Elements, where they are few and depend on no input."""
     is_weight: bool = False
-    """True if it is stored in the file, or follows from what is."""
+    """True if the file stores the value or determines it."""
     is_input: bool = False
     is_fixed: bool = False
-    """True if it is computed from weights alone, so that a compiler evaluates it once."""
+    """True if the value is computed from weights alone, so that a compiler evaluates it once."""
 
     @property
     def count(self) -> int:
@@ -50,7 +50,7 @@ class Value:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of its elements."""
+        """Bytes of the value's elements."""
         return self.count * self.item_size
 
     @property

@@ -1,4 +1,4 @@
-"""Names of language models, as the core asks for them: passes of decoders by name, configuration or trace."""
+"""Names of language models for the core: passes of decoders by name, configuration or trace."""
 
 from __future__ import annotations
 

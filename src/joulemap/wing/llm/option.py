@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import attrs
 
@@ -70,6 +70,28 @@ class ServerOptions:
         is_advanced=True,
     )
 
+    prefix_hit: float | None = option(
+        None,
+        "Share of prompt tokens found in a prefix cache.",
+        metavar="FRACTION",
+        min=0.0,
+        max=0.999,
+        is_advanced=True,
+    )
+    turns: int = option(
+        1,
+        "Turns of each conversation; --prompt is what each adds to the context.",
+        min=1,
+        is_advanced=True,
+    )
+    pause: str = option("", "Mean time from an answer to the next turn, e.g. 5s.", metavar="TIME", is_advanced=True)
+    cache_tier: list[str] | None = option(
+        None,
+        "Memory for evicted prefixes: host, disk or remote, e.g. host:200GB@50GB/s; repeatable.",
+        metavar="TIER",
+        is_advanced=True,
+    )
+
     handover: str = option(
         "50GB/s",
         "Bandwidth between the prefill and decode pools for the cache.",
@@ -87,7 +109,24 @@ class ServerOptions:
             raise UsageError(
                 f"--output {self.output_tokens}: expected a number of tokens; use -o to name a file"
             ) from None
-        return read_as(Serving, self, output=output, devices=read_counts("--devices", self.devices))
+        tiers = tuple(self.cache_tier or ())
+        if tiers:
+            from joulemap.wing.llm.serving.tier import read_tier
+
+            for one in tiers:
+                read_tier(one)
+        return read_as(
+            Serving,
+            self,
+            output=output,
+            devices=read_counts("--devices", self.devices),
+            cache_tiers=tiers,
+            **self.read_speculation(),
+        )
+
+    def read_speculation(self) -> dict[str, Any]:
+        """Return the settings of speculative decoding."""
+        return {}
 
 
 @frozen(kw_only=True)
@@ -103,20 +142,21 @@ class ServingOptions(ServerOptions):
     )
     requests: Path | None = option(
         None,
-        "Requests with columns prompt_tokens and output_tokens, optionally arrival_s and cached_tokens.",
-        metavar="FILE.csv",
+        "Requests: prompt_tokens, output_tokens, optionally arrival_s, conversation, cached_tokens; or .jsonl.",
+        metavar="FILE",
         is_advanced=True,
     )
 
-    speculate: int | None = option(
-        None, "Speculative decoding: draft tokens per sequence and step.", min=1, is_advanced=True
+    speculate: str = option(
+        "",
+        "Speculative decoding: draft tokens per sequence and step, or mtp, eagle3 or draft for published acceptance.",
+        metavar="N|NAME",
+        is_advanced=True,
     )
-    acceptance: float | None = option(
-        None,
-        "Acceptance rate of a draft token, given that all before it are accepted.",
-        metavar="FRACTION",
-        min=0.0,
-        max=1.0,
+    acceptance: str = option(
+        "",
+        "Acceptance rate of a draft token, given that all before it are accepted; several by depth.",
+        metavar="FRACTION,...",
         is_advanced=True,
     )
     draft: str = option(
@@ -147,6 +187,16 @@ class ServingOptions(ServerOptions):
         if self.handover != "50GB/s" and not self.prefill_on:
             raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
         return super().read()
+
+    def read_speculation(self) -> dict[str, Any]:
+        """Return the draft tokens, their acceptance by depth and the draft; UsageError for what cannot be read."""
+        if not self.speculate:
+            if self.acceptance or self.draft:
+                raise UsageError("--acceptance and --draft are of speculative decoding: add --speculate 3")
+            return {"speculate": None, "acceptance": None}
+        from joulemap.wing.llm.serving.speculation import read_speculation
+
+        return read_speculation(self.speculate, self.acceptance, self.draft)
 
     def read_target(self) -> LatencyTarget | None:
         """Return the latency target; None without users. UsageError for a time that cannot be read or has no users."""

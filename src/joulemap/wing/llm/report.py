@@ -40,7 +40,7 @@ class ServedPart(ReportPart):
         document = answer.document()
         batches = [attrs.evolve(one, title=one.title or ALL_BATCHES) for one in document.sections]
         tables = [((*batches, *document.details), answer.rows)]
-        return drawn.tell("served", TITLE, "frontier", answer, (Lines(document.insights),), tables)
+        return drawn.build_chapter("served", TITLE, "frontier", answer, (Lines(document.insights),), tables)
 
 
 SERVED: Final = ServedPart()

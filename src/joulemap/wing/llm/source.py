@@ -113,7 +113,9 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
-    """Return the box of unlike devices in the settings; None for none. UsageError if other hardware is beside it."""
+    """Return the box of different devices in the settings; None for none. Raise UsageError if other hardware is
+    requested too.
+    """
     selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
     mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
     if mixed and len(selection.pairs) > 1:

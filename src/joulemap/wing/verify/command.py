@@ -21,7 +21,9 @@ from joulemap.wing.llm.option import ServedOutputOptions
 
 @command
 def verify(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Measurement files of other tools.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Measurement files of other tools; - for stdin.")
+    ],
     *,
     model: str = option(
         "", "Model of the measurement.", metavar="MODEL", shown="from the file", complete=complete_models

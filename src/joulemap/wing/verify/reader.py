@@ -275,7 +275,7 @@ def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
-    """Return the number of passes in a window; UsageError asks for it."""
+    """Return the number of passes in a window. Raise UsageError if it is unknown."""
     passes: int | None = stated["passes"]
     if passes is None:
         raise UsageError(f"{path} has {what} and does not state the passes: add --passes N, e.g. --passes 100")

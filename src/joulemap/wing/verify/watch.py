@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.measure import find_here
 from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
 from joulemap.domain.measurement import LARGEST_SPREAD
@@ -50,23 +50,27 @@ FEW: Final = 3
 class WatchedModule:
     """Module with everything that runs inside it, per call of the model: measured here, and predicted."""
 
-    module: str = told("path of the module, by its first use where shared; empty for the model itself")
-    depth: int = told("number of enclosing modules")
-    output_shape: str = told("output shape of the last operator inside it; empty where none runs")
-    weight_count: int = told(
+    module: str = described("path of the module, by its first use where shared; empty for the model itself")
+    depth: int = described("number of enclosing modules")
+    output_shape: str = described("output shape of the last operator inside it; empty where none runs")
+    weight_count: int = described(
         "elements of the parameters and buffers that its operators read, counted once", is_wide=True
     )
-    mac_count: int = told("multiply-accumulates", is_wide=True)
-    call_count: float = told("direct calls of the module per call of the model")
-    measured_latency_s: float = told("time measured here, modules below included", "s")
-    own_measured_latency_s: float = told("time measured here outside the modules that it called", "s")
-    predicted_latency_s: float | None = told("predicted time on the hardware; null without a prediction", "s")
-    predicted_energy_j: float | None = told("predicted energy on the hardware", "J")
-    predicted_energy_fraction: float | None = told("share of the model's predicted energy")
-    own_energy_fj: int | None = told("exact predicted energy of the operators that it calls itself", "fJ", is_wide=True)
-    measured_backward_s: float = told("backward time measured here; 0 without a backward pass", "s")
-    predicted_backward_s: float | None = told("predicted backward time; null where no training step is predicted", "s")
-    predicted_backward_j: float | None = told(
+    mac_count: int = described("multiply-accumulates", is_wide=True)
+    call_count: float = described("direct calls of the module per call of the model")
+    measured_latency_s: float = described("time measured here, modules below included", "s")
+    own_measured_latency_s: float = described("time measured here outside the modules that it called", "s")
+    predicted_latency_s: float | None = described("predicted time on the hardware; null without a prediction", "s")
+    predicted_energy_j: float | None = described("predicted energy on the hardware", "J")
+    predicted_energy_fraction: float | None = described("share of the model's predicted energy")
+    own_energy_fj: int | None = described(
+        "exact predicted energy of the operators that it calls itself", "fJ", is_wide=True
+    )
+    measured_backward_s: float = described("backward time measured here; 0 without a backward pass", "s")
+    predicted_backward_s: float | None = described(
+        "predicted backward time; null where no training step is predicted", "s"
+    )
+    predicted_backward_j: float | None = described(
         "predicted backward energy; null where no training step is predicted", "J"
     )
 
@@ -147,7 +151,7 @@ class WatchAnswer(Answer):
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")
 
     def _describe_disagreement(self) -> str:
-        """Return by how much the prediction for this machine is off; empty inside its interval."""
+        """Return the text on the deviation of the prediction for this machine; empty inside its interval."""
         whole, found = self.rows[0], self.prediction
         if not self.is_here or found is None or not whole.measured_latency_s or not whole.predicted_latency_s:
             return ""

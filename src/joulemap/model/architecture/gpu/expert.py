@@ -51,7 +51,7 @@ BETWEEN_BYTES: Final = 2.0
 """Bytes of an activation between kernels."""
 
 HELD_SHARE: Final = 0.5
-"""Share of the last cache that is left to activations beside weights: an even split, assumed."""
+"""Share of the last cache for activations; weights take the rest. An even split, assumed."""
 
 NAMES: Final = (
     (("mul_mat_id",), "mul_mat_id"),

@@ -95,7 +95,7 @@ class Times:
     seen_share: Floats
     """Share of an attention's scores that no mask hides; 1 for all other operators."""
     occupancy: Floats
-    """Part of the units that have a block, over the time of a product; 0 for all else."""
+    """Mean fraction of units with a block during a product; 0 for other operators."""
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats

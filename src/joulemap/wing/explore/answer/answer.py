@@ -112,7 +112,7 @@ class ExploreAnswer(Answer):
     """Designs tied with the front, without the front."""
     parameters: tuple[str, ...]
     spelling: Mapping[str, str]
-    """Chip -> file or name that asks for it, where different from its id."""
+    """Chip -> requested file or name, if different from its id."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()
@@ -499,7 +499,7 @@ def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
-    """Return that no design meets the limits, and by how much the nearest exceeds them."""
+    """Return the sentence that no design meets the limits, with the smallest excess."""
     row = done.nearest_miss
     none = text.NONE_OF(count=len(done)) if len(done) > 1 else text.NO_DESIGN
     if row is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, make_table, told
+from joulemap.answer.computed import described, find_unknown, make_table
 from joulemap.domain.block import name_column
 from joulemap.domain.table import Column, Table
 from joulemap.system.record import frozen
@@ -88,36 +88,36 @@ def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) 
 class RefusedDesigns:
     """Reason why designs cannot run."""
 
-    reason: str = told("message of the first such design")
-    design_count: int = told("designs that cannot run for this reason")
+    reason: str = described("message of the first such design")
+    design_count: int = described("designs that cannot run for this reason")
 
 
 @frozen(kw_only=True)
 class RuleRow:
     """Scaling rule of dependent constants."""
 
-    rule: str = told("name of the rule")
-    text: str = told("statement of the rule")
-    basis: str = told("basis of the rule: derived, scaled, recalled or assumed")
-    source: str = told("document or arithmetic behind the rule")
+    rule: str = described("name of the rule")
+    text: str = described("statement of the rule")
+    basis: str = described("basis of the rule: derived, scaled, recalled or assumed")
+    source: str = described("document or arithmetic behind the rule")
 
 
 @frozen(kw_only=True)
 class Dot:
     """Design as a dot of the front's figure."""
 
-    status: str = told("front, or dominated")
-    hardware: str = told("description of the design")
-    precision: str = told("precision of the run")
-    batch: int = told("samples in one input")
-    runtime: str = told("runtime that launches its kernels")
-    x_value: float = told("value of the first objective")
-    x_half_width: float | None = told("null: designs based on one chip share their errors")
-    y_value: float = told("value of the second objective")
-    y_half_width: float | None = told("null: designs based on one chip share their errors")
-    probability_front: float | None = told("null: not computed for designs")
-    dominated_by: str | None = told("reason why the figure does not name it")
-    is_available: bool = told("true for every design")
+    status: str = described("front, or dominated")
+    hardware: str = described("description of the design")
+    precision: str = described("precision of the run")
+    batch: int = described("samples in one input")
+    runtime: str = described("runtime that launches its kernels")
+    x_value: float = described("value of the first objective")
+    x_half_width: float | None = described("null: designs based on one chip share their errors")
+    y_value: float = described("value of the second objective")
+    y_half_width: float | None = described("null: designs based on one chip share their errors")
+    probability_front: float | None = described("null: not computed for designs")
+    dominated_by: str | None = described("reason why the figure does not name it")
+    is_available: bool = described("true for every design")
 
 
 def draw_designs(

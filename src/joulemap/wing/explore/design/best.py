@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.domain.value import show_constant
 from joulemap.present.cell import show_interval, show_within
 from joulemap.present.template import Template
@@ -25,26 +25,26 @@ BATCH: Final = Template("batch {batch}")
 class BestDesign:
     """Best design by one objective."""
 
-    objective: str = told("objective by which the design is best")
-    value: float = told("value of the objective, in `unit`")
-    unit: str = told("unit of the value")
-    half_width: float | None = told("half-width of the 80 % interval of the value's logarithm; null where unknown")
-    design: str = told("base chip and parameters")
-    design_index: int = told("number among all designs")
-    own_ratio: float | None = told("improvement over the unchanged chip as a factor; null where that cannot run")
-    like_count: int = told("other designs statistically tied with it in the objective")
+    objective: str = described("objective by which the design is best")
+    value: float = described("value of the objective, in `unit`")
+    unit: str = described("unit of the value")
+    half_width: float | None = described("half-width of the 80 % interval of the value's logarithm; null where unknown")
+    design: str = described("base chip and parameters")
+    design_index: int = described("number among all designs")
+    own_ratio: float | None = described("improvement over the unchanged chip as a factor; null where that cannot run")
+    like_count: int = described("other designs statistically tied with it in the objective")
 
 
 @frozen(kw_only=True)
 class Margin:
     """Elasticity of an objective in one parameter at a best design, dependent constants included."""
 
-    objective: str = told("objective whose best design it applies to")
-    parameter: str = told("varied constant")
-    value: float = told("value at the design, in `unit`")
-    unit: str = told("SI unit")
-    of: str = told("objective that changes")
-    elasticity: float | None = told(
+    objective: str = described("objective whose best design it applies to")
+    parameter: str = described("varied constant")
+    value: float = described("value at the design, in `unit`")
+    unit: str = described("SI unit")
+    of: str = described("objective that changes")
+    elasticity: float | None = described(
         "d ln `of` / d ln parameter, percent per percent; for an integer the mean from half to twice its value"
     )
 

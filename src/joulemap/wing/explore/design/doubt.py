@@ -143,7 +143,7 @@ def find_scale_of(
 def _describe_subject(
     hardware: Hardware, configuration: Configuration, work: str = "model", size: float | None = None
 ) -> Subject:
-    """Return a configuration on a chip of this peak, whose errors are asked for."""
+    """Return a configuration on a chip with this peak, for which errors are requested."""
     return Subject(
         work=work,
         architecture=hardware.architecture,

@@ -68,7 +68,7 @@ class DesignQuestion:
     models: Mapping[str, float]
     """Model -> share of the inferences."""
     spelling: Mapping[str, str]
-    """Chip from a file -> path that asks for it."""
+    """Chip from a file -> path of that file."""
     doubt: Mapping[tuple[int, int], Difference]
     """(group, group) -> difference of two of their designs."""
 

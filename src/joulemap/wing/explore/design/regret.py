@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.model.total import evaluate_totals
@@ -39,30 +39,32 @@ if TYPE_CHECKING:
 class ModelWinner:
     """Best configuration of one model."""
 
-    model: str = told("name of the model as requested")
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = told("precision of operands")
-    batch: int = told("samples in one input")
-    runtime: str = told("runtime that launches kernels")
-    value: float = told("value of the objective, in `unit`")
-    unit: str = told("unit of the value")
-    runner_up: str = told("next best chip; empty for none")
-    runner_up_ratio: float | None = told("factor by which the next best chip is worse")
-    probability: float | None = told("probability that it beats the next best chip; null where an error is unknown")
-    alike: str = told("statistically tied chips among the next few; empty for none")
-    alike_count: int = told("number of statistically tied chips")
+    model: str = described("name of the model as requested")
+    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = described("precision of operands")
+    batch: int = described("samples in one input")
+    runtime: str = described("runtime that launches kernels")
+    value: float = described("value of the objective, in `unit`")
+    unit: str = described("unit of the value")
+    runner_up: str = described("next best chip; empty for none")
+    runner_up_ratio: float | None = described("factor by which the next best chip is worse")
+    probability: float | None = described(
+        "probability that it beats the next best chip; null where an error is unknown"
+    )
+    alike: str = described("statistically tied chips among the next few; empty for none")
+    alike_count: int = described("number of statistically tied chips")
 
 
 @frozen(kw_only=True)
 class ChipRegret:
     """Regret of one chip that runs all models."""
 
-    hardware: str = told("catalogue id")
-    regret_ratio: float | None = told("geometric mean over models of its value relative to each model's best chip")
-    worst_ratio: float | None = told("largest ratio of a single model")
-    worst_model: str = told("model with the largest ratio; empty where it runs none")
-    model_count: int = told("number of models that it runs within the limits")
-    missing: str = told("models that it does not run within the limits; empty for none")
+    hardware: str = described("catalogue id")
+    regret_ratio: float | None = described("geometric mean over models of its value relative to each model's best chip")
+    worst_ratio: float | None = described("largest ratio of a single model")
+    worst_model: str = described("model with the largest ratio; empty where it runs none")
+    model_count: int = described("number of models that it runs within the limits")
+    missing: str = described("models that it does not run within the limits; empty for none")
 
 
 Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]

@@ -37,7 +37,7 @@ def search_group(
     seed: int,
     tell: Callable[[int, int], None],
 ) -> Group:
-    """Return a group's designs visited by a search, each once; the group itself where it covers the whole space.
+    """Return the distinct designs of a group that a search visited; the group itself if it covers the whole space.
 
     `tell` receives (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
     """

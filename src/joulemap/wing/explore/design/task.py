@@ -103,7 +103,7 @@ def survey_lake(
             kept[place].append((task.block.folder, task.block.digest))
             yield task
 
-    def told(filled: Filled) -> None:
+    def record(filled: Filled) -> None:
         nonlocal done, last
         last = filled
         while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
@@ -113,7 +113,7 @@ def survey_lake(
             done += 1
         tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
-    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=record)
     return last.point_count // loads
 
 

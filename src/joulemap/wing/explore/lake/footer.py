@@ -129,7 +129,7 @@ def parse_footer(text: str) -> Footer:
 
 
 def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
-    """Raise FooterError for a value that is not a table of these names, or of some of them."""
+    """Raise FooterError unless a value is a table with these names, or some of them."""
     if not isinstance(value, dict):
         raise FooterError(f"{what} is no table")
     unknown = sorted(set(value) - set(names))

@@ -1,4 +1,4 @@
-"""Points that a lake keeps, as columns again."""
+"""Read points of a lake back into columns."""
 
 from __future__ import annotations
 

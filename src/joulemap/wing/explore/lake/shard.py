@@ -306,7 +306,7 @@ def encode(block: Block, points: Points) -> Any:
 
 
 def _find_edge(block: Block, points: Points) -> Any:
-    """Return a mask of points that may be on a Pareto front: none in the shard beats them in both totals.
+    """Return a mask of points that no other point of the shard beats in both totals.
 
     All points may be if the block has several models, as each model has its own front.
     """

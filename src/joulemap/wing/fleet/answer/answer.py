@@ -90,7 +90,7 @@ def _fill_boxes(selection: Selection) -> Selection:
 
 
 def _check_batched(models: Iterable[str]) -> None:
-    """Raise UsageError for a named language model, because one of its requests takes many passes."""
+    """Raise UsageError for a named language model: each of its requests takes many passes."""
     from joulemap.wing.llm.decoder.name import list_decoders
 
     known = list_decoders()
@@ -127,18 +127,23 @@ def _serve(
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
-    from joulemap.wing.llm.capacity.case import list_served, refuse
+    from joulemap.wing.llm.answer.document import describe_reuse
+    from joulemap.wing.llm.capacity.case import refuse
+    from joulemap.wing.llm.capacity.choice import find_quality, list_choices
     from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
     if demand.beside:
         raise UsageError("a fleet serves a language model alone: --beside is for models that run in batches")
     published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
-    question, whole, every = list_served(source, model, settings, serving)
-    opened = open_servers(question, every, levels, demand)
+    choices = list_choices(source, model, settings, serving)
+    question, whole, every = choices[0]
+    for own, *_ in choices[1:]:
+        own.book = question.book
+    opened = open_servers(choices, levels, demand)
     if not opened:
         raise refuse(every)
-    plans = [plan for one in opened for plan in divide(one.question, whole, [one.case])]
+    plans = [plan for one in opened for plan in divide(one.question, one.plan, [one.case])]
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = key_runs(held)
         decode = [find_ids(one.question, [one.case], ids)[1][0] for one in opened]
@@ -147,10 +152,24 @@ def _serve(
     stations = {row.run_id: row for row in found["stations"]}
     servers, cases = [one.server for one in opened], [one.case for one in opened]
     rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
+    if len(choices) > 1:
+        narrow = [None if one.plan is whole else find_quality(one.case) for one in opened]
+        rows = [one.describe_quality(loss) for one, loss in zip(rows, narrow, strict=True)]
     both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
     pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
+    is_alone = serving.turns > 1  # contexts would have to come back from the decode pool
     engine = f"{question.stack.label} {question.stack.date}"
-    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing, engine)
+    return make_answer(
+        scope,
+        demand,
+        {question.decoder.name: 1.0},
+        levels,
+        rows,
+        found,
+        None if is_alone else pairing,
+        engine,
+        describe_reuse(serving),
+    )
 
 
 def make_answer(
@@ -162,11 +181,12 @@ def make_answer(
     found: Mapping[str, Any],
     pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
     engine: str = "",
+    reused: str = "",
 ) -> FleetAnswer:
     """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
 
     `pairing` finds pools of two kinds, given a way of paying and the objective's value of the best fleet of one kind.
-    `engine` is the inference engine of a language model.
+    `engine` is the inference engine of a language model, `reused` its reuse of prefixes as the title states it.
     """
     pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
     paid = [choose_way(one.row, pay, demand) for one in sized]
@@ -183,6 +203,7 @@ def make_answer(
         levels=levels,
         pay=pay,
         engine=engine,
+        reused=reused,
         rows=make_table("fleet", FleetRow, ranking.rows),
         winners=make_table("fleet winners", FleetWinner, find_winners(ranking.rows, takes_all=takes_all)),
         pairs=make_table("fleet pairs", PairRow, pairs),

@@ -63,6 +63,8 @@ class FleetAnswer(RunAnswer):
     pay: str
     engine: str
     """Inference engine of a language model, with its date; empty for other models."""
+    reused: str = ""
+    """Reuse of prefixes of a language model's prompts, as in the title; empty for none."""
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
@@ -102,6 +104,7 @@ class FleetAnswer(RunAnswer):
             targets=[text.TARGETS[name](target=value) for name, value in targets.items() if value is not None],
             runtime=runtime.rpartition(", ")[0] if self.engine else runtime,
             engine=self.engine,
+            reused=self.reused,
         )
 
     def figures(self) -> Figures:
@@ -274,11 +277,20 @@ class FleetAnswer(RunAnswer):
             return []
         found = [] if best.promise_fraction is None else [self._describe_headroom(best)]
         found += self._describe_division(best)
+        if best.quality is not None:
+            found.append(text.QUALITY(best, published=self._describe_published()))
         energy = next((row for row in self.winners if row.objective == "energy"), None)
         if energy is not None and energy.label != best.label:
             row = next(one for one in self.rows if one.label == energy.label)
             found.append(text.LEAST_ENERGY(row, name=self.scope.mark(energy.label), value=energy.value))
         return found
+
+    def _describe_published(self) -> str:
+        """Return the best fleet with the checkpoint as published; empty if it meets no target."""
+        row = next((one for one in self.ok if one.quality is None), None)
+        column, unit = OBJECTIVES[self.demand.objective]
+        value = None if row is None else getattr(row, column)
+        return "" if row is None or value is None else text.PUBLISHED(row, value=show(value, "", unit))
 
     def _describe_headroom(self, best: FleetRow) -> str:
         """Return the p99 that is nearest to its target, the capacity, and the limits that break as the load grows."""

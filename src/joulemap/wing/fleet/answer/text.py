@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SUBJECT: Final = "How many devices"
 VERDICT: Final = Template("fleet: {headline}")
-TITLE: Final = Template("{models:and}: [up to {peak}][{rate}], {targets:list}, {runtime}[, {engine}]")
+TITLE: Final = Template("{models:and}: [up to {peak}][{rate}], {targets:list}, {runtime}[, {engine}]{reused}")
 MODEL: Final = Template("{share:set %} {name}")
 RATE: Final = Template("{rate} requests/s")
 ONE_RATE: Final = "1 request/s"
@@ -31,6 +31,8 @@ BEST: Final = Template(
     "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; it draws {power_w:W}"
     "[ and uses {utilization} of its capacity] at the highest rate"
 )
+QUALITY: Final = Template("known loss of quality in {precision}: {quality}[; as published: {published}]")
+PUBLISHED: Final = Template("{device_count} {label} at {value} per month")
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),
     "energy": Template("{name} uses {ratio:x} as much[ ({chance:chance} sure)]"),

@@ -20,8 +20,10 @@ from joulemap.system.record import define, frozen
 from joulemap.wing.fleet.capacity.row import NEAR
 from joulemap.wing.fleet.capacity.served import Server, open_server
 from joulemap.wing.llm.capacity.case import OK, list_divisions
+from joulemap.wing.llm.capacity.load import find_cached
 
 if TYPE_CHECKING:
+    from joulemap.plan.run import Plan
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
@@ -36,6 +38,7 @@ class Division:
     """Case whose server may be simulated, with the question that divides the model in this way."""
 
     question: Question
+    plan: Plan
     case: Case
     able: Ability | None
     """Capability of one server; None where its passes cannot be evaluated."""
@@ -49,6 +52,10 @@ class Division:
         if able is None or able.prompts is None or able.answers is None:
             return math.inf
         return 1.0 / able.prompts.per_s + 1.0 / able.answers.per_s
+
+    def order(self, rate_per_s: float, demand: Demand) -> tuple[float, int, int]:
+        """Return the key of the order in which divisions are simulated."""
+        return self.estimate(rate_per_s, demand), self.case.world, self.case.experts
 
     def bound(self, rate_per_s: float, demand: Demand) -> float:
         """Return the lower bound of devices or joules that servers need; infinite if no number meets the targets."""
@@ -73,6 +80,7 @@ class Opened:
     """Division with its server, or with the reason why it has none."""
 
     question: Question
+    plan: Plan
     case: Case
     server: Server | str
 
@@ -96,27 +104,36 @@ class _Search:
         return self.waiting.pop(0) if self.waiting else None
 
 
-def open_servers(question: Question, every: Sequence[Case], levels: Sequence[Level], demand: Demand) -> list[Opened]:
+def open_servers(
+    choices: Sequence[tuple[Question, Plan, Sequence[Case]]], levels: Sequence[Level], demand: Demand
+) -> list[Opened]:
     """Return the candidate servers of each chip and precision, or the reason if there are none.
 
-    All divisions are returned if the question names numbers of devices or a box. `every` has the case with the fewest
-    devices that hold the model, refused cases included.
+    `choices` are those of `list_choices`, the checkpoint as published first. If there are several, each chip has one
+    search, which begins with the published one. Their cases include refused ones, each with the fewest devices that
+    hold the model. All divisions are returned if the question names numbers of devices or a box.
     """
     rate = levels[0].rate_per_s
-    if question.serving.devices or question.alike:
-        kept = [_measure(question, case, demand) for case in every if case.status == OK]
-        opened = [_open(one, levels, demand) for one in kept]
-        question.book.release()
-        return opened
-    questions = {question.serving.expert_devices: question}
     groups: dict[tuple[object, ...], _Search] = {}
-    for case in every:
-        found = list_divisions(question, case, questions)
-        ready = keep_better([_measure(asked, one, demand) for asked, one in found])
-        ready.sort(key=lambda one: (one.estimate(rate, demand), one.case.world, one.case.experts))
-        if ready:
-            groups.setdefault((case.run.target, *case.run.point.values()), _Search(waiting=ready))
-    _release(questions.values())
+    named: list[Opened] = []
+    for question, plan, every in choices:
+        if question.serving.devices or question.alike:
+            kept = [_measure(question, plan, case, demand) for case in every if case.status == OK]
+            named += [_open(one, levels, demand) for one in kept]
+            question.book.release()
+            continue
+        questions = {question.serving.expert_devices: question}
+        for case in every:
+            found = list_divisions(question, case, questions)
+            ready = keep_better([_measure(asked, plan, one, demand) for asked, one in found])
+            ready.sort(key=lambda one: one.order(rate, demand))
+            points = case.run.point.values() if len(choices) == 1 else ()
+            search = groups.setdefault((case.run.target, *points), _Search(waiting=[]))
+            first, search.waiting = search.waiting[:1], search.waiting[1:]
+            search.waiting = first + sorted(search.waiting + ready, key=lambda one: one.order(rate, demand))
+        _release(questions.values())
+    if named:
+        return named
     while chosen := [(one, search) for search in groups.values() if (one := search.choose(rate, demand))]:
         chosen.sort(key=lambda pair: (pair[0].case.devices, pair[0].case.experts))
         for place, (one, search) in enumerate(chosen):
@@ -149,23 +166,29 @@ def _release(questions: Iterable[Question]) -> None:
     gc.collect()
 
 
-def _measure(question: Question, case: Case, demand: Demand) -> Division:
+def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Division:
     from joulemap.wing.llm.serving.pool import find_ability
 
     serving = question.serving
     try:
-        able = find_ability(case.server, float(serving.prompt), float(serving.output), most_s=demand.between_s)
+        able = find_ability(
+            case.server,
+            float(serving.mean_prompt),
+            float(serving.output),
+            cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else find_cached(serving),
+            most_s=demand.between_s,
+        )
     except UnsupportedError as error:
-        return Division(question=question, case=case, able=None, reason=str(error))
+        return Division(question=question, plan=plan, case=case, able=None, reason=str(error))
     if demand.first_token_s is not None and able.alone_s > demand.first_token_s:
         able = attrs.evolve(able, prompts=None)
-    return Division(question=question, case=case, able=able)
+    return Division(question=question, plan=plan, case=case, able=able)
 
 
 def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
     """Return the server of a division, with the highest rate that it can serve."""
     server = one.reason or open_server(one.question, one.case, one.able, levels, demand)
-    return Opened(question=one.question, case=one.case, server=server)
+    return Opened(question=one.question, plan=one.plan, case=one.case, server=server)
 
 
 def _value(one: Opened, rate_per_s: float, demand: Demand) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand
 
 KINDS: Final = 8
-"""Maximum kinds of hardware that are mixed: those with the best fleets of one kind."""
+"""Maximum kinds of hardware that may be mixed; those with the best single-kind fleets are used."""
 
 SAVED: Final = 0.99
 """Maximum ratio to the best fleet of one kind for a mixture to be reported."""
@@ -33,21 +33,21 @@ BY_THE_HOUR: Final = "by the hour"
 
 @frozen(kw_only=True)
 class MixedRow:
-    """Two or more kinds of hardware that serve the demand together and are better than any of them alone."""
+    """Mixture of hardware kinds that beats each of its kinds alone."""
 
-    label: str = told("devices of each kind")
-    form: str = told(
+    label: str = described("devices of each kind")
+    form: str = described(
         "side by side: the first hardware is full and the other takes the rest, with a queue for each server; at lower "
         "rates both get less in proportion, or with release the other is given back first; by the hour: the cheapest "
         "fleet at each rate"
     )
-    device_count: int = told("all devices at the highest rate")
-    power_w: float = told("power of all devices at the highest rate", "W")
-    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float = told("CO2 of that energy", "g")
-    cost_per_month: float | None = told("cost by the requested payment", "USD")
-    saved_fraction: float = told("saving relative to the best fleet of one kind, by the objective")
+    device_count: int = described("all devices at the highest rate")
+    power_w: float = described("power of all devices at the highest rate", "W")
+    host_power_w: float = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = described("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = described("CO2 of that energy", "g")
+    cost_per_month: float | None = described("cost by the requested payment", "USD")
+    saved_fraction: float = described("saving relative to the best fleet of one kind, by the objective")
 
 
 @frozen(kw_only=True, eq=False)

@@ -106,7 +106,7 @@ class Seen:
         """Watts of batches, summed over all devices."""
         return self.figures().batch_w
 
-    def tell(self) -> Sized:
+    def finish(self) -> Sized:
         """Return the sized option with its figures and latencies, which are slow to compute."""
         half_s, latency_s = self.latencies()
         figures = self.figures()
@@ -196,7 +196,7 @@ def _step(
     seen = simulate_pools([candidates[place].service for place in known], pools, variation=promise.variation)
     late = seen.count_late(promise.latency_s).max(axis=1)
 
-    def tell(place: int) -> Figures:
+    def read_figures(place: int) -> Figures:
         watts = float(seen.energy_w[place] * devices[place] / shared[place])
         return Figures(float(seen.busy_fraction[place]), watts, float(seen.batch_mean[place]))
 
@@ -205,7 +205,7 @@ def _step(
             option=option,
             devices=count,
             is_kept=float(late[place]) <= 1.0 - promise.share,
-            figures=partial(tell, place),
+            figures=partial(read_figures, place),
             latencies=partial(_find_latencies, seen, place, promise),
         )
         for place, (option, count) in enumerate(tried)

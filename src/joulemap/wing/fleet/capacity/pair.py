@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS
 from joulemap.wing.fleet.capacity.mixture import Part, add_up
@@ -49,22 +49,22 @@ GOOD: Final = 2.0
 class PairRow:
     """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
 
-    label: str = told("devices for prefill > devices for decode")
-    prompt_hardware: str = told("catalogue id of the prefill hardware")
-    prompt_device_count: int = told("devices for prefill")
-    answer_hardware: str = told("catalogue id of the decode hardware")
-    answer_device_count: int = told("devices for decode")
-    device_count: int = told("all devices")
-    first_token_p99_s: float = told("p99 time to first token", "s")
-    between_p99_s: float = told("p99 over requests of the mean time between tokens, including the handover", "s")
-    promise_fraction: float = told("p99 over its target, for the target that is nearest")
-    handover_s: float = told("time to move a prompt's cache over the link", "s")
-    power_w: float = told("power of all devices and handovers at the highest rate", "W")
-    host_power_w: float = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    kwh_per_month: float = told("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float = told("CO2 of that energy", "g")
-    cost_per_month: float | None = told("cost by the requested payment", "USD")
-    regret_ratio: float | None = told("objective relative to the best fleet of one kind; null without one")
+    label: str = described("devices for prefill > devices for decode")
+    prompt_hardware: str = described("catalogue id of the prefill hardware")
+    prompt_device_count: int = described("devices for prefill")
+    answer_hardware: str = described("catalogue id of the decode hardware")
+    answer_device_count: int = described("devices for decode")
+    device_count: int = described("all devices")
+    first_token_p99_s: float = described("p99 time to first token", "s")
+    between_p99_s: float = described("p99 over requests of the mean time between tokens, including the handover", "s")
+    promise_fraction: float = described("p99 over its target, for the target that is nearest")
+    handover_s: float = described("time to move a prompt's cache over the link", "s")
+    power_w: float = described("power of all devices and handovers at the highest rate", "W")
+    host_power_w: float = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    kwh_per_month: float = described("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float = described("CO2 of that energy", "g")
+    cost_per_month: float | None = described("cost by the requested payment", "USD")
+    regret_ratio: float | None = described("objective relative to the best fleet of one kind; null without one")
 
 
 @frozen(kw_only=True, eq=False)

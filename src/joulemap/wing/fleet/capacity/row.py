@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
-from joulemap.answer.computed import told
+import attrs
+
+from joulemap.answer.computed import described
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.system.record import frozen
 
@@ -33,72 +35,81 @@ WATCHED: Final = 3
 class FleetRow:
     """Devices of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
 
-    label: str = told("hardware, with xN for N devices of one server, and the precision")
-    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
-    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
-    runtime: str = told("runtime of each device")
-    status: str = told("ok, over a limit, or late: no number of devices meets the latency target")
-    device_count: int | None = told("devices at the highest rate")
-    device_low_count: int | None = told(
+    label: str = described("hardware, with xN for N devices of one server, and the precision")
+    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
+    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
+    runtime: str = described("runtime of each device")
+    status: str = described("ok, over a limit, or late: no number of devices meets the latency target")
+    device_count: int | None = described("devices at the highest rate")
+    device_low_count: int | None = described(
         "lower end of the 80 % interval of the devices, from the interval of the predicted times"
     )
-    device_high_count: int | None = told("upper end of the 80 % interval of the devices")
-    server_device_count: int = told("devices of one server")
-    expert_device_count: int = told("devices of a server that share whole experts; 1 for none")
-    batch: int | None = told(
+    device_high_count: int | None = described("upper end of the 80 % interval of the devices")
+    server_device_count: int = described("devices of one server")
+    expert_device_count: int = described("devices of a server that share whole experts; 1 for none")
+    batch: int | None = described(
         "maximum requests per batch; for a language model, maximum concurrent requests of a server"
     )
-    batch_mean: float | None = told("mean requests per batch at the highest rate")
-    wait_s: float | None = told("maximum wait of a batch's first request for others while a device is free", "s")
-    p50_latency_s: float | None = told("median latency from arrival to answer, of the slowest model", "s")
-    p99_latency_s: float | None = told(
+    batch_mean: float | None = described("mean requests per batch at the highest rate")
+    wait_s: float | None = described("maximum wait of a batch's first request for others while a device is free", "s")
+    p50_latency_s: float | None = described("median latency from arrival to answer, of the slowest model", "s")
+    p99_latency_s: float | None = described(
         "p99 latency from arrival to answer, of the model that is nearest to its target", "s"
     )
-    first_token_p99_s: float | None = told("p99 time to first token of a language model", "s")
-    between_p99_s: float | None = told("p99 over requests of the mean time between tokens of a language model", "s")
-    promise_fraction: float | None = told("p99 over its target, for the target that is nearest")
-    server_rate_per_s: float | None = told("maximum rate of one server within the targets", "1/s")
-    carried_ratio: float | None = told(
+    first_token_p99_s: float | None = described("p99 time to first token of a language model", "s")
+    between_p99_s: float | None = described(
+        "p99 over requests of the mean time between tokens of a language model", "s"
+    )
+    promise_fraction: float | None = described("p99 over its target, for the target that is nearest")
+    server_rate_per_s: float | None = described("maximum rate of one server within the targets", "1/s")
+    carried_ratio: float | None = described(
         "maximum rate of this fleet within the targets, relative to the highest demanded rate"
     )
-    utilization_fraction: float | None = told(
+    utilization_fraction: float | None = described(
         "highest demanded rate over the maximum rate; an upper bound if carried_ratio is 16, the most tried"
     )
-    fails_first: str = told("first limit to break as load grows to 1.5x: latency or power; empty where none does")
-    busy_fraction: float | None = told("share of the devices' time with a batch running, at the highest rate")
-    busy_mean_fraction: float | None = told("share of the powered devices' time with a batch running, over all rates")
-    power_w: float | None = told("power of all devices at the highest rate", "W")
-    host_power_w: float | None = told("power of their hosts at the highest rate; 0 if power_w includes it", "W")
-    mean_power_w: float | None = told("mean power of all devices over all rates", "W")
-    idle_power_w: float | None = told("power of all devices when idle", "W")
-    energy_per_request_j: float | None = told("device energy per request, including idle time", "J")
-    kwh_per_month: float | None = told("energy per month, including the data centre's overhead", "kWh")
-    gco2_per_month: float | None = told("CO2 of that energy", "g")
-    owned_device_count: int = told("owned devices, which cost only their electricity")
-    rented_per_month: float | None = told(
+    fails_first: str = described("first limit to break as load grows to 1.5x: latency or power; empty where none does")
+    busy_fraction: float | None = described("share of the devices' time with a batch running, at the highest rate")
+    busy_mean_fraction: float | None = described(
+        "share of the powered devices' time with a batch running, over all rates"
+    )
+    power_w: float | None = described("power of all devices at the highest rate", "W")
+    host_power_w: float | None = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
+    mean_power_w: float | None = described("mean power of all devices over all rates", "W")
+    idle_power_w: float | None = described("power of all devices when idle", "W")
+    energy_per_request_j: float | None = described("device energy per request, including idle time", "J")
+    kwh_per_month: float | None = described("energy per month, including the data centre's overhead", "kWh")
+    gco2_per_month: float | None = described("CO2 of that energy", "g")
+    owned_device_count: int = described("owned devices, which cost only their electricity")
+    rented_per_month: float | None = described(
         "cost if devices that are not owned are rented, plus electricity of owned ones", "USD"
     )
-    bought_per_month: float | None = told(
+    bought_per_month: float | None = described(
         "cost if devices that are not owned are bought: share of the lifetime, hosts and electricity", "USD"
     )
-    rented_device_per_month: float | None = told("rent of one device for a month", "USD")
-    bought_device_per_month: float | None = told(
+    rented_device_per_month: float | None = described("rent of one device for a month", "USD")
+    bought_device_per_month: float | None = described(
         "purchase price of one device and its host per month of the lifetime", "USD"
     )
-    way: str = told("payment in cost_per_month: rented, bought, or owned if all devices are; empty without a price")
-    cost_per_month: float | None = told("cost by that payment", "USD")
-    rented_told: str = told("rent of one device, its seller and date; empty without a compared one")
-    bought_told: str = told("purchase price of one device, its seller and date; empty without a compared one")
-    unlike_told: str = told("price that is not compared, because another kind of seller asks it; empty otherwise")
-    time_half_width: float | None = told(
+    way: str = described(
+        "payment in cost_per_month: rented, bought, or owned if all devices are; empty without a price"
+    )
+    cost_per_month: float | None = described("cost by that payment", "USD")
+    rented_told: str = described("rent of one device, its seller and date; empty without a compared one")
+    bought_told: str = described("purchase price of one device, its seller and date; empty without a compared one")
+    unlike_told: str = described("price that is not compared, because another kind of seller asks it; empty otherwise")
+    time_half_width: float | None = described(
         "half-width of the 80 % interval of the logarithm of the time of a batch or token"
     )
-    energy_half_width: float | None = told("half-width of the 80 % interval of the logarithm of its energy")
-    rented_half_width: float = told("half-width of the 80 % interval of the logarithm of the rent")
-    bought_half_width: float = told("half-width of the 80 % interval of the logarithm of purchase and electricity")
-    is_available: bool = told("true if it can be bought or rented at a known price")
-    reason: str = told("reason for another status than ok; empty otherwise")
-    run_id: int = told("run at the largest batch, or of a decode step of a language model")
+    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of its energy")
+    rented_half_width: float = described("half-width of the 80 % interval of the logarithm of the rent")
+    bought_half_width: float = described("half-width of the 80 % interval of the logarithm of purchase and electricity")
+    is_available: bool = described("true if it can be bought or rented at a known price")
+    reason: str = described("reason for another status than ok; empty otherwise")
+    quality: str | None = described(
+        "published loss of quality of the precision; null if the checkpoint is published so"
+    )
+    run_id: int = described("run at the largest batch, or of a decode step of a language model")
 
     @property
     def chip(self) -> str:
@@ -129,40 +140,40 @@ class FleetRow:
 class FleetWinner:
     """Best fleet by one objective."""
 
-    objective: str = told("cost, energy or carbon: minimum USD, kWh or grams of CO2 per month")
-    label: str = told("best fleet of one hardware")
-    value: float = told("value of the objective, in unit")
-    unit: str = told("unit of the value")
-    runner_up: str = told("next hardware; empty for none")
-    regret_ratio: float | None = told("value of the next hardware over the best")
-    probability_best: float | None = told("probability that it is better than the next hardware")
+    objective: str = described("cost, energy or carbon: minimum USD, kWh or grams of CO2 per month")
+    label: str = described("best fleet of one hardware")
+    value: float = described("value of the objective, in unit")
+    unit: str = described("unit of the value")
+    runner_up: str = described("next hardware; empty for none")
+    regret_ratio: float | None = described("value of the next hardware over the best")
+    probability_best: float | None = described("probability that it is better than the next hardware")
 
 
 @frozen(kw_only=True)
 class LevelRow:
     """Fleet at one of the demand's rates."""
 
-    label: str = told("name of the fleet")
-    rate_per_s: float = told("request rate", "1/s")
-    share_fraction: float = told("share of the time")
-    device_count: int = told("powered devices")
-    busy_fraction: float = told("share of their time with a batch running")
-    power_w: float = told("power of all devices", "W")
-    rented_usd_per_hour: float | None = told("rent of the devices that are not owned", "USD/h")
+    label: str = described("name of the fleet")
+    rate_per_s: float = described("request rate", "1/s")
+    share_fraction: float = described("share of the time")
+    device_count: int = described("powered devices")
+    busy_fraction: float = described("share of their time with a batch running")
+    power_w: float = described("power of all devices", "W")
+    rented_usd_per_hour: float | None = described("rent of the devices that are not owned", "USD/h")
 
 
 @frozen(kw_only=True)
 class QueueRow:
     """Queue of a fleet at one rate, with the devices that serve the highest rate."""
 
-    label: str = told("name of the fleet")
-    quantity: str = told("quantity with a target: latency, first token or between tokens")
-    rate_per_s: float = told("request rate", "1/s")
-    load_ratio: float = told("rate relative to the highest demanded one")
-    p50_s: float | None = told("median; null if overloaded", "s")
-    p99_s: float | None = told("p99; null if overloaded", "s")
-    promise_s: float = told("target p99", "s")
-    power_w: float | None = told("power of all devices; null if overloaded", "W")
+    label: str = described("name of the fleet")
+    quantity: str = described("quantity with a target: latency, first token or between tokens")
+    rate_per_s: float = described("request rate", "1/s")
+    load_ratio: float = described("rate relative to the highest demanded one")
+    p50_s: float | None = described("median; null if overloaded", "s")
+    p99_s: float | None = described("p99; null if overloaded", "s")
+    promise_s: float = described("target p99", "s")
+    power_w: float | None = described("power of all devices; null if overloaded", "W")
 
 
 @frozen(kw_only=True)
@@ -193,6 +204,10 @@ class Sizing:
     server meets no target."""
     watch: Callable[[], Sequence[QueueRow]] = tuple
     """Function that returns the fleet's queue at each of `LOADS`; empty if the fleet cannot serve the demand."""
+
+    def describe_quality(self, loss: str | None) -> Self:
+        """Return the fleet with the known loss of quality of its precision."""
+        return attrs.evolve(self, row=attrs.evolve(self.row, quality=loss))
 
     @property
     def idle_w(self) -> float:

@@ -18,6 +18,7 @@ from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
 from joulemap.wing.fleet.capacity.row import LOADS, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.station import make_late
 from joulemap.wing.fleet.demand import MOST_CARRIED
+from joulemap.wing.llm.capacity.load import find_cached, read_tiers
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Limits, Load as Requests, Served, Spread
@@ -61,11 +62,11 @@ class Server:
     slower: float = 1.0
     """Ratio of assumed to predicted pass times."""
     most_per_s: float = 0.0
-    """Highest rate tried at which it meets its targets; 0 if it meets them at none."""
+    """Highest tried rate at which the server meets its targets; 0 for none."""
 
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, on the time scale of predicted passes."""
-        from joulemap.wing.llm.serving.queue import simulate
+        from joulemap.wing.llm.serving.single import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
 
@@ -85,7 +86,7 @@ class Server:
         return take_promise(self.serve(rate_per_s), self.demand, self.slower)
 
     def find_rate(self, guess: float, most: float) -> float:
-        """Return the highest rate up to `most` at which it meets its targets; 0 if it meets them at none."""
+        """Return the highest rate up to `most` at which the server meets its targets; 0 for none."""
         low, high, rate, step = 0.0, math.inf, min(guess, most), STEP
         while high / max(low, 1e-300) > NEAR:
             if self.take(rate) <= 1.0:
@@ -110,7 +111,7 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
-    """Return each promised quantity, its measured spread and its target."""
+    """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
     targets = (
         ("first token", served.first_token, demand.first_token_s),
         ("between tokens", served.token_time, demand.between_s),
@@ -124,7 +125,7 @@ def open_server(
 ) -> Server | str:
     """Return the server of a case with its capacity, or why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
-    from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+    from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
 
     peak = levels[0].rate_per_s
     requests = Requests(
@@ -132,9 +133,14 @@ def open_server(
         is_steady=True,
         prompt_tokens=question.serving.prompt,
         output_tokens=question.serving.output,
+        cached_tokens=find_cached(question.serving),
+        turns=question.serving.turns,
+        pause_s=question.serving.pause_s,
     )
     try:
         limits = find_limits(case.server)
+        if requests.turns > 1:
+            limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=measure_token(case.server))
         table = tabulate_for(case.server, requests, limits, 0)
         server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, able=able)
         return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))

@@ -48,7 +48,7 @@ def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise)
         best = found.get(option.candidate)
         if best is None or (seen.devices, seen.batch_w) < (best.devices, best.batch_w):
             found[option.candidate] = seen
-    return [found[place].tell() if place in found else None for place in range(len(candidates))]
+    return [found[place].finish() if place in found else None for place in range(len(candidates))]
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
@@ -68,7 +68,7 @@ def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Opt
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
-    """Return each fleet with the wait for others that uses the least energy and meets the target with the same devices.
+    """Return each fleet with the batch wait that uses least energy at the same number of devices within the target.
 
     A fleet is unchanged if no wait saves energy.
     """
@@ -83,12 +83,12 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     for (place, _, _), now in zip(options, tried, strict=True):
         if now.is_kept and now.batch_w < (best[place] if place in best else sized[place]).batch_w:
             best[place] = now
-    return [best[place].tell() if place in best else one for place, one in enumerate(sized)]
+    return [best[place].finish() if place in best else one for place, one in enumerate(sized)]
 
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
     """Return the service of fleets at rates other than those that they were sized for."""
-    return [one.tell() for one in observe(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)]
+    return [one.finish() for one in observe(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)]
 
 
 def _try(place: int, sized: Sized) -> tuple[Option, int]:

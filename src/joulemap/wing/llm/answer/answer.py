@@ -56,6 +56,8 @@ def llm(
     """
     from joulemap.catalog.stack import describe_engine
 
+    if serving.reuses_prefixes and not serving.has_load:
+        raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]

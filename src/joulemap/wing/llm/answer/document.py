@@ -90,6 +90,9 @@ class LlmAnswer(RunAnswer):
             precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
             stored=self.stored,
             engine=self.engine,
+            flown="conversations" if self.serving.turns > 1 else "requests",
+            later=describe_later(self.serving),
+            reused=describe_reuse(self.serving),
         )
 
     def figures(self) -> Figures:
@@ -125,7 +128,7 @@ class LlmAnswer(RunAnswer):
             loaded or (batches,),
             self.loads if loaded else self.rows,
             answer=self._find_headline(),
-            insights=[self._describe_winners()] if loaded else self._list_insights(),
+            insights=[*self._describe_hits(), self._describe_winners()] if loaded else self._list_insights(),
             sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
@@ -199,6 +202,15 @@ class LlmAnswer(RunAnswer):
         parts.append(text.LOAD_ENERGY(least, name="" if least is first else least.label, idle=idle))
         behind = [row.label for row in self.loads if row.is_growing]
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
+
+    def _describe_hits(self) -> list[str]:
+        """Return what a prefix cache found on the best deployment, and the energy that this saves; empty without."""
+        row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
+        if row.prefix_hit_fraction is None:
+            return []
+        below = (row.tier_hit_fraction or 0.0) / row.prefix_hit_fraction if row.prefix_hit_fraction else 0.0
+        name = text.HITS_OF(row) if len(self.loads) > 1 else ""
+        return [name + text.HITS(row, below=below or None)]
 
     def _describe_pools(self) -> str:
         """Return the servers of both pools, the one that saturates first, and what requests get."""
@@ -280,7 +292,7 @@ class LlmAnswer(RunAnswer):
         return frozenset(best), frozenset(tied)
 
     def _wins(self, row: ServedRow) -> bool:
-        """Return whether a configuration is the best at something; sentences name it, so its row stays."""
+        """Return whether a configuration wins a metric; the headline names it, so its row is always shown."""
         ids = {phase.place: (phase.label, phase.batch) for phase in self.phases}
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
@@ -367,12 +379,41 @@ class LlmAnswer(RunAnswer):
         return [[*step, *spell_precision(first.precision), *text.NEXT_RUN.words(first), *repeated] for step in found]
 
 
+def describe_reuse(serving: Serving) -> str:
+    """Return the reuse of prefixes that a question states; empty without one."""
+    turns = serving.turns if serving.turns > 1 else None
+    return text.REUSED(serving, turns=turns, pause_s=serving.pause_s or None, tiers=serving.cache_tiers or None)
+
+
+def describe_later(serving: Serving) -> str:
+    """Return the acceptance of later draft tokens; empty if all are as likely."""
+    return (
+        text.LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance])
+        if serving.later_acceptance
+        else ""
+    )
+
+
+def repeat_reuse(serving: Serving) -> list[str]:
+    """Return the options for reuse of prefixes and speculative decoding that differ from their defaults."""
+    words = [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
+    words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
+    words += ["--pause", f"{serving.pause_s:g}s"] if serving.pause_s else []
+    for tier in serving.cache_tiers:
+        words += ["--cache-tier", tier]
+    if serving.speculate is not None and serving.acceptance is not None:
+        rates = ",".join(f"{rate:g}" for rate in (serving.acceptance, *serving.later_acceptance))
+        words += ["--speculate", str(serving.speculate), "--acceptance", rates]
+        words += ["--draft", serving.draft] if serving.draft else []
+    return words
+
+
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:
     return (row.model, row.batch, row.precision) == (other.model, other.batch, other.precision)
 
 
 def _group_exceptions(bounds: dict[tuple[str, int], str], usual: str) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each chip with another limit than the usual one, and its batches unless they are all of them."""
+    """Yield each chip whose limit differs from the usual one, with its batches unless these are all."""
     for label in dict.fromkeys(label for label, _ in bounds):
         mine = {batch: bound for (other, batch), bound in bounds.items() if other == label}
         for bound in dict.fromkeys(mine.values()):

@@ -9,8 +9,14 @@ from joulemap.present.template import Template
 
 TITLE: Final = Template(
     "{model}: {requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {in_flight} concurrent requests][, {speculate} draft tokens, {acceptance:set %} accepted]"
+    "[, {in_flight} concurrent {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
 )
+REUSED: Final = Template(
+    "[, {prefix_hit:set %} of prompts in the prefix cache][, {turns} turns of a conversation]"
+    "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
+)
+"""Reuse of prefixes, as titles state it."""
+LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")
 FILE_REQUESTS: Final = Template("requests of {requests}")
@@ -41,6 +47,12 @@ LOAD_OF_ONE: Final = Template("{label}: p99 TTFT {first_token_p99_s:s}, p99 TPOT
 LOAD_ENERGY: Final = Template(
     "[{name} uses the least energy: ]{output_token_j:J} per output token, prompts included[, {idle:%} of it idle]"
 )
+HITS: Final = Template(
+    "{prefix_hit_fraction:%} of prompt tokens are found[, {below:%} of them below the devices]; a request takes "
+    "{request_j:J}[, {uncached_request_j:J} without reuse], and its TTFT is {first_token_s:s}"
+    "[, {uncached_first_token_s:s} without]"
+)
+HITS_OF: Final = Template("on {label}, ")
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
     "no deployment keeps up: {label} serves {served_per_s:1/s} of {arrivals_per_s:1/s}, so its queue grows without end"
@@ -79,7 +91,10 @@ LOADS: Final = Template(
     "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s | *p99 TPOT between_p99_s | "
     "*tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}*USD/M #output_usd_per_million | "
     "*power power_w | idle energy idle_fraction | request latency request_s | keeps up up | "
-    "preemptions preemption_count | refused refused_count | handover handover_s? | handover energy handover_j?"
+    "preemptions preemption_count | refused refused_count | handover handover_s? | handover energy handover_j? | "
+    "*prefix hits prefix_hit_fraction? | *J/request request_j? | *without hits #uncached_request_j? | "
+    "hits in tiers tier_hit_fraction? | prompts request_prompt_j? | answers request_answer_j? | "
+    "moves request_moved_j? | idle request_idle_j?"
 )
 LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
 POOLS_TABLE: Final = (
@@ -134,7 +149,7 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Quantity -> field of its half-width."""
 
 NOTES: Final = (
-    "without --engine, CPUs outside data centers run llama.cpp, with q4_k_m weights unless a precision is given; all "
+    "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
     "other hardware runs vLLM",
     "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
     "(time per output token): mean over the output, while the cache grows; tokens/s: output tokens of all sequences "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -14,8 +12,6 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import widen
-from joulemap.catalog.digest import DATA
-from joulemap.domain.configuration import Precision
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -27,7 +23,9 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
-from joulemap.wing.llm.capacity.case import Case, list_served
+from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.capacity.case import Case
+from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING
 from joulemap.wing.llm.capacity.row import serve
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
@@ -37,7 +35,9 @@ from joulemap.wing.llm.capacity.users import (
     Paid,
     UserRow,
     find_deployment,
+    find_other,
     form_row,
+    name_servers,
     rank_rows,
     read_paid,
 )
@@ -46,12 +46,11 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
     "{model}, {users:n user}, each with one request in flight: prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}"
+    "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
 KEPT: Final = Template(
     "{label} in {precision} meets the latency target at the lowest cost: {usd_per_million:USD} per million tokens "
@@ -75,13 +74,24 @@ PUBLISHED: Final = Template(
 PUBLISHED_NOT: Final = Template(
     "as published, in {precision}, nothing meets the latency target; the nearest is {label}: {missed:and}"
 )
+FORMS: Final = Template(
+    "{form} hold the target more cheaply than {other_form}: {label} [takes {ratio:x} the device time]"
+    "[misses it by {miss:x}]"
+)
+BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
+POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("known loss of quality in {precision}: {quality}; {published}")
 NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
     "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
     "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
-    "gCO2/request ~request_gco2? | met with met_probability"
+    "gCO2/request ~request_gco2? | met with met_probability | *prefix hits prefix_hit_fraction? | "
+    "hits in tiers tier_hit_fraction? | *J/request without hits uncached_request_j?"
+)
+HITS: Final = Template(
+    "{prefix_hit_fraction:%} of prompt tokens are found in the prefix cache[, {below:%} of them below the devices]"
+    "[; without reuse, a request takes {uncached_request_j:J}]"
 )
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
 RANKED: Final = "USD/M"
@@ -94,19 +104,6 @@ NOTES: Final = (
     "largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
-
-PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
-"""Precisions of activations and of weights that are tried besides the published ones."""
-
-QUALITIES: Final = DATA / "model" / "quality.toml"
-"""Published losses of quality by precision."""
-
-
-@cache
-def load_qualities() -> Mapping[str, str]:
-    """Return the published loss of quality of each precision."""
-    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
-    return {name: str(entry["value"]) for name, entry in found.items()}
 
 
 @frozen(kw_only=True)
@@ -126,6 +123,8 @@ class UsersAnswer(RunAnswer):
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
+    forms: str = ""
+    """Comparison of chunked prefill with separate pools on the best deployment; empty if only one was computed."""
     not_taken: tuple[str, ...] = ()
     """Reasons of hardware that cannot serve the model at all."""
 
@@ -144,6 +143,8 @@ class UsersAnswer(RunAnswer):
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
+            later=describe_later(self.serving),
+            reused=describe_reuse(self.serving),
         )
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
@@ -199,6 +200,11 @@ class UsersAnswer(RunAnswer):
         """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
         best = self.rows[0]
         yield REQUEST(best)
+        if best.prefix_hit_fraction is not None:
+            below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
+            yield HITS(best, below=below or None)
+        if self.forms:
+            yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
         if published is not None and not best.is_published:
             told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
@@ -236,9 +242,32 @@ class UsersAnswer(RunAnswer):
         words += ["--expert-devices", str(best.expert_device_count)] if best.expert_device_count > 1 else []
         words += ["--batch", "1", "--in-flight", str(best.users_per_server)]
         words += ["--prompt", str(serving.prompt), "--output", str(serving.output)]
+        words += repeat_reuse(serving)
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
+
+
+def compare_forms(found: Deployed) -> str:
+    """Return whether chunked prefill or separate pools hold the target more cheaply on the same chip.
+
+    Device time per token stands for the cost. Empty if neither holds it, or if the other form was not computed.
+    """
+    other = find_other(found)
+    if other is None or found.miss > 1.0:
+        return ""
+    ratio = other.device_count / other.per_s * found.per_s / found.device_count
+    forms = (POOLS, BOTH_PHASES) if found.prompt_servers else (BOTH_PHASES, POOLS)
+    if other.miss <= 1.0 and ratio < 1.0:
+        forms, ratio = forms[::-1], 1.0 / ratio
+        other = found
+    return FORMS(
+        form=forms[0],
+        other_form=forms[1],
+        label=name_servers(other),
+        ratio=ratio if other.miss <= 1.0 else None,
+        miss=other.miss if other.miss > 1.0 else None,
+    )
 
 
 def serve_users(
@@ -258,10 +287,10 @@ def serve_users(
     """
     from joulemap.catalog.stack import describe_engine
 
-    if serving.has_load or serving.prefill_on or serving.speculate:
-        raise UsageError("--users goes without --rate, --in-flight, --requests, --prefill-on and --speculate")
+    if serving.has_load or serving.prefill_on:
+        raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
     settings = attrs.evolve(settings, batch=(1,))
-    choices = _list_choices(source, model, settings, serving)
+    choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
     found: list[tuple[Deployed, bool, Plan]] = []
     reasons: dict[str, str] = {}
@@ -284,50 +313,25 @@ def serve_users(
         form_row(
             one,
             paid.get(one.case.hardware, Paid()),
-            "" if is_published else _find_quality(one.case),
+            "" if is_published else find_quality(one.case),
             is_published=is_published,
         )
         for one, is_published, _ in found
     ]
+    ranked = rank_rows(rows)
+    first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
+    is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
+        forms=compare_forms(first) if first.prompt_servers or is_asked else "",
         model=question.decoder.name,
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith("model_type")),
-        rows=make_table("llm users", UserRow, rank_rows(rows)),
+        rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
     )
-
-
-def _list_choices(
-    source: Source, model: str, settings: Settings, serving: Serving
-) -> list[tuple[Question, Plan, list[Case]]]:
-    """Return the question, the plan and a case of each chip for each precision that is tried."""
-    first = list_served(source, model, settings, serving)
-    found = [first]
-    if settings.precision or settings.weight_precision:
-        return found
-    for precision, weights in PRECISIONS:
-        if _is_narrower(first[0].decoder, weights):
-            narrow = attrs.evolve(settings, precision=precision, weight_precision=weights)
-            found.append(list_served(source, model, narrow, serving))
-    return found
-
-
-def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
-    """Return whether a precision has fewer bits than the checkpoint as published."""
-    published = decoder.published
-    if published is None or not published.weights:
-        return True
-    return bool(weights) and "8" in published.weights
-
-
-def _find_quality(case: Case) -> str:
-    """Return the published loss of quality of a configuration's precision."""
-    point = case.run.point
-    return load_qualities().get(point["weight_precision"], "not published")
 
 
 def _pay(

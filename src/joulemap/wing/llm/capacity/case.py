@@ -24,6 +24,7 @@ from joulemap.wing.llm.capacity.question import (
     HARDWARE,
     SERVING,
     SIXTEEN_BITS,
+    WIDE,
     Question,
     choose_activations,
     choose_precision,
@@ -244,7 +245,7 @@ def describe_shortage(question: Question, case: Case) -> str:
 
 
 def _find_narrower(question: Question, case: Case) -> str:
-    """Return weights that would fit on these devices; empty if they are that narrow already or would not fit."""
+    """Return the narrow weight format if the batch fits with it; empty if not, or if weights are narrow already."""
     from joulemap.wing.llm.serving.memory import Room
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:
@@ -287,6 +288,12 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
     """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
+    question, whole = plan_served(source, model, settings, serving)
+    return question, whole, list_cases(question, whole, find_targets(source, whole))
+
+
+def plan_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan]:
+    """Return the question and the plan of its configurations; raise as `llm` does."""
     from joulemap.catalog.stack import find_engine
     from joulemap.wing.llm.decoder.step import CACHES
 
@@ -324,5 +331,7 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         chip, count = next(iter(question.alike.items()))
         raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
-    whole = plan_selected((name,), settings, select_hardware(settings))
-    return question, whole, list_cases(question, whole, find_targets(source, whole))
+    selection = select_hardware(settings)
+    if question.chooses_precision and not all({*SIXTEEN_BITS} & {*entry.precisions} for entry, _ in selection.pairs):
+        settings = attrs.evolve(settings, precision=(*settings.precision, WIDE))
+    return question, plan_selected((name,), settings, selection)

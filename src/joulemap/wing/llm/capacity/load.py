@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, take, told
+from joulemap.answer.computed import described, find_unknown, take
 from joulemap.store.run import AssumedEnergy
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
-    from joulemap.domain.load import Load, Served
+    from joulemap.domain.load import Load, Served, Tier
+    from joulemap.domain.settings import Serving
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
 
@@ -26,35 +27,56 @@ if TYPE_CHECKING:
 class LoadRow:
     """One chip, with its number of devices, under a request load; joules and watts are of all devices."""
 
-    label: str = told("hardware, with xN for N devices of one server, and the precision if configurations differ in it")
-    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
-    device_count: int = told("devices of one server")
-    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
-    first_token_s: float = told("median time to first token, from a request's arrival", "s")
-    first_token_p90_s: float = told("p90 time to first token", "s")
-    first_token_p99_s: float = told("p99 time to first token", "s")
-    between_s: float = told("median time between two tokens of a sequence", "s")
-    between_p90_s: float = told("p90 time between two tokens", "s")
-    between_p99_s: float = told("p99 time between two tokens", "s")
-    request_s: float = told("median time from arrival to last token", "s")
-    request_p99_s: float = told("p99 time from arrival to last token", "s")
-    output_tokens_per_s: float = told("output tokens of all requests per second, after the warm-up", "1/s")
-    power_w: float = told("mean power after the warm-up", "W")
-    output_token_j: float = told("energy per output token; includes prompts and idle time", "J")
-    assumed_energy_fraction: float | None = told("share of output_token_j that is based on assumed numbers")
-    assumed_static_fraction: float | None = told("share of output_token_j that is assumed static power")
-    idle_fraction: float = told("share of the energy spent without requests")
-    request_count: int = told("requests served")
-    refused_count: int = told("requests longer than the cache")
-    preemption_count: int = told("preemptions, after which a sequence is computed again")
-    arrivals_per_s: float | None = told("arrival rate of requests; null if each arrives as another ends", "1/s")
-    served_per_s: float = told("finished requests per second", "1/s")
-    is_growing: bool = told("true if requests arrive faster than they are served, so that the queue grows")
-    output_usd_per_million: float | None = told("cost of a million output tokens, with all devices paid for", "USD")
-    handover_s: float | None = told("time to move a prompt's cache from one pool to the other; null for one pool", "s")
-    handover_j: float | None = told(
+    label: str = described(
+        "hardware, with xN for N devices of one server, and the precision if configurations differ in it"
+    )
+    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
+    device_count: int = described("devices of one server")
+    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
+    first_token_s: float = described("median time to first token, from a request's arrival", "s")
+    first_token_p90_s: float = described("p90 time to first token", "s")
+    first_token_p99_s: float = described("p99 time to first token", "s")
+    between_s: float = described("median time between two tokens of a sequence", "s")
+    between_p90_s: float = described("p90 time between two tokens", "s")
+    between_p99_s: float = described("p99 time between two tokens", "s")
+    request_s: float = described("median time from arrival to last token", "s")
+    request_p99_s: float = described("p99 time from arrival to last token", "s")
+    output_tokens_per_s: float = described("output tokens of all requests per second, after the warm-up", "1/s")
+    power_w: float = described("mean power after the warm-up", "W")
+    output_token_j: float = described("energy per output token; includes prompts and idle time", "J")
+    assumed_energy_fraction: float | None = described("share of output_token_j that is based on assumed numbers")
+    assumed_static_fraction: float | None = described("share of output_token_j that is assumed static power")
+    idle_fraction: float = described("share of the energy spent without requests")
+    request_count: int = described("requests served")
+    refused_count: int = described("requests longer than the cache")
+    preemption_count: int = described("preemptions, after which a sequence is computed again")
+    arrivals_per_s: float | None = described("arrival rate of requests; null if each arrives as another ends", "1/s")
+    served_per_s: float = described("finished requests per second", "1/s")
+    is_growing: bool = described("true if requests arrive faster than they are served, so that the queue grows")
+    output_usd_per_million: float | None = described(
+        "cost of a million output tokens, with all devices paid for", "USD"
+    )
+    handover_s: float | None = described(
+        "time to move a prompt's cache from one pool to the other; null for one pool", "s"
+    )
+    handover_j: float | None = described(
         "energy to move a prompt's cache from one pool to the other; null for one pool", "J"
     )
+    prefix_hit_fraction: float | None = described(
+        "share of prompt tokens that a prefix cache supplies; null without one"
+    )
+    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    request_j: float | None = described(
+        "energy of a request with a prefix cache, idle time included: the next four", "J"
+    )
+    request_prompt_j: float | None = described(
+        "part of it in passes with prompt tokens, the answers in them included", "J"
+    )
+    request_answer_j: float | None = described("part of it in passes of answers alone", "J")
+    request_moved_j: float | None = described("part of it for moves between the tiers of the prefix cache", "J")
+    request_idle_j: float | None = described("part of it while no request is there", "J")
+    uncached_request_j: float | None = described("energy of a request of the same load if no prefix is reused", "J")
+    uncached_first_token_s: float | None = described("median time to first token if no prefix is reused", "s")
 
     @property
     def assumed(self) -> AssumedEnergy | None:
@@ -79,14 +101,40 @@ def read_load(question: Question) -> Load | None:
         return None
     from joulemap.wing.llm.serving.request import read_requests
 
+    trace = read_requests(Path(serving.requests)) if serving.requests else None
+    is_shared = trace is not None and trace.prefixes is not None
+    if is_shared and (serving.rate_per_s or serving.in_flight or serving.prefill_on):
+        raise UsageError(
+            f"{serving.requests} has prefixes that requests share in its order of arrival: leave out --rate, "
+            "--in-flight and --prefill-on"
+        )
+    if serving.cache_tiers and trace is not None and not is_shared:
+        raise UsageError(f"--cache-tier keeps prefixes, of which {serving.requests} tells none: add conversation")
     return Load(
         rate_per_s=serving.rate_per_s,
         in_flight=serving.in_flight,
-        trace=read_requests(Path(serving.requests)) if serving.requests else None,
+        trace=trace,
         is_steady=True,
         prompt_tokens=serving.prompt,
         output_tokens=serving.output,
+        cached_tokens=find_cached(serving),
+        turns=serving.turns,
+        pause_s=serving.pause_s,
     )
+
+
+def find_cached(serving: Serving) -> int:
+    """Return the prompt tokens that a prefix cache with a given share of hits supplies."""
+    return min(serving.prompt - 1, round((serving.prefix_hit or 0.0) * serving.prompt))
+
+
+def read_tiers(serving: Serving) -> tuple[Tier, ...]:
+    """Return the tiers of the prefix cache below the devices."""
+    if not serving.cache_tiers:
+        return ()
+    from joulemap.wing.llm.serving.tier import read_tier
+
+    return tuple(read_tier(one) for one in serving.cache_tiers)
 
 
 def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tuple[list[LoadRow], list[str]]:
@@ -113,16 +161,43 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
             reasons.append(case.reason if case.status == UNSUPPORTED else f"{label} {case.reason}")
             continue
         try:
-            served = serve(case.server, load, question.draft(case.server))
+            draft, tiers = question.draft(case.server), read_tiers(question.serving)
+            served = serve(case.server, load, draft, tiers=tiers)
+            before = None
+            if served.hits or load.cached_tokens:
+                before = serve(case.server, attrs.evolve(load, cached_tokens=0, reuses=False), draft)
             known = stored.get(name_case(case), NOT_STORED)
             assumed = share_assumed(served, known, known, float(is_idle_assumed(case)))
             row = form_load(case, served, known.usd_per_s, assumed)
-            rows.append(attrs.evolve(row, label=label))
+            rows.append(attrs.evolve(row, label=label, **count_hits(served, load, before)))
         except UnsupportedError as error:
             reasons.append(f"{label}: {error}")
     if not rows:
         raise UnsupportedError("; ".join(reasons))
     return rows, reasons
+
+
+def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
+    """Return what a prefix cache found, and the parts of a request's energy; empty without one.
+
+    `before` is the same load without reuse.
+    """
+    if not served.hits and not load.cached_tokens:
+        return {}
+    window = served.window
+    each = served.output_tokens / served.requests / window.output_tokens
+    old = None if before is None else before.output_tokens / before.requests * before.energy_per_output_token_j
+    return {
+        "prefix_hit_fraction": served.hit_fraction if served.hits else load.cached_tokens / load.prompt_tokens,
+        "tier_hit_fraction": sum(hit.found_fraction for hit in served.hits[1:]),
+        "request_j": window.energy_j * each,
+        "request_prompt_j": window.prompt_j * each,
+        "request_answer_j": window.answer_j * each,
+        "request_moved_j": window.moved_j * each,
+        "request_idle_j": window.idle_j * each,
+        "uncached_request_j": old,
+        "uncached_first_token_s": None if before is None else before.first_token.p50,
+    }
 
 
 def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:

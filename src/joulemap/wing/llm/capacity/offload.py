@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, take, told
+from joulemap.answer.computed import described, find_unknown, take
 from joulemap.domain.default import SERVED
 from joulemap.model.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.present.template import Template
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.question import SIXTEEN_BITS
+from joulemap.wing.llm.capacity.question import ACTIVATIONS, SIXTEEN_BITS
 from joulemap.wing.place.device import bind_devices
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
 class OffloadRow:
     """Number of layers on the device, at one batch size."""
 
-    batch: int = told("concurrent sequences")
-    layers: int = told("layers on the device")
-    is_best: bool = told("true for the fastest division that fits")
-    first_token_s: float | None = told("time to first token; null if it does not fit", "s")
-    between_s: float | None = told("time per output token", "s")
-    tokens_per_s: float | None = told("output tokens per second of all sequences during decode", "1/s")
-    output_token_j: float | None = told("energy per output token, device and host", "J")
-    device_fraction: float | None = told("share of a step's time on the device", "1")
-    host_fraction: float | None = told("share of a step's time on the host", "1")
-    copy_fraction: float | None = told("share of a step's time for copies between them", "1")
-    device_bytes: float = told("memory needed on the device: weights, cache and activations", "B")
-    host_bytes: float = told("memory needed on the host", "B")
-    refusal: str = told("memory that is short; empty if everything fits")
+    batch: int = described("concurrent sequences")
+    layers: int = described("layers on the device")
+    is_best: bool = described("true for the fastest division that fits")
+    first_token_s: float | None = described("time to first token; null if it does not fit", "s")
+    between_s: float | None = described("time per output token", "s")
+    tokens_per_s: float | None = described("output tokens per second of all sequences during decode", "1/s")
+    output_token_j: float | None = described("energy per output token, device and host", "J")
+    device_fraction: float | None = described("share of a step's time on the device", "1")
+    host_fraction: float | None = described("share of a step's time on the host", "1")
+    copy_fraction: float | None = described("share of a step's time for copies between them", "1")
+    device_bytes: float = described("memory needed on the device: weights, cache and activations", "B")
+    host_bytes: float = described("memory needed on the host", "B")
+    refusal: str = described("memory that is short; empty if everything fits")
 
 
 @frozen(kw_only=True, eq=False)
@@ -52,9 +52,9 @@ class Division:
     """Box whose GPU with the fastest memory shares a model with its processor, at each number of layers."""
 
     device: str
-    """GPU by its catalogue id."""
+    """Catalogue id of the GPU."""
     host: str
-    """Processor by its catalogue id."""
+    """Catalogue id of the processor."""
     precision: str
     rows: list[OffloadRow]
 
@@ -72,12 +72,31 @@ def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Se
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
         raise UsageError(f"{box.id} has {have}: layers are divided between a GPU and a CPU")
     host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
-    whole = _deploy(decoder, stack, settings, serving, device[1], host[1], _find_way(bound, device[0], host[0]))
-    rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]
+    way = _find_way(bound, device[0], host[0])
+    found = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
+    rows = found.rows
     if not any(row.is_best for row in rows):
         raise UnsupportedError(f"{decoder.name} fits {box.id} at no division: {rows[-1].refusal}")
+    return found
+
+
+def divide_between(
+    device: Hardware,
+    host: Hardware,
+    way: Way,
+    decoder: Decoder,
+    stack: Stack,
+    settings: Settings,
+    serving: Serving,
+) -> Division:
+    """Return the divisions of a model between a bound device and a bound host at each batch size; all may be refused.
+
+    Raise UsageError for several precisions.
+    """
+    whole = _deploy(decoder, stack, settings, serving, device, host, way)
+    rows = [row for batch in settings.batch or SERVED.batch for row in _divide(whole, serving, batch)]
     precisions = whole.device.precision, whole.device.weight_precision or whole.device.precision
-    return Division(device=device[1].id, host=host[1].id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
+    return Division(device=device.id, host=host.id, precision="/".join(dict.fromkeys(precisions)), rows=rows)
 
 
 def _find_way(box: BoxHardware, device: str, host: str) -> Way:
@@ -115,7 +134,8 @@ def _deploy(
     from joulemap.wing.llm.serving.deployment import Book, Deployment
     from joulemap.wing.llm.serving.offload import Offload
 
-    if not settings.precision:
+    is_free = not settings.precision
+    if is_free:
         stored = (decoder.published.weights,) if decoder.published and decoder.published.weights else ()
         settings = attrs.evolve(
             settings, precision=SIXTEEN_BITS[0], weight_precision=settings.weight_precision or stored
@@ -126,7 +146,8 @@ def _deploy(
     book = Book(decoder)
 
     def deploy(chip: Hardware) -> Deployment:
-        precision, stored = choose_precision(chip, asked, "" if weights == asked else weights)
+        own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
+        precision, stored = choose_precision(chip, own, "" if weights == asked else weights)
         return Deployment(
             book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
         )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.load import LoadRow, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ MOST: Final = 64
 class PoolRow:
     """Servers of one pool under the request load."""
 
-    pool: str = told("prompts: prefill, up to the first token; answers: decode, all other tokens")
-    label: str = told("hardware of a server, with xN for N devices of one server")
-    device_count: int = told("devices of one server")
-    server_count: int = told("servers needed for the arrival rate; 1 without a rate")
-    each_per_s: float = told("maximum requests per second of one server", "1/s")
-    use_fraction: float | None = told("utilization of the pool; null without an arrival rate")
-    balanced_device_count: float = told("devices per device of the other pool at which both saturate together")
+    pool: str = described("prompts: prefill, up to the first token; answers: decode, all other tokens")
+    label: str = described("hardware of a server, with xN for N devices of one server")
+    device_count: int = described("devices of one server")
+    server_count: int = described("servers needed for the arrival rate; 1 without a rate")
+    each_per_s: float = described("maximum requests per second of one server", "1/s")
+    use_fraction: float | None = described("utilization of the pool; null without an arrival rate")
+    balanced_device_count: float = described("devices per device of the other pool at which both saturate together")
 
 
 def serve_pools(
@@ -76,7 +76,7 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
 
     prompt, output = _mean_lengths(load)
     answers = count_answers(second.server, prompt, output)
-    able = (count_prompts(first.server, prompt).per_s, answers.per_s)
+    able = (count_prompts(first.server, prompt, load.cached_tokens).per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
@@ -158,6 +158,7 @@ def _simulate(
         assumed_static_fraction=None if assumed is None else assumed[1] * row.output_token_j / token_j,
         handover_s=handover.seconds,
         handover_j=handover.joules,
+        **count_hits(served, load),
     )
 
 

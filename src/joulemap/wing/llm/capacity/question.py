@@ -47,6 +47,12 @@ PADDED: Final = 0.01
 SIXTEEN_BITS: Final[tuple[Precision, ...]] = ("bf16", "fp16")
 """Precisions at which 16-bit checkpoints run, the usual one first."""
 
+WIDE: Final[Precision] = "fp32"
+"""Precision of activations on processors without 16-bit arithmetic."""
+
+ACTIVATIONS: Final[tuple[Precision, ...]] = (*SIXTEEN_BITS, WIDE)
+"""Precisions of activations if none is given, the preferred one first."""
+
 
 @define(kw_only=True, slots=False, eq=False)
 class Question:
@@ -60,9 +66,9 @@ class Question:
     takes_published: bool = False
     """True if no precision is given, so each chip runs the checkpoint as published."""
     chooses_precision: bool = False
-    """True if no precision of activations is given, so each chip runs the first usual precision that it has."""
+    """True if no precision is given, so that each chip runs its first usual precision."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip, with the number of them in a requested box; all of them work together."""
+    """Chip, with its number in a requested box; all of them work together."""
 
     @cached_property
     def book(self) -> Book:
@@ -79,7 +85,7 @@ class Question:
         return Book(self.guesser)
 
     def draft(self, deployment: Deployment) -> Draft | None:
-        """Return the draft for a deployment: divided in the same way, or whole on one of its devices."""
+        """Return the draft model of a deployment: divided like the model, or whole on one device."""
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
             return None
@@ -87,19 +93,26 @@ class Question:
         from joulemap.wing.llm.serving.draft import Draft
 
         if self.guesser is None:
-            return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
+            return Draft(
+                guessed_tokens=serving.speculate, acceptance=serving.acceptance, later=serving.later_acceptance
+            )
         quick = deployment.stack.without_host_sequence
         guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1)
         try:
             check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
         except UsageError:
             guess = attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
-        return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance, deployment=guess)
+        return Draft(
+            guessed_tokens=serving.speculate,
+            acceptance=serving.acceptance,
+            later=serving.later_acceptance,
+            deployment=guess,
+        )
 
     @property
     def context(self) -> int:
         """Tokens of a sequence at its end."""
-        return self.serving.prompt + self.serving.output
+        return self.serving.longest_prompt + self.serving.output
 
     @property
     def steps(self) -> int:
@@ -127,10 +140,9 @@ class Question:
         """Raise UsageError for a context longer than the model's maximum."""
         most = self.decoder.context_length
         if most and self.context > most:
-            tokens = f"{self.serving.prompt:,} + {self.serving.output:,}"
-            raise UsageError(
-                f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower --prompt or --output"
-            )
+            tokens = f"{self.serving.longest_prompt:,} + {self.serving.output:,}"
+            ways = "--prompt, --output or --turns" if self.serving.turns > 1 else "--prompt or --output"
+            raise UsageError(f"{self.decoder.name}: {tokens} tokens exceed its context of {most:,}; lower {ways}")
 
     def pass_batch(self, batch: int) -> int:
         """Return the number of a batch's prompts that fit in one engine pass."""
@@ -213,7 +225,7 @@ class Question:
 
 
 def list_precisions(decoder: Decoder) -> tuple[tuple[Precision, ...], tuple[str, ...]]:
-    """Return the precisions at which a checkpoint may run as published, and those of its weights."""
+    """Return the activation precisions and the weight precision of a checkpoint as published."""
     published = decoder.published
     own = (name_precision(published.precision),) if published and published.precision else ()
     return (*own, *SIXTEEN_BITS), (published.weights,) if published and published.weights else ()
@@ -223,7 +235,7 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
     """Return the precision of activations on this hardware if none is given: as published, or 16 bits."""
     if question.takes_published:
         return choose_precision(question.decoder, target)[0]
-    return next((one for one in SIXTEEN_BITS if one in target.peaks), SIXTEEN_BITS[0])
+    return next((one for one in ACTIVATIONS if one in target.peaks), SIXTEEN_BITS[0])
 
 
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
@@ -232,7 +244,7 @@ def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str
     Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
     """
     precisions, weights = list_precisions(decoder)
-    precision = next((one for one in precisions if one in target.peaks), SIXTEEN_BITS[0])
+    precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])
     return precision, weights[0] if weights else precision
 
 

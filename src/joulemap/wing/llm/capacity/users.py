@@ -3,25 +3,28 @@
     hardware x precision ─► devices up to a node ─► servers that share the users ─► fewest devices within the target
                                                 └─► a prefill pool and a decode pool, if these take fewer devices
 
-Each user has one request in flight, which the next one follows. The times are means of the steady state, in closed
-form (`serving.steady`).
+Each user has one request in flight, which the next one follows, after a pause if there is one. The times are means of
+the steady state, in closed form (`serving.steady`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, list_divisions
+from joulemap.wing.llm.capacity.load import find_cached, read_tiers
 from joulemap.wing.llm.capacity.pool import FULL, measure_handover
 from joulemap.wing.llm.serving.batch import grow
-from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
@@ -33,12 +36,12 @@ MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
 
 MOST_TRIED: Final = 6
-"""Deployments that are tried one by one, from the fewest devices on, before steps become larger."""
+"""Deployments that are tried with consecutive device counts before steps become larger."""
 
 
 @frozen(kw_only=True)
 class LatencyTarget:
-    """Mean latency that each of some concurrent users is to have."""
+    """Target mean latency for a number of concurrent users."""
 
     users: int
     first_token_s: float | None = None
@@ -72,6 +75,12 @@ class Deployed:
     first_token_s: float
     between_s: float
     request_j: float
+    hits: tuple[float, ...] = (0.0,)
+    """Share of prompt tokens found on the device and in each tier below."""
+    uncached_j: float | None = None
+    """Energy of a request if no prefix is reused; None without a prefix cache."""
+    other: Deployed | None = None
+    """Nearest servers that do both phases, if two pools are chosen; None otherwise."""
 
     @property
     def device_count(self) -> int:
@@ -91,41 +100,52 @@ class Deployed:
     @property
     def per_s(self) -> float:
         """Requests of all users per second."""
-        return self.target.users / self.request_s
+        return self.target.users / (self.request_s + self.question.serving.pause_s)
 
 
 @frozen(kw_only=True)
 class UserRow:
     """Deployment of one chip and precision for all users; joules and cost are of all devices."""
 
-    label: str = told("servers and hardware, with xN for N devices of one server")
-    hardware: str = told("catalogue id, with @MODE unless the power mode is the default")
-    precision: str = told("precision of activations; bf16/int4 if weights are stored at another")
-    is_published: bool = told("true if the checkpoint is stored so")
-    device_count: int = told("devices of one server")
-    expert_device_count: int = told("devices of one server among which whole experts are divided; 1 for none")
-    server_count: int = told("servers that share the users; with a prefill pool those of the decode pool")
-    prefill_server_count: int = told("servers of a separate prefill pool; 0 if each server does both phases")
-    total_device_count: int = told("devices of all servers")
-    users_per_server: int = told("concurrent requests of a server")
-    largest_users: int = told("maximum requests that fit in the memory of a server")
-    is_met: bool = told("true if all mean times are within the target")
-    target_ratio: float = told("highest ratio of a mean time to its target")
-    met_probability: float | None = told("probability that the latency target is met, by the intervals of both times")
-    first_token_s: float = told("mean time to first token", "s")
-    between_s: float = told("mean time per output token", "s")
-    first_token_half_width: float | None = told("half-width of the 80 % interval of the logarithm of first_token_s")
-    between_half_width: float | None = told("half-width of the 80 % interval of the logarithm of between_s")
-    request_s: float = told("mean time of a request", "s")
-    tokens_per_s: float = told("prompt and output tokens of all users per second", "1/s")
-    output_tokens_per_s: float = told("output tokens of all users per second", "1/s")
-    usd_per_million: float | None = told("cost of a million tokens, prompts and outputs together", "USD")
-    million_j: float = told("energy of a million tokens, prompts and outputs together", "J")
-    gco2_per_million: float | None = told("CO2 of a million tokens, prompts and outputs together", "g")
-    request_usd: float | None = told("cost of a request", "USD")
-    request_j: float = told("energy of a request", "J")
-    request_gco2: float | None = told("CO2 of a request", "g")
-    quality: str = told("published loss of quality of the precision; empty if the checkpoint is published so")
+    label: str = described("servers and hardware, with xN for N devices of one server")
+    hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
+    precision: str = described("precision of activations; bf16/int4 if weights are stored at another")
+    is_published: bool = described("true if the checkpoint is stored so")
+    device_count: int = described("devices of one server")
+    expert_device_count: int = described("devices of one server among which whole experts are divided; 1 for none")
+    server_count: int = described("servers that share the users; with a prefill pool those of the decode pool")
+    prefill_server_count: int = described("servers of a separate prefill pool; 0 if each server does both phases")
+    total_device_count: int = described("devices of all servers")
+    users_per_server: int = described("concurrent requests of a server")
+    largest_users: int = described("maximum requests that fit in the memory of a server")
+    is_met: bool = described("true if all mean times are within the target")
+    target_ratio: float = described("highest ratio of a mean time to its target")
+    met_probability: float | None = described(
+        "probability that the latency target is met, by the intervals of both times"
+    )
+    first_token_s: float = described("mean time to first token", "s")
+    between_s: float = described("mean time per output token", "s")
+    first_token_half_width: float | None = described(
+        "half-width of the 80 % interval of the logarithm of first_token_s"
+    )
+    between_half_width: float | None = described("half-width of the 80 % interval of the logarithm of between_s")
+    request_s: float = described("mean time of a request", "s")
+    tokens_per_s: float = described("prompt and output tokens of all users per second", "1/s")
+    output_tokens_per_s: float = described("output tokens of all users per second", "1/s")
+    usd_per_million: float | None = described("cost of a million tokens, prompts and outputs together", "USD")
+    million_j: float = described("energy of a million tokens, prompts and outputs together", "J")
+    gco2_per_million: float | None = described("CO2 of a million tokens, prompts and outputs together", "g")
+    request_usd: float | None = described("cost of a request", "USD")
+    request_j: float = described("energy of a request", "J")
+    request_gco2: float | None = described("CO2 of a request", "g")
+    quality: str = described("published loss of quality of the precision; empty if the checkpoint is published so")
+    prefix_hit_fraction: float | None = described(
+        "share of prompt tokens that a prefix cache supplies; null without one"
+    )
+    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    uncached_request_j: float | None = described(
+        "energy of a request if no prefix is reused; null without a prefix cache", "J"
+    )
 
 
 def find_deployment(
@@ -149,8 +169,14 @@ def find_deployment(
     pools = [pool for one in missed if one.device_count < most and (pool := _split(one)) is not None]
     found = [pool for pool in pools if pool.miss <= 1.0 and pool.device_count < most]
     if found:
-        return min(found, key=lambda one: (one.device_count, one.request_j))
-    return met or min((*missed, *pools), key=lambda one: one.miss)
+        best = min(found, key=lambda one: (one.device_count, one.request_j))
+        best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
+    else:
+        best = met or min((*missed, *pools), key=lambda one: one.miss)
+    if not question.serving.reuses_prefixes or best.prompt_servers:
+        return best
+    before = _serve(best.question, best.case, target, best.servers, reuses=False)
+    return attrs.evolve(best, uncached_j=before.request_j)
 
 
 Option = tuple["Question", "Case", int]
@@ -166,7 +192,7 @@ def _list_options(
     for own, one in list_divisions(question, case, questions):
         if one.most < 1 or (asked and one.devices not in asked):
             continue
-        servers = -(-target.users // one.most)
+        servers = 1 if question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:
             found.append((own, one, servers))
             servers *= 2
@@ -218,21 +244,30 @@ def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -
     return found
 
 
-def _serve(question: Question, case: Case, target: LatencyTarget, servers: int) -> Deployed:
-    """Return a deployment whose servers each do both phases."""
-    each, stack = -(-target.users // servers), case.server.stack
+def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Deployed:
+    """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
+    each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
+    draft = question.draft(case.server)
     cost = run_steady(
-        case.server,
+        guess(case.server, draft),
         Steady(
             in_flight=each,
-            prompt_tokens=question.serving.prompt,
-            output_tokens=question.serving.output,
-            room=case.most,
+            prompt_tokens=serving.mean_prompt,
+            output_tokens=serving.output,
+            room=_find_room(question, case),
             step_tokens=stack.step_tokens,
             mixes=stack.mixes,
             request_s=stack.value("request"),
+            cached_tokens=find_cached(serving) if reuses else 0.0,
+            residence=find_residence(question, case, each) if reuses and serving.turns > 1 else None,
+            pause_s=serving.pause_s,
+            begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
+            speculated_tokens=draft.guessed_tokens if draft else 0,
+            accepted_tokens=draft.accepted_tokens if draft else 1.0,
         ),
     )
+    context = serving.mean_prompt - serving.prompt
+    hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
     return Deployed(
         question=question,
         case=case,
@@ -240,22 +275,72 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int) 
         servers=servers,
         first_token_s=cost.first_token_s,
         between_s=cost.step_s,
-        request_j=cost.output_token_j * question.serving.output,
+        request_j=cost.output_token_j * serving.output + cost.moved_j,
+        hits=hits,
     )
 
 
+def _find_room(question: Question, case: Case) -> float:
+    """Return the requests that fit in the memory of a server, at the mean context of a conversation's turns."""
+    if question.serving.turns == 1 or case.room is None:
+        return case.most
+    each = case.room.cache(question.serving.mean_prompt + question.serving.output)
+    return min(case.room.free / each, question.stack.sequence_limit) if each else case.most
+
+
+def find_residence(question: Question, case: Case, users: int) -> Residence:
+    """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below."""
+    serving, room = question.serving, case.room
+    assert room is not None
+    context = serving.mean_prompt - serving.prompt
+    tokens = serving.mean_prompt + serving.output
+    tiers, size = read_tiers(serving), question.decoder.cache_bytes(tokens, room.item_bytes)
+    on_device = room.free / room.cache(tokens) if room.cache(tokens) else math.inf
+    below = itertools.accumulate(
+        (tier.capacity_bytes / size if size else math.inf for tier in tiers), initial=on_device
+    )
+    moved = size * context / tokens
+    return Residence(
+        context_tokens=context,
+        capacities=tuple(one / users for one in below),
+        load_s=tuple(moved / tier.bytes_per_s for tier in tiers),
+        move_j=tuple(moved * tier.j_per_byte for tier in tiers),
+    )
+
+
+def find_other(found: Deployed) -> Deployed | None:
+    """Return a deployment of the other form: two pools for servers that do both phases, or such servers for pools."""
+    return found.other if found.prompt_servers else _split(found)
+
+
+def name_servers(found: Deployed) -> str:
+    """Return the servers of a deployment with their hardware, such as `2 (l4 x4)` or `1P+2D mi300x`."""
+    case = found.case
+    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
+    if case.experts > 1:
+        server += f" ep{case.experts}"
+    enclosed = server if server == case.hardware else f"({server})"
+    if found.prompt_servers:
+        return f"{found.prompt_servers}P+{found.servers}D {enclosed}"
+    return server if found.servers == 1 else f"{found.servers} {enclosed}"
+
+
 def _split(found: Deployed) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they take more than the most devices."""
+    """Return separate prefill and decode pools of the same servers; None if they exceed the device limit."""
     question, case, target = found.question, found.case, found.target
-    prompt, output = question.serving.prompt, question.serving.output
+    if question.serving.turns > 1:
+        return None  # contexts would have to come back from the decode pool
+    prompt, output, draft = question.serving.prompt, question.serving.output, question.draft(case.server)
+    gain = draft.accepted_tokens if draft else 1.0
     each = -(-target.users // found.servers)
-    places, shares = grow(prompt, max(1.0, output))
+    places, shares = grow(prompt, max(1.0, output / gain), gain)
     handover = measure_handover(question, case, case, prompt)
-    size = min(prompt, case.server.stack.step_tokens)
-    pieces = prompt / size
-    prompts = Passes.of(0.0, chunk=float(size), chunk_context=max(0.0, prompt - size) / 2.0)
-    cost = case.server.price(Passes.joined((Passes.of(float(each), context=places), prompts)))
-    step_s, step_j = (float(values[:-1] @ shares) for values in (cost.seconds, cost.joules))
+    cached = find_cached(question.serving)
+    size = min(prompt - cached, case.server.stack.step_tokens)
+    pieces = (prompt - cached) / size
+    prompts = Passes.of(0.0, chunk=float(size), chunk_context=cached + max(0.0, prompt - cached - size) / 2.0)
+    cost = guess(case.server, draft).price(Passes.joined((Passes.of(float(each), context=places), prompts)))
+    step_s, step_j = (float(values[:-1] @ shares) / gain for values in (cost.seconds, cost.joules))
     prompt_s, prompt_j = (float(values[-1]) * pieces for values in (cost.seconds, cost.joules))
     servers, first_s, used = 0, math.inf, math.inf
     while first_s == math.inf or target.miss(first_s, 0.0) > 1.0:
@@ -310,18 +395,11 @@ def read_paid(case: Case, stored: Mapping[tuple[str, int, str], StoredCase], nam
 def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -> UserRow:
     """Return the row of a deployment."""
     serving, case = found.question.serving, found.case
-    tokens = serving.prompt + serving.output
+    tokens = serving.mean_prompt + serving.output
     usd = None if paid.device_usd_per_s is None else paid.device_usd_per_s * found.device_count / found.per_s
     carbon = None if paid.gco2_per_j is None else paid.gco2_per_j * found.request_j
-    server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
-    if case.experts > 1:
-        server += f" ep{case.experts}"
-    enclosed = server if server == case.hardware else f"({server})"
-    several = server if found.servers == 1 else f"{found.servers} {enclosed}"
-    if found.prompt_servers:
-        several = f"{found.prompt_servers}P+{found.servers}D {enclosed}"
     return UserRow(
-        label=several,
+        label=name_servers(found),
         hardware=case.hardware,
         precision=case.precision,
         is_published=is_published,
@@ -349,6 +427,9 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
         request_j=found.request_j,
         request_gco2=carbon,
         quality=quality,
+        prefix_hit_fraction=sum(found.hits) if serving.reuses_prefixes else None,
+        tier_hit_fraction=sum(found.hits[1:]) if serving.reuses_prefixes else None,
+        uncached_request_j=found.uncached_j,
     )
 
 

@@ -110,7 +110,7 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
 
 
 def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
-    """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
+    """Return a column of 1 + `more` periods, extrapolated from columns of one and two periods.
 
     Each number is linear in the index of its period and in the number of periods.
     """
@@ -148,7 +148,7 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, Worklo
 
 
 def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
-    """Fill in a pass at several numbers of sequences; all but the experts that are hit is linear in these."""
+    """Interpolate a pass between numbers of sequences: everything is linear except the number of active experts."""
     first, last = counts[0], counts[-1]
     found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
     is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])

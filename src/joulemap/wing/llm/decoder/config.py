@@ -37,7 +37,7 @@ class Attention:
     value_norm: bool = False
     """True if values are normalized, without weights."""
     is_gated: bool = False
-    """True if a gate as wide as the queries, computed beside them, multiplies the result."""
+    """True if a gate as wide as the queries, computed with them, multiplies the result."""
     has_values: bool = True
     """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False
@@ -68,7 +68,7 @@ class Indexer:
 
     heads: int
     head_dim: int
-    """Elements of each of its queries, and of the one key per row that it caches."""
+    """Elements of each indexer query, and of the one cached key per row."""
 
 
 @frozen(kw_only=True)
@@ -110,7 +110,7 @@ class Latent:
 
 @frozen(kw_only=True)
 class Compressed:
-    """Attention to the last tokens and to compressed rows, one for several tokens, with keys that are the values."""
+    """Attention to recent tokens and to compressed rows of several older tokens; keys serve as values."""
 
     heads: int
     head_dim: int
@@ -234,7 +234,7 @@ class Layer:
     is_parallel: bool = False
     """True if mixer and network read the same input and their results are added."""
     norms: Literal[1, 2] = 2
-    """Number of norms before the parts: one for each part, or one for both parts of a parallel layer."""
+    """Norms before the parts: one per part, or one for both parts of a parallel layer."""
     has_norms_behind: bool = False
     """True if the result of each part is normalized before it is added."""
     has_norms_before: bool = True
@@ -259,7 +259,7 @@ class Published:
     """Part of the configuration that is not counted."""
 
     def describe(self) -> str:
-        """Return a phrase for it, e.g. `mxfp4 weights (mxfp4)`."""
+        """Return a phrase for the format, e.g. `mxfp4 weights (mxfp4)`."""
         if not self.weights:
             return self.doubt
         formats = " and ".join((self.weights, *self.others))
@@ -325,6 +325,13 @@ class Decoder:
         return sum(isinstance(layer.mixer, Recurrence) for layer in self.layers)
 
     @property
+    def score_heads(self) -> tuple[tuple[int, int], ...]:
+        """Heads of each layer that scores cached tokens, and its window; 0 for none."""
+        mixers = (layer.mixer for layer in self.layers)
+        scoring = (one for one in mixers if one is not None and not isinstance(one, Recurrence))
+        return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
+
+    @property
     def expert_count(self) -> int:
         """Experts of all layers; a host without fused kernels must launch each."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
@@ -349,7 +356,7 @@ class Decoder:
 
 
 _TOLD: Final = ("name", "text", "basis", "source", "notes", "context_length")
-"""Fields that no workload depends on."""
+"""Fields that do not affect workloads."""
 
 
 def _held(mixer: Mixer, tokens: int, devices: int) -> float:

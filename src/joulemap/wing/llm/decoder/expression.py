@@ -79,7 +79,7 @@ class Configuration:
         """Read the keys of `values`, for errors about `model`."""
         self.model, self.values = model, values
         self.read: set[str] = set()
-        """Keys that were asked for."""
+        """Requested keys."""
 
     def value(self, key: str) -> Any:
         """Return the value of a key, with dots for nested objects; None if it is absent."""

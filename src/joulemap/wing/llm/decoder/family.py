@@ -69,7 +69,7 @@ class Family:
     """Rules that read the layer sizes of some model types."""
 
     def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
-        """Hold the tables and lists of a file, with those that it is like filled in."""
+        """Tables and lists of a family file, with those of its base family filled in."""
         self.name, self.tables = name, tables
 
     @property

@@ -191,7 +191,7 @@ def is_traced_pass(name: str, settings: Settings) -> bool:
 
 
 def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
-    """Return the pass of a name, with the arguments given beside it; None for a name that is no decoder's.
+    """Return the pass that a name describes, with additional arguments; None for other models.
 
     Raise UsageError, with a correction, for invalid brackets, arguments or values, and for a pass that the model does
     not accept. Raise ModelError for a configuration that cannot be read.

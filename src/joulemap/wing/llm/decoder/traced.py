@@ -50,7 +50,7 @@ class TracedDecoder(Decoder):
     vocabulary: int = 0
     layers: tuple[()] = ()
     prompt: int
-    """Tokens of the longest pass that is asked for; a longer one may not run."""
+    """Tokens of the longest requested pass; a longer one may not run."""
     sample: Callable[[Step, int], tuple[WorkloadColumns, tuple[str, ...]]] = attrs.field(repr=False)
     """Trace function of a pass of some sequences; returns its columns and its assumptions."""
     _samples: dict[tuple[Sizes, str], WorkloadColumns] = attrs.field(factory=dict, init=False, repr=False)
@@ -246,7 +246,7 @@ def _agree(made: Mapping[Sizes, WorkloadColumns] | None, traced: Mapping[Sizes, 
 
 
 def _join(parts: Sequence[WorkloadColumns]) -> WorkloadColumns:
-    """Return several passes, one after the other, as one."""
+    """Return the concatenation of several passes as one workload."""
     if len(parts) == 1:
         return parts[0]
     both = join(parts)

@@ -53,7 +53,7 @@ NUMBERS: Final[Mapping[int, str]] = {
 """Type of a value -> its code in `struct`."""
 
 PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf")
-"""Name of one file of several, as llama.cpp splits them."""
+"""Name of one part of a split file, in llama.cpp's scheme."""
 
 
 @cache
@@ -63,7 +63,7 @@ def load_tables() -> Mapping[str, Mapping[str, Any]]:
 
 
 def read_gguf(path: Path) -> FileHeader:
-    """Return the header of a model in one file, or in parts of which any is given.
+    """Return the header of a model in one file, or in several given any of them.
 
     Raise ModelError for a file that is no GGUF, is cut short or has a part missing.
     """

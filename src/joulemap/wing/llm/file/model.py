@@ -27,7 +27,7 @@ from joulemap.wing.llm.file.gguf import load_tables, read_gguf
 from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 
 LARGEST_GAP: Final = 0.01
-"""Relative difference of the weights of a file and those of its sizes from which the file is refused."""
+"""Relative difference between the weights of a file and of its sizes above which the file is refused."""
 
 JOINED: Final = (
     ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
@@ -170,7 +170,7 @@ def count_weights(decoder: Decoder) -> int:
 
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
-    """Return the elements of the named weights whose names begin so."""
+    """Return the elements of the weights whose names have this prefix."""
     graph = tell(decoder, Step(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))

@@ -151,12 +151,15 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
     return places, shares
 
 
-def accept(guessed: int, acceptance: float) -> float:
+def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    The first rejected guess ends them, and the step always yields one further token. Source: Leviathan et al., arXiv
-    2211.17192, equation 1.
+    `later` holds the rates of the second and later guesses, the last one repeated. The first rejected guess ends them,
+    and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation 1.
     """
+    if later:
+        rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]
+        return 1.0 + math.fsum(math.prod(rates[: depth + 1]) for depth in range(guessed))
     if acceptance >= 1.0:
         return guessed + 1.0
     return float((1.0 - acceptance ** (guessed + 1)) / (1.0 - acceptance))

@@ -47,6 +47,10 @@ VECTOR_ROWS: Final = 8
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
+WIDE_SHARE: Final = "wide_share"
+"""Coefficient for what a library's products of fp32 reach on wide matrices; engines with kernels of their own avoid it.
+"""
+
 STREAM_NORM: Final = 4.0
 """Exponent of the norm that combines the rates of memory and of the units that stream from it.
 
@@ -172,8 +176,8 @@ class Deployment:
 
     @property
     def _kinds(self) -> list[str]:
-        """Words of the microarchitecture, the die first, by which an engine's numbers may differ."""
-        return self.hardware.microarchitecture.split()[::-1]
+        """Words of the microarchitecture, the die first, and the class, by which an engine's numbers may differ."""
+        return [*self.hardware.microarchitecture.split()[::-1], self.hardware.architecture]
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
@@ -186,10 +190,14 @@ class Deployment:
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
-        memory = self.stack.value("memory_rate", self._memory_kind)
+        memory = self.stack.value("memory_rate", *self._memory_kinds)
         compute, integer = (self.stack.value(name, *self._kinds) for name in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
-        unit_rate = self.stack.value("unit_stream", whole.unit_name) * whole.unit_count.value * whole.clock.value
+        unit_rate = (
+            self.stack.value("unit_stream", whole.architecture, whole.unit_name)
+            * whole.unit_count.value
+            * whole.clock.value
+        )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         few = attrs.evolve(
             whole,
@@ -202,7 +210,11 @@ class Deployment:
         if integer and (eighth := few.peaks.get("int8")):
             reached = scaled(eighth.rate, integer)
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
-        return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
+        if compute == 1.0:
+            return few, few
+        own = {name: one for name, one in few.coefficients.items() if name == WIDE_SHARE}
+        own = {name: attrs.evolve(one, value=1.0) for name, one in own.items()}  # a fault of a library's kernels
+        return few, attrs.evolve(few, peaks=peaks, coefficients={**few.coefficients, **own})
 
     def price(self, passes: Passes, /) -> Cost:
         """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass.
@@ -231,7 +243,7 @@ class Deployment:
             )
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
-        device_s = device_s * self._device_factor + self._layer_s
+        device_s = device_s * self._device_factor + self._layer_s + self._score_s(passes)
         parts = np.maximum(parts, 1.0)
         waiting_w = self.hardware.waiting_w
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
@@ -320,13 +332,28 @@ class Deployment:
 
     @property
     def _layer_s(self) -> float:
-        """Seconds of a pass beside its kernels, for all layers."""
-        return self.decoder.layer_count * self.stack.value("layer_time", self._memory_kind, *self._kinds)
+        """Seconds of a pass in addition to its kernels, for all layers."""
+        return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self._kinds)
+
+    def _score_s(self, passes: Passes) -> Floats:
+        """Return the seconds in which attention moves scores that it keeps in memory instead of fusing its steps."""
+        score_bytes = self.stack.value("score_bytes", *self._kinds)
+        if not score_bytes:
+            return np.zeros_like(passes.tokens)
+        pairs = np.zeros_like(passes.tokens)
+        for heads, window in self.decoder.score_heads:
+            most = window or np.inf
+            alone = passes.sequences * passes.tokens * np.minimum(passes.context + passes.tokens, most)
+            chunk = passes.chunk * np.minimum(passes.chunk_context + passes.chunk, most)
+            pairs += heads * (alone + chunk)
+        moved: Floats = pairs * score_bytes / self.devices / self.chips[0].memory_bandwidth.value
+        return moved
 
     @property
-    def _memory_kind(self) -> str:
-        """Memory technology by which an engine's numbers may differ; empty for others."""
-        return next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
+    def _memory_kinds(self) -> list[str]:
+        """Memory technology by which an engine's numbers may differ, on this microarchitecture, class, or any."""
+        found = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
+        return [*(f"{found}_{word}" for word in self._kinds[:-1]), self.hardware.architecture, found]
 
     @property
     def _each_s(self) -> float:

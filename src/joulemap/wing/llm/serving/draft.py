@@ -29,13 +29,15 @@ class Draft:
     """Tokens guessed per sequence and step, in addition to the token that is always right."""
     acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
     """Probability that a guess is accepted, given that all guesses before it were."""
+    later: tuple[float, ...] = ()
+    """Acceptance of the second and later guesses; empty if all are as likely."""
     deployment: Deployment | None = None
     """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
 
     @property
     def accepted_tokens(self) -> float:
         """Mean tokens gained per sequence and step, including the token that is always right."""
-        return accept(self.guessed_tokens, self.acceptance)
+        return accept(self.guessed_tokens, self.acceptance, self.later)
 
 
 @frozen(kw_only=True, eq=False)
@@ -69,3 +71,8 @@ class Guessing:
         seconds = once.seconds + more * again.seconds
         waiting = (self.idle_w - guess.idle_w) * seconds
         return Cost(seconds=whole.seconds + seconds, joules=whole.joules + once.joules + more * again.joules + waiting)
+
+
+def guess(surface: Surface, draft: Draft | None) -> Surface:
+    """Return a surface with speculative decoding if there is a draft."""
+    return surface if draft is None else Guessing(surface=surface, draft=draft)

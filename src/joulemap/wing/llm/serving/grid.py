@@ -1,4 +1,4 @@
-"""Fast lookup of pass costs: a surface priced once at all knots that a simulation may come near."""
+"""Pass costs interpolated on a grid that covers every pass of a simulation, priced once."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Grid:
 
 
 def _knots(least: int, most: int, ratio: float) -> list[float]:
-    """Return 0, then `least` and rounded knots at this ratio, up to `most`, which is the last."""
+    """Return knots: 0, then rounded values from `least` at this ratio, ending at `most`."""
     found = [0.0]
     while found[-1] < most:
         following = max(found[-1] + 1, round(found[-1] * ratio)) if found[-1] else least

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from joulemap.system.record import frozen
+from joulemap.system.record import define
 
 Spell = tuple[float, int, float, float, float, float, int, int, int, float, float, int]
 """One spell: start; number of passes; seconds of the first pass and increase per further pass; joules likewise;
@@ -18,7 +19,7 @@ FIELDS: Final = (
 """Field names of a spell, in order."""
 
 
-@frozen(kw_only=True)
+@define(kw_only=True)
 class Log:
     """Lists that grow while a server works; the per-request lists have one place for each request."""
 
@@ -32,6 +33,10 @@ class Log:
     token_at: list[float]
     """Time of each request's last token before it joined or was preempted."""
     preemptions: list[int]
+    full_from: float = 0.0
+    """Time at which a load of conversations is full."""
+    full_until: float = math.inf
+    """Time of the last new conversation, after which the load falls; infinite without conversations."""
 
     @staticmethod
     def of(count: int) -> Log:

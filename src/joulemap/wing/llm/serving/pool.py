@@ -174,7 +174,12 @@ class Ability:
 
 
 def find_ability(
-    deployment: Deployment, prompt_tokens: float, output_tokens: float, *, most_s: float | None = None
+    deployment: Deployment,
+    prompt_tokens: float,
+    output_tokens: float,
+    *,
+    cached_tokens: float = 0.0,
+    most_s: float | None = None,
 ) -> Ability:
     """Return the saturated prefill and decode rates of a server whose decode steps take at most `most_s` seconds.
 
@@ -182,9 +187,9 @@ def find_ability(
     """
     stack, room = deployment.stack, Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
     room = max(1.0, min(room, stack.sequence_limit))
-    many = max(1.0, stack.step_tokens // prompt_tokens)
-    full, full_times = prefill(many, prompt_tokens, 0.0, stack.step_tokens)
-    one, one_times = prefill(1.0, prompt_tokens, 0.0, stack.step_tokens)
+    many = max(1.0, stack.step_tokens // (prompt_tokens - cached_tokens))
+    full, full_times = prefill(many, prompt_tokens, cached_tokens, stack.step_tokens)
+    one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
     steps = max(1.0, output_tokens - 1.0)
     answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps)
@@ -217,10 +222,10 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
     return float(np.interp(most_s, step_s[place - 1 : place + 1], counts[place - 1 : place + 1]))
 
 
-def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
-    """Return the prefill throughput of a server with prompts always waiting."""
-    many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
-    passes, times = prefill(many, prompt_tokens, 0.0, deployment.stack.step_tokens)
+def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0) -> Able:
+    """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
+    many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
+    passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
     cost = deployment.price(passes)
     return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 

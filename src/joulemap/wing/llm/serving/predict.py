@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.stack import Stack, find_stack
+from joulemap.domain.serving import LOCALSCORE
 from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
@@ -41,6 +42,23 @@ SHORT_PROMPT: Final = 20.0
 Source: assumed; the mean of instructions of Alpaca. Default prompts of Optimum Habana's tests have six to nine words.
 """
 
+LOCALSCORE_TESTS: Final = (
+    (1024.0, 16.0),
+    (4096.0, 256.0),
+    (2048.0, 256.0),
+    (2048.0, 768.0),
+    (1024.0, 1024.0),
+    (1280.0, 1024.0),
+    (384.0, 1152.0),
+    (64.0, 1024.0),
+    (16.0, 1536.0),
+)
+"""Prompt and output tokens of LocalScore's nine tests, of which it states means.
+
+Source: recalled from LocalScore's documentation; times to the first token x prompt rates of its results give the same
+mean prompt of about 1,300 tokens.
+"""
+
 FEWEST: Final = 2.0
 """Minimum output tokens that include a decode step after the first token."""
 
@@ -48,7 +66,7 @@ BITSANDBYTES_INT8: Final = "int8:row"
 """Weights of `int8_vectorwise_quant`: a scale for each output."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
-"""Precisions that substitute for one another where a chip lacks one."""
+"""Interchangeable precisions: one replaces another that a chip lacks."""
 
 
 @frozen(kw_only=True)
@@ -209,6 +227,8 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
 
 
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.prompt_kind == LOCALSCORE and row.prompt_tokens is None:
+        return _predict_tests(deployment)
     prompt, output = _lengths(row)
     stack = deployment.stack
     batch = Batch(
@@ -235,6 +255,26 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         energy_per_request_j=cost.joules / row.batch,
         power_w=cost.joules / cost.request_s,
     )
+
+
+def _predict_tests(deployment: Deployment) -> Prediction:
+    """Return the means of LocalScore's tests of single sequences: times to the first token, and rates of what follows.
+
+    Its time between tokens is the inverse of the mean rate.
+    """
+    prompt, output = max(LOCALSCORE_TESTS)
+    room = _room(deployment, 1.0, prompt, output)
+    step = deployment.stack.step_tokens
+    costs = run_batches(
+        deployment,
+        [
+            Batch(sequences=1.0, prompt_tokens=prompt, output_tokens=output, room=room, step_tokens=step)
+            for prompt, output in LOCALSCORE_TESTS
+        ],
+    )
+    rate = sum(1.0 / one.between_s for one in costs) / len(costs)
+    first_s = sum(one.first_token_s for one in costs) / len(costs)
+    return Prediction(time_to_first_token_s=first_s, inter_token_latency_s=1.0 / rate, output_tokens_per_s=rate)
 
 
 def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:

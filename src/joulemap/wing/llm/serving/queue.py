@@ -19,32 +19,13 @@ from bisect import insort
 from collections import deque
 from typing import Final
 
-from joulemap.domain.load import Limits, Load, Requests, Served
+from joulemap.domain.load import Hit, Limits, Load, Requests
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.llm.serving.grid import Grid, Pass
 from joulemap.wing.llm.serving.log import Log, Spell
-from joulemap.wing.llm.serving.request import draw_requests
-from joulemap.wing.llm.serving.settle import Site, settle
-from joulemap.wing.llm.serving.summary import summarize
 
 NEVER: Final = math.inf
 """Time of an event that never comes."""
-
-
-def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
-    """Simulate a load on one server; the result is the same for the same seed.
-
-    A request that exceeds the KV cache or the context is refused and counted; UnsupportedError if all are.
-    """
-    if load.is_steady:
-        load = settle(load, Site(surface=surface, limits=limits), seed)
-    requests = draw_requests(load, seed)
-    accepted = accept(requests, limits)
-    server = Server(surface, requests, limits, load, Log.of(len(requests.prompt_tokens)))
-    server.expect(accepted)
-    while server.advance():
-        pass
-    return summarize(server.log, [server.spells], requests, load, limits)
 
 
 def accept(requests: Requests, limits: Limits) -> list[int]:
@@ -131,6 +112,10 @@ class Server:
             self.log.arrival[number] = self.requests.arrival_s[number]
             self.coming.append((self.requests.arrival_s[number] + self.limits.request_s, number))
 
+    def list_hits(self) -> tuple[Hit, ...]:
+        """Return what a prefix cache found in each of its tiers; empty without one."""
+        return ()
+
     def advance(self) -> bool:
         """Advance to the next event; return False if there is none."""
         while self.coming and self.coming[0][0] <= self.now:
@@ -148,12 +133,13 @@ class Server:
 
     def make_room(self) -> None:
         """Preempt the most recently admitted sequences until each answer has room for the next pass's tokens."""
-        while self.held + self.growth * self.answering > self.limits.cache_tokens and len(self.running) > 1:
+        while self.held + self.growth * self.answering > self.room() and len(self.running) > 1:
             number = next(reversed(self.running))
             del self.running[number]
             self.log.preemptions[number] += 1
             self.waiting.appendleft(number)
             self.held -= self.taken(number)
+            self.drop(number)
             if self.joined[number] < 0:
                 self.prompts.remove(number)
                 self.computed -= self.done[number]
@@ -168,6 +154,13 @@ class Server:
             gained = min(gained, self.left[number] - 1)
             self.target[number] += gained
             self.left[number] -= gained
+
+    def room(self) -> float:
+        """Return the tokens that running requests may hold."""
+        return self.limits.cache_tokens
+
+    def drop(self, number: int) -> None:
+        """Free what a sequence that ends or is preempted holds beside its own tokens."""
 
     def taken_by_answer(self, number: int) -> float:
         """Return the cached tokens of a sequence in decode."""
@@ -200,19 +193,32 @@ class Server:
         most = 0 if limits.waits and self.running else self.sequences
         while budget > 0 and self.waiting and len(self.running) < most:
             number = self.waiting[0]
-            room = self.needed(number)
-            if self.running and self.held + room + self.growth * self.answering > limits.cache_tokens:
+            if not self.fits(number):
                 break
             self.waiting.popleft()
-            self.running[number] = None
-            self.prompts.append(number)
-            self.held += room
-            self.done[number] = self.requests.cached_tokens[number]
-            self.computed += self.done[number]
-            self.joined[number] = -1
+            if not self.admit(number):
+                continue
             pieces.append((number, min(budget, self.target[number] - self.done[number])))
             budget -= pieces[-1][1]
         return pieces
+
+    def fits(self, number: int) -> bool:
+        """Return whether a waiting request fits beside the running ones."""
+        return not self.running or self.held + self.needed(number) + self.growth * self.answering <= self.room()
+
+    def admit(self, number: int) -> bool:
+        """Start the prompt of a waiting request; return False if its blocks are on the way."""
+        self.held += self.needed(number)
+        self.running[number] = None
+        self.prompts.append(number)
+        self.done[number] = self.find_cached(number)
+        self.computed += self.done[number]
+        self.joined[number] = -1
+        return True
+
+    def find_cached(self, number: int) -> int:
+        """Return the prompt tokens that a request need not compute."""
+        return self.requests.cached_tokens[number]
 
     def work_prompts(self, pieces: list[tuple[int, int]]) -> None:
         """Run one prefill pass; with chunked prefill, also decode one token of each answer."""
@@ -284,7 +290,7 @@ class Server:
         seconds, joules, longer, dearer, straight = self.grid.find_step(answers, context)
         count = min(ends[0][0] - self.passes, int((straight - context) / gain) + 1)
         if self.growth and len(self.running) > 1:
-            count = min(count, int((self.limits.cache_tokens - self.held) / (self.growth * answers)))
+            count = min(count, int((self.room() - self.held) / (self.growth * answers)))
         longer, dearer = longer * gain, dearer * gain
         if self.coming and not self.waiting and not self.limits.waits and len(self.running) < self.sequences:
             count = min(count, count_until(self.coming[0][0] - self.now, seconds, longer))
@@ -295,7 +301,7 @@ class Server:
     def pass_by(
         self, answers: int, count: int, seconds: float, longer: float, joules: float, dearer: float, prompt: int
     ) -> None:
-        """Run passes: the first takes `seconds` and `joules`, each further one `longer` and `dearer` more."""
+        """Run passes: the first takes `seconds` and `joules`, and each further one adds `longer` and `dearer`."""
         start, stall = self.now, self.now - self.last_pass
         self.spells.append(
             (

@@ -8,14 +8,19 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.load import LONGEST, MOST_REQUESTS, Load, Requests
+from joulemap.domain.load import LONGEST, MOST_REQUESTS, Load, Prefixes, Requests
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real, read_whole
+from joulemap.wing.llm.serving.conversation import share_blocks
+from joulemap.wing.llm.serving.trace import SUFFIX, read_trace
 
 COLUMNS: Final = ("arrival_s", "prompt_tokens", "output_tokens", "cached_tokens")
 """Columns of a request file, in any order; without `arrival_s` all arrive at once, without `cached_tokens` none are
 cached."""
+
+CONVERSATION: Final = "conversation"
+"""Optional column: requests of one conversation have prompts that begin alike, with the earlier answers in them."""
 
 NEEDED: Final = ("prompt_tokens", "output_tokens")
 """Columns that a request file must have."""
@@ -28,7 +33,7 @@ def draw_requests(load: Load, seed: int) -> Requests:
     """Return the requests of a load: the same for the same seed, on any server.
 
     The mean rate of the drawn requests equals that of the load exactly. If the load keeps requests in flight, arrivals
-    are not known beforehand and are zero.
+    are not known beforehand and are zero. A trace with prefixes keeps its arrival times.
     """
     draw = np.random.default_rng(seed)
     trace = load.trace
@@ -41,7 +46,7 @@ def draw_requests(load: Load, seed: int) -> Requests:
             arrival_s=(0.0,) * count,
             cached_tokens=tuple(np.minimum(load.cached_tokens, prompts - 1).tolist()),
         )
-    if load.rate_per_s is None and load.in_flight is None:
+    if (load.rate_per_s is None and load.in_flight is None) or trace.prefixes is not None:
         return trace
     arrivals = np.zeros(count)
     if load.rate_per_s is not None:
@@ -61,10 +66,12 @@ def _draw_lengths(draw: np.random.Generator, longest: int, spread: float, count:
 
 
 def read_requests(path: Path) -> Requests:
-    """Read requests from a CSV file with the columns of `COLUMNS`, in order of arrival.
+    """Read requests from a CSV file with the columns of `COLUMNS`, in order of arrival, or from a JSONL trace.
 
     Raise UsageError, naming the lines, for an unreadable file, for invalid lines and for lines out of order.
     """
+    if path.suffix == SUFFIX:
+        return read_trace(path)
     try:
         lines = csv.reader(read_text(path).splitlines())
     except FileError as error:
@@ -75,6 +82,7 @@ def read_requests(path: Path) -> Requests:
         raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
     places = {name: names.index(name) for name in COLUMNS if name in names}
     rows: list[tuple[float, int, int, int]] = []
+    spoken: list[str] = []
     faults, latest = [], 0.0
     for cells in lines:
         if any(cell.strip() for cell in cells):
@@ -86,6 +94,7 @@ def read_requests(path: Path) -> Requests:
                     )
                 latest = row[0]
                 rows.append(row)
+                spoken += [cells[names.index(CONVERSATION)].strip()] if CONVERSATION in names else []
             except IndexError:
                 faults.append(f"line {lines.line_num}: {len(cells)} cells, {len(names)} expected")
             except ValueError as error:
@@ -101,7 +110,15 @@ def read_requests(path: Path) -> Requests:
         output_tokens=outputs,
         arrival_s=tuple(arrival - arrivals[0] for arrival in arrivals),
         cached_tokens=cached,
+        prefixes=_share(spoken, prompts, outputs) if spoken else None,
     )
+
+
+def _share(spoken: list[str], prompts: tuple[int, ...], outputs: tuple[int, ...]) -> Prefixes:
+    """Return the blocks of requests by the names of their conversations; a request without a name shares none."""
+    known: dict[str, int] = {}
+    names = (name or f"\n{place}" for place, name in enumerate(spoken))
+    return share_blocks([known.setdefault(name, len(known)) for name in names], prompts, outputs)
 
 
 def _read_request(cells: dict[str, str]) -> tuple[float, int, int, int]:

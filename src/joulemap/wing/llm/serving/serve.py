@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.load import Limits, Load, Served
+import attrs
+
+from joulemap.domain.load import Limits, Load, Served, Tier
 from joulemap.wing.llm.serving.draft import Draft, Guessing
 from joulemap.wing.llm.serving.memory import Room
-from joulemap.wing.llm.serving.queue import find_reach, simulate
+from joulemap.wing.llm.serving.queue import find_reach
 from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.surface import Surface, Table, tabulate
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
+LONG: Final = 4096
+"""Tokens of a long sequence, for a model that states no maximum."""
+
 MOST_TOKENS: Final = 10**12
 """Cap on the KV cache capacity in tokens, for a model without a KV cache."""
 
 
-def serve(deployment: Deployment, load: Load, draft: Draft | None = None, *, seed: int = 0) -> Served:
+def serve(
+    deployment: Deployment, load: Load, draft: Draft | None = None, *, tiers: tuple[Tier, ...] = (), seed: int = 0
+) -> Served:
     """Simulate a load on a deployment, with speculative decoding if a draft is given; joules are of all devices.
 
-    Raise UnsupportedError if no request fits.
+    `tiers` are memory below the devices for a prefix cache. Raise UnsupportedError if no request fits.
     """
     limits = find_limits(deployment, draft)
+    if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
+        limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment))
     surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
     return simulate(tabulate_for(surface, load, limits, seed), load, limits, seed)
 
@@ -46,7 +56,17 @@ def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
     )
 
 
+def measure_token(deployment: Deployment) -> float:
+    """Return the mean KV cache bytes of a token in a long sequence, of which a tier holds one copy."""
+    decoder = deployment.decoder
+    longest = decoder.context_length or LONG
+    return decoder.cache_bytes(longest, Room(deployment=deployment).item_bytes) / longest
+
+
 def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
-    """Return a surface tabulated at knots as far as the requests of a load may reach."""
+    """Return a table of pass costs that covers every request of a load."""
+    if load.turns > 1:
+        last = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens)
+        load = attrs.evolve(load, prompt_tokens=last, turns=1)
     sequences, step_tokens, longest = find_reach(draw_requests(load, seed), load, limits)
     return tabulate(surface, sequences=sequences, context_tokens=longest, prompt_tokens=step_tokens)

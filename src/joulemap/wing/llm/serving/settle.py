@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -59,12 +59,30 @@ def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
     `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
     simultaneous arrivals, are counted, because the start is part of the question.
     """
+    if load.turns > 1:
+        return _settle_turns(load, site, seed)
     if load.in_flight is not None:
         return _settle_flight(load, site, seed, flights)
     if load.rate_per_s is not None:
         warm_up = math.ceil(FILLED * count_in_work(load, site))
         return _lengthen(load, warm_up + _count(load), warm_up, seed)
     return attrs.evolve(load, is_steady=False)
+
+
+def _settle_turns(load: Load, site: Site, seed: int) -> Load:
+    """Return a load of conversations; at a rate, none counts that begins before the first ones may end."""
+    from joulemap.wing.llm.serving.conversation import form_conversations
+
+    mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2
+    limits, many = site.limits, load.in_flight
+    if many is not None:
+        step_s, _ = site.surface.step(min(many, limits.sequences), mean + 0.5 * load.output_tokens, 0.0, 0.0)
+        answer_s = load.output_tokens / limits.accepted_tokens * float(step_s)
+        return form_conversations(load, seed, load.pause_s + limits.request_s + answer_s)
+    assert load.rate_per_s is not None
+    in_work = count_in_work(attrs.evolve(load, prompt_tokens=mean, turns=1), site)
+    filled_s = load.turns * (FILLED * in_work / load.rate_per_s + load.pause_s)
+    return form_conversations(load, seed, min(filled_s, FILLED * COUNTED / load.rate_per_s))
 
 
 def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
@@ -100,7 +118,7 @@ def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
 
 
 def _count(load: Load) -> int:
-    """Return the least number of requests that are counted: all of a file's."""
+    """Return the minimum number of counted requests; a file counts in full."""
     return max(load.requests, COUNTED, len(load.trace.prompt_tokens) if load.trace else 0)
 
 
@@ -108,7 +126,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
     """Return a load of `count` requests, the first of which are not counted; requests of a file repeat in turn."""
     count = min(count, MOST_REQUESTS)
     drawn = draw_requests(attrs.evolve(load, requests=count), seed)
-    columns = {
+    columns: dict[str, Any] = {
         name: tuple(itertools.islice(itertools.cycle(getattr(drawn, name)), count))
         for name in ("prompt_tokens", "output_tokens", "cached_tokens")
     }
@@ -117,7 +135,7 @@ def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
 
 
 def count_in_work(load: Load, site: Site) -> float:
-    """Return how many requests are in work at a rate, by Little's law; at most half of `COUNTED` where ever more wait.
+    """Return the mean number of requests in flight at a rate (Little's law), at most half of `COUNTED`.
 
     While a prompt is computed, answers wait: the share of time is the rate times the time of a prompt.
     """

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.load import Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
+from joulemap.domain.load import Hit, Limits, Load, Moment, Outcomes, Requests, Served, Spread, Window
 from joulemap.wing.llm.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]
@@ -21,11 +22,21 @@ PARTS: Final = 8
 LEAST_GROWTH: Final = 0.05
 """Minimum share of arrivals that must stay waiting for a queue to count as growing."""
 DEVIATIONS: Final = 3.0
-"""Standard deviations of the number of arrivals by which the queue must grow; less may be chance."""
+"""Minimum growth of a queue that counts as overload, in standard deviations of the number of arrivals."""
 
 
-def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, load: Load, limits: Limits) -> Served:
-    """Summarize the log of a run and the spells of each pool of devices."""
+def summarize(
+    log: Log,
+    pools: Sequence[Sequence[Spell]],
+    requests: Requests,
+    load: Load,
+    limits: Limits,
+    hits: tuple[Hit, ...] = (),
+) -> Served:
+    """Summarize the log of a run and the spells of each pool of devices.
+
+    Moves of a prefix cache are spread evenly over the run.
+    """
     tables = [tabulate_spells(spells) for spells in pools]
     spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     is_idle = spell["running"] == 0
@@ -34,15 +45,19 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
     outputs, prompts = (np.array(one, dtype=float) for one in (requests.output_tokens, requests.prompt_tokens))
     counted = served.copy()
     counted[np.flatnonzero(served)[: min(load.warm_up, served.sum() - 1)]] = False
+    counted &= ~((arrival < log.full_from) | (arrival > log.full_until))
     several = counted & (outputs > 1)
     end = float((spell["start"] + spell["spent_s"]).max())
     is_open = load.in_flight is None and arrival[served].max() > 0.0
     rates = _find_rates(arrival[served], first[served], finished[served], end, is_open=is_open)
     answers = tuple(column[served] for column in (first, finished, outputs))
     bounds = (0.0, end)
-    if load.warm_up and arrival[counted].max() > arrival[counted].min():
+    if (load.warm_up or log.full_from) and arrival[counted].max() > arrival[counted].min():
         bounds = (float(arrival[counted].min()), float(arrival[counted].max()))
+    moved_j = sum(hit.joules for hit in hits)
     window = _find_window(tables, answers, bounds)
+    moved_j *= window.duration_s / end
+    window = attrs.evolve(window, energy_j=window.energy_j + moved_j, moved_j=moved_j)
     return Served(
         requests=int(served.sum()),
         refused=len(served) - int(served.sum()),
@@ -52,7 +67,7 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
         output_tokens=int(outputs[served].sum()),
         prompt_tokens=int(prompts[served].sum()),
         computed_tokens=int(spell["prompt"].sum()),
-        energy_j=float(spell["spent_j"].sum()),
+        energy_j=float(spell["spent_j"].sum()) + sum(hit.joules for hit in hits),
         idle_j=float(spell["spent_j"][is_idle].sum()),
         idle_s=float(spell["spent_s"][is_idle].sum()),
         first_token=_spread((first - arrival)[counted]),
@@ -63,6 +78,7 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
         served_per_s=rates[1],
         is_growing=rates[2],
         window=window,
+        hits=hits,
         timeline=_find_moments(tables, arrival[served], finished[served], end, limits.accepted_tokens),
         outcomes=Outcomes(
             arrival_s=tuple(log.arrival),
@@ -115,12 +131,13 @@ def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...],
     within = np.clip(last, start, end) - np.clip(first, start, end)
     share = np.divide(within, last - first, out=np.zeros(len(first)), where=last > first)
     begun = (first >= start) & (first <= end)
-    energy_j = idle_j = idle_s = 0.0
+    energy_j = idle_j = idle_s = prompt_j = 0.0
     for table in tables:
         is_idle = table["running"] == 0
         energy_j += sum_within(table, table["spent_j"], start, end)
         idle_j += sum_within(table, np.where(is_idle, table["spent_j"], 0.0), start, end)
         idle_s += sum_within(table, np.where(is_idle, table["spent_s"], 0.0), start, end)
+        prompt_j += sum_within(table, np.where(table["prompt"] > 0, table["spent_j"], 0.0), start, end)
     return Window(
         start_s=start,
         end_s=end,
@@ -128,6 +145,7 @@ def _find_window(tables: Sequence[dict[str, Array]], answers: tuple[Array, ...],
         energy_j=energy_j,
         idle_j=idle_j,
         idle_s=idle_s,
+        prompt_j=prompt_j,
     )
 
 

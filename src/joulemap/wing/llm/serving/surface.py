@@ -189,7 +189,7 @@ def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_to
 
 
 def _knots(least: float, most: float, ratio: float = KNOTS) -> Floats:
-    """Return places from `least` to `most` at a constant ratio; at least two."""
+    """Return values from `least` to `most` at a constant ratio, at least two."""
     count = max(1, math.ceil(math.log(max(most, least * 2.0) / least, ratio)))
     places = least * ratio ** np.arange(count)
     return np.append(places, max(most, least * 2.0))

@@ -45,7 +45,7 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 """Default settings of a placement."""
 
 LEAST_GAP: Final = 0.005
-"""Minimum share of improvement still possible that the answer reports."""
+"""Minimum possible improvement that the answer reports, as a fraction."""
 
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose products have one row per token."""
@@ -87,7 +87,7 @@ class PlaceAnswer(Answer):
 
     @property
     def rival(self) -> PlacementRow | None:
-        """Best mixture where one device alone is best, else the best device alone; None where none runs."""
+        """Best mixture if one device alone is best, else the best device alone; None if neither can run."""
         return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
 
     @property

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.computed import find_unknown, told
+from joulemap.answer.computed import described, find_unknown
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.domain.weight import label_precision
@@ -31,27 +31,31 @@ DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
 class PlacementRow:
     """Candidate placement of the model on the box."""
 
-    placement: str = told("devices with a part, joined by a plus")
-    form: str = told("alone, split, pipeline or side by side")
-    is_best: bool = told("true for the best placement for the goal")
-    latency_s: float | None = told("latency of a batch by itself; null where refused", "s")
-    latency_half_width: float | None = told("half-width of the 80 % interval of the logarithm of latency")
-    throughput_per_s: float | None = told("samples per second, batch after batch", "1/s")
-    throughput_half_width: float | None = told("half-width of the 80 % interval of the logarithm of throughput")
-    tokens_per_s: float | None = told("tokens per second of a decoding language model; null for other models", "1/s")
-    energy_j: float | None = told("energy of a batch, whole box", "J")
-    energy_half_width: float | None = told("half-width of the 80 % interval of the logarithm of energy")
-    assumed_energy_fraction: float | None = told("share of the energy that rests on assumed numbers")
-    assumed_static_fraction: float | None = told("share of the energy from assumed static power, idle power included")
-    energy_per_inference_j: float | None = told("energy of a sample, whole box", "J")
-    average_power_w: float | None = told("mean power of the whole box, batch after batch", "W")
-    copy_s: float | None = told("time of a batch's copies between devices", "s")
-    copied_bytes: float | None = told("bytes that a batch copies between devices", "B")
-    copy_count: int | None = told("values copied between devices per batch")
-    worse_probability: float | None = told("probability that the best placement beats it; null for the best")
-    limit: str = told("limit of the time between batches")
-    gap_fraction: float | None = told("maximum share that an unexamined placement could save", "1")
-    refusal: str = told("reason of refusal; empty where the placement runs")
+    placement: str = described("devices with a part, joined by a plus")
+    form: str = described("alone, split, pipeline or side by side")
+    is_best: bool = described("true for the best placement for the goal")
+    latency_s: float | None = described("latency of a batch by itself; null where refused", "s")
+    latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of latency")
+    throughput_per_s: float | None = described("samples per second, batch after batch", "1/s")
+    throughput_half_width: float | None = described("half-width of the 80 % interval of the logarithm of throughput")
+    tokens_per_s: float | None = described(
+        "tokens per second of a decoding language model; null for other models", "1/s"
+    )
+    energy_j: float | None = described("energy of a batch, whole box", "J")
+    energy_half_width: float | None = described("half-width of the 80 % interval of the logarithm of energy")
+    assumed_energy_fraction: float | None = described("share of the energy that rests on assumed numbers")
+    assumed_static_fraction: float | None = described(
+        "share of the energy from assumed static power, idle power included"
+    )
+    energy_per_inference_j: float | None = described("energy of a sample, whole box", "J")
+    average_power_w: float | None = described("mean power of the whole box, batch after batch", "W")
+    copy_s: float | None = described("time of a batch's copies between devices", "s")
+    copied_bytes: float | None = described("bytes that a batch copies between devices", "B")
+    copy_count: int | None = described("values copied between devices per batch")
+    worse_probability: float | None = described("probability that the best placement beats it; null for the best")
+    limit: str = described("limit of the time between batches")
+    gap_fraction: float | None = described("maximum share that an unexamined placement could save", "1")
+    refusal: str = described("reason of refusal; empty where the placement runs")
 
     @property
     def assumed(self) -> AssumedEnergy | None:
@@ -65,46 +69,46 @@ class PlacementRow:
 class DeviceRow:
     """Device of the box and its share of the best placement."""
 
-    device: str = told("name in the box")
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = told("precision of its products")
-    subgraph_count: int = told("subgraphs that run on it")
-    busy_s: float = told("busy time per batch", "s")
-    busy_fraction: float = told("share of the time per batch in which it is busy", "1")
-    weight_bytes: int = told("weights in its memory", "B")
-    activation_bytes: int = told("peak activations", "B")
-    memory_fraction: float = told("share of its memory that weights and activations fill", "1")
-    energy_j: float = told("energy per batch, static and idle power included", "J")
+    device: str = described("name in the box")
+    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = described("precision of its products")
+    subgraph_count: int = described("subgraphs that run on it")
+    busy_s: float = described("busy time per batch", "s")
+    busy_fraction: float = described("share of the time per batch in which it is busy", "1")
+    weight_bytes: int = described("weights in its memory", "B")
+    activation_bytes: int = described("peak activations", "B")
+    memory_fraction: float = described("share of its memory that weights and activations fill", "1")
+    energy_j: float = described("energy per batch, static and idle power included", "J")
 
 
 @frozen(kw_only=True)
 class SubgraphRow:
     """Subgraph of the best placement and the device that runs it."""
 
-    subgraph_index: int = told("number in the model")
-    operations: str = told("operations of the subgraph")
-    device: str = told("device that runs it")
-    latency_s: float = told("latency on that device", "s")
-    other: str = told("fastest other device; empty where none runs it")
-    other_s: float | None = told("latency on the other device", "s")
+    subgraph_index: int = described("number in the model")
+    operations: str = described("operations of the subgraph")
+    device: str = described("device that runs it")
+    latency_s: float = described("latency on that device", "s")
+    other: str = described("fastest other device; empty where none runs it")
+    other_s: float | None = described("latency on the other device", "s")
 
 
 @frozen(kw_only=True)
 class EventRow:
     """Event of a batch: a subgraph that runs, or a value copied between devices."""
 
-    placement: str = told("devices with a part, joined by a plus")
-    form: str = told("alone, split or pipeline")
-    event_index: int = told("number of the event in the order listed")
-    kind: str = told("subgraph or copy")
-    subgraph_index: int = told("subgraph that runs, or that made the copied value")
-    operations: str = told("operations of the subgraph; empty for a copy")
-    device: str = told("device that runs the subgraph or sends the copy")
-    receiver: str = told("device that receives the copy; empty for a subgraph")
-    start_s: float = told("start in a batch by itself", "s")
-    end_s: float = told("end in a batch by itself", "s")
-    taken_s: float = told("duration from start to end", "s")
-    copied_bytes: float | None = told("size of the copy; null for a subgraph", "B")
+    placement: str = described("devices with a part, joined by a plus")
+    form: str = described("alone, split or pipeline")
+    event_index: int = described("number of the event in the order listed")
+    kind: str = described("subgraph or copy")
+    subgraph_index: int = described("subgraph that runs, or that made the copied value")
+    operations: str = described("operations of the subgraph; empty for a copy")
+    device: str = described("device that runs the subgraph or sends the copy")
+    receiver: str = described("device that receives the copy; empty for a subgraph")
+    start_s: float = described("start in a batch by itself", "s")
+    end_s: float = described("end in a batch by itself", "s")
+    taken_s: float = described("duration from start to end", "s")
+    copied_bytes: float | None = described("size of the copy; null for a subgraph", "B")
 
 
 def form_row(

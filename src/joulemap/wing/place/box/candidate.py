@@ -220,7 +220,7 @@ def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
 
 
 def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
-    """Return the mixture that loses least against the best device alone; empty where none exists."""
+    """Return the mixture closest to the best device alone; empty if none exists."""
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
         return []

@@ -49,7 +49,7 @@ MOVES: Final = 24
 """Maximum rounds of single-subgraph moves."""
 
 RAISES: Final = 16
-"""Maximum steps in the price of a full memory."""
+"""Maximum steps by which a full memory's price is raised in the search."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
@@ -192,7 +192,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found 
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
-    """Return placements that begin as one and end as the other, for each change-over node, in both orders."""
+    """Return placements that switch from one placement to another at each node, in both orders."""
     count = len(first)
     begins = np.arange(count)[None] < np.arange(1, count)[:, None]
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])

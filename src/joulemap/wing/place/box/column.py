@@ -52,7 +52,7 @@ class _Share:
     run: RunColumns
     kind: str
     count: float
-    """Fraction of the box's batches that it takes; 1 where it has a part of each."""
+    """Fraction of the box's batches that the device computes; 1 if it has a part of each batch."""
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:
@@ -60,11 +60,11 @@ def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Co
 
     Raises UnsupportedError without a possible placement, UsageError for a missing link.
     """
-    problem = pose_box(work, hardware, configuration)
+    problem = build_box_problem(work, hardware, configuration)
     return run_placed(problem, hardware, configuration, place(problem, hardware))
 
 
-def pose_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> Problem:
+def build_box_problem(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> Problem:
     """Return the placement problem of a workload on the devices of a box; raises as `evaluate_box`."""
     members = hardware.list_members(configuration)
     return build_problem(work, members, find_ways(hardware.box, members))

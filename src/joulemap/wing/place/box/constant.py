@@ -105,7 +105,7 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
 
 
 def _drop_device(change: Change) -> Change:
-    """Return the change of a device's number as one of its chip."""
+    """Return the change of a box's device as a change of the device's chip."""
     return attrs.evolve(change, address=change.address._replace(device=""))
 
 

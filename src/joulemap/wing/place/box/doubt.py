@@ -42,7 +42,7 @@ class DeviceDoubt:
     power: float
     """Half-width of the power in the finest measurement group that contains the device."""
     group_count: int | None
-    """Number of measurements in that group; None for a group of other classes, which says nothing about its prices."""
+    """Measurements in that group; None for groups of other classes, which do not apply to its energies per action."""
 
     def price(self, square: float) -> float:
         """Return the half-width of a power, given the variance from uncertain prices."""

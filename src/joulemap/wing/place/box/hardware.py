@@ -17,8 +17,9 @@ from typing import Final, Self
 import attrs
 
 from joulemap.domain.box import BOX, GOALS, Box, BoxDevice, Goal
+from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
-from joulemap.domain.hardware import BUILT_IN, Hardware, Peak, PowerMode
+from joulemap.domain.hardware import Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
@@ -51,7 +52,7 @@ class BoxHardware(Hardware):
 
     @property
     def goal(self) -> Goal:
-        """Goal of placements at its mode."""
+        """Goal of placements at the box's mode."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
@@ -71,7 +72,7 @@ class BoxHardware(Hardware):
         return attrs.evolve(self, power_mode=name)
 
     def list_members(self, configuration: Configuration) -> tuple[Member, ...]:
-        """Return its devices, each at the requested precision or its narrowest that holds it."""
+        """Return the devices of the box, each at the requested precision or the narrowest that can represent it."""
         members = []
         for (name, device), hardware, mode in zip(self.box, self.devices, self.device_modes, strict=True):
             precision, weights = choose_precision(
@@ -233,7 +234,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 
 
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
-    """Return the box with the prices of one placement: voltage of each kind, and number of devices per static action.
+    """Return the box with the energies of one placement: voltages per kind, and devices per static action.
 
     `factors` is device name -> ratio of on-chip action cost to price; `leaks` is static-power action -> device count.
     """

@@ -27,7 +27,7 @@ MOST_MOVES: Final = 384
 """Maximum moves per round whose makespan is computed; those with the least total work come first."""
 
 WEIGHINGS: Final = 40
-"""Rounds of device weights for the bound of total work."""
+"""Maximum rounds in which device weights are adjusted for the lower bound."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
@@ -114,7 +114,7 @@ def bound_work(seconds: Floats) -> float:
 
 
 def _list_regions(problem: Problem) -> Iterator[Booleans]:
-    """Yield masks of nodes that may move together: each node, the nodes that lead to it alone, those that it dominates.
+    """Yield masks of nodes to move together: a node with those that only lead to it, or with those that it dominates.
 
     Sets of nodes are integers with one bit per node.
     """
@@ -142,7 +142,7 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
 
 
 def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with one subgraph moved to another device, or everything from it on, or up to it."""
+    """Yield placements with a subgraph moved to another device, alone or with all later or earlier ones."""
     count = problem.node_count
     for other in range(len(problem.members)):
         able = problem.can_run[:, other]

@@ -1,4 +1,4 @@
-"""Run of a placement: each device's part by itself, the copies between parts, and a ledger of whole femtojoules.
+"""Run of a placement: each device's part, the copies between parts, and a ledger in integer femtojoules.
 
     latency  = makespan of parts and copies: `box.schedule`; their sum where nothing overlaps
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)

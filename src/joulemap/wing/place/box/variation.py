@@ -25,7 +25,7 @@ from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.wing.place.box.candidate import Candidate, run_again
-from joulemap.wing.place.box.column import place, pose_box
+from joulemap.wing.place.box.column import build_box_problem, place
 from joulemap.wing.place.box.constant import LINK_FIELDS, list_kinds, name_link
 from joulemap.wing.place.box.hardware import CONVERSIONS, BoxHardware
 from joulemap.wing.place.box.member import Member, find_ways
@@ -36,7 +36,7 @@ TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", S
 """Constants of a device that change its part although the part does not read them."""
 
 FREE: Final = 0.98
-"""Share of a power limit below which a device is not limited by it."""
+"""Share of a power limit below which the limit does not slow a device."""
 
 LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 
@@ -61,7 +61,7 @@ class VariedBox:
         """Return the workload's totals on a box, with the parts of the first evaluation; raises as a run does."""
         assert isinstance(hardware, BoxHardware)
         if self._problem is None or self._placed is None:
-            self._pose(hardware)
+            self._prepare(hardware)
         assert self._problem is not None
         assert self._placed is not None
         members = hardware.list_members(self.configuration)
@@ -104,8 +104,8 @@ class VariedBox:
                 found.append(None)
         return found
 
-    def _pose(self, hardware: BoxHardware) -> None:
-        self._problem = problem = pose_box(self.work, hardware, self.configuration)
+    def _prepare(self, hardware: BoxHardware) -> None:
+        self._problem = problem = build_box_problem(self.work, hardware, self.configuration)
         self._placed = placed = place(problem, hardware)
         firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
         whole = Evaluator(self.work)

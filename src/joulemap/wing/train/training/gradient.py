@@ -52,7 +52,7 @@ class Gradient:
     """Part of an operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients it computes, with bytes of each."""
+    """Values of the forward pass whose gradients the segment computes, with the bytes of each."""
     what: str = ""
     """Suffix of the operator's name."""
     operator: Operator | None = None
@@ -60,7 +60,7 @@ class Gradient:
     reads: tuple[Use, ...] = ()
     """Kept tensors of the forward pass."""
     takes: int | None = None
-    """Bytes of dy that it reads; None for all."""
+    """Bytes of dy that the operator reads; None for all."""
     is_first: bool = False
     """True where no dy is needed: the gradient of a loss."""
 

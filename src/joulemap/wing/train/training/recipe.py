@@ -97,7 +97,7 @@ class Recipe:
     recompute: bool = False
     """True to recompute activations between checkpoints (gradient checkpointing)."""
     master: bool = True
-    """True where the optimizer holds single-precision master weights beside those of the run."""
+    """True if the optimizer keeps single-precision master weights in addition to those of the run."""
     bucket: int = 25
     """Minimum size of a gradient bucket in megabytes, at two bytes per gradient."""
     overlap: bool = True

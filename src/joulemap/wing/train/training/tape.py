@@ -17,7 +17,7 @@ Use = tuple[int, int]
 
 @frozen(kw_only=True)
 class Value:
-    """Tensor before it has storage."""
+    """Tensor without storage yet."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -59,7 +59,7 @@ class Memory:
     byte_count: int
     item_bytes: int
     is_kept: bool = False
-    """True if it lives from the first operator to the last."""
+    """True if the memory lives from the first operator to the last."""
     release: int = 0
 
 

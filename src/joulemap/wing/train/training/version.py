@@ -13,5 +13,5 @@ CODE: Final = ("wing/train/training", "fuse")
 
 @cache
 def training_version() -> str:
-    """Return sixteen hexadecimal digits; part of the key of every training step, beside its model's key."""
+    """Return sixteen hexadecimal digits that are part of every training step's key, with the key of the model."""
     return digest_code(*CLOSED_FORMS, *CODE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.calibrate import calibrate as fit
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import Cell, lay
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.domain.configuration import RUNTIMES
@@ -46,21 +46,21 @@ assumed."""
 class VerifiedRow:
     """Measured quantity of one configuration beside its prediction."""
 
-    file: str = told("file with the measurement")
-    format: str = told("format of the file")
-    case_index: int = told("configuration, counted from 1 over all files")
-    model: str = told("model")
-    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    configuration: str = told("precision, batch, runtime or engine, devices and lengths")
-    quantity: str = told("measured quantity; its name ends with the unit")
-    measured: float | None = told("measured value in SI units; null where the file has no usable number")
-    predicted: float | None = told("predicted value in SI units; null where nothing is predicted")
-    low: float | None = told("lower end of the 80 % interval")
-    high: float | None = told("upper end of the 80 % interval")
-    ratio: float | None = told("measured divided by predicted")
-    is_inside: bool | None = told("true where the measured value is inside the interval; null without an interval")
-    calibrated: float | None = told("prediction with a calibration to these rows; null where none was fitted")
-    reason: str = told("reason for a missing score: no usable number in the file, or no prediction; else empty")
+    file: str = described("file with the measurement")
+    format: str = described("format of the file")
+    case_index: int = described("configuration, counted from 1 over all files")
+    model: str = described("model")
+    hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
+    configuration: str = described("precision, batch, runtime or engine, devices and lengths")
+    quantity: str = described("measured quantity; its name ends with the unit")
+    measured: float | None = described("measured value in SI units; null where the file has no usable number")
+    predicted: float | None = described("predicted value in SI units; null where nothing is predicted")
+    low: float | None = described("lower end of the 80 % interval")
+    high: float | None = described("upper end of the 80 % interval")
+    ratio: float | None = described("measured divided by predicted")
+    is_inside: bool | None = described("true where the measured value is inside the interval; null without an interval")
+    calibrated: float | None = described("prediction with a calibration to these rows; null where none was fitted")
+    reason: str = described("reason for a missing score: no usable number in the file, or no prediction; else empty")
 
 
 @frozen(kw_only=True)
@@ -74,7 +74,7 @@ class VerifyAnswer(Answer):
     kept: str
     """Count of stored rows; empty where no storing was requested."""
     left_out: tuple[str, ...]
-    """Counts and reasons of unreadable runs, beside the readable ones."""
+    """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import described
 from joulemap.answer.measurement import find_workloads
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
@@ -81,20 +81,20 @@ Supposed = tuple[str, str, Case]
 class CauseRow:
     """Cause that improves the fit of outside measurements, with its prediction for the one furthest off."""
 
-    rank: int = told("rank; 1 explains best")
-    standing: str = told("standing of the setting: assumed, open (in no file) or told (the file states another)")
-    cause: str = told("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
-    change: str = told("supposed configuration, and the one assumed before")
-    inside_count: int = told("measurements inside every interval with this cause")
-    judged_count: int = told("outside measurements that it was evaluated for")
-    misfit: float = told("mean distance from the prediction in half-widths of the intervals")
-    plain_misfit: float = told("misfit without the cause")
-    quantity: str = told("quantity of the measurement furthest off; its name ends with the unit")
-    measured: float = told("measured value in SI units")
-    predicted: float = told("prediction with this cause, in SI units")
-    low: float | None = told("lower end of the 80 % interval")
-    high: float | None = told("upper end of the 80 % interval")
-    is_inside: bool | None = told("true where the measured value is inside the interval; null without one")
+    rank: int = described("rank; 1 explains best")
+    standing: str = described("standing of the setting: assumed, open (in no file) or told (the file states another)")
+    cause: str = described("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
+    change: str = described("supposed configuration, and the one assumed before")
+    inside_count: int = described("measurements inside every interval with this cause")
+    judged_count: int = described("outside measurements that it was evaluated for")
+    misfit: float = described("mean distance from the prediction in half-widths of the intervals")
+    plain_misfit: float = described("misfit without the cause")
+    quantity: str = described("quantity of the measurement furthest off; its name ends with the unit")
+    measured: float = described("measured value in SI units")
+    predicted: float = described("prediction with this cause, in SI units")
+    low: float | None = described("lower end of the 80 % interval")
+    high: float | None = described("upper end of the 80 % interval")
+    is_inside: bool | None = described("true where the measured value is inside the interval; null without one")
 
 
 def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:

@@ -50,7 +50,7 @@ class Case:
 
     row: Measurement | ServingRow
     changes: tuple[tuple[str, float], ...] = ()
-    """Constants set on its hardware."""
+    """Constants set on the hardware of the case."""
     added_s: float = 0.0
     """Extra time per batch."""
 

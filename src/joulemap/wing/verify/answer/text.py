@@ -39,7 +39,7 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "total_tokens_per_s": "total tokens",
     "throughput_per_s": "throughput",
 }
-"""Quantity -> its displayed name, where that is not its name without the unit."""
+"""Quantity -> displayed name, if it differs from the name without the unit."""
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 EFFECT: Final = Template(

@@ -1,0 +1,76 @@
+"""Resolve the content of one hardware file: its class, its defaults, and the prices of sellers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.catalog.hardware import resolve_hardware
+from joulemap.catalog.parser import parse_content, read_file, structure
+from joulemap.catalog.schema import ArchitectureFile, HardwareFile
+from joulemap.catalog.sheet import load_offers
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.offer import Offer, reference_offers
+from joulemap.system.errors import CatalogueError
+
+PRICE_WAYS: Final = {"price_cloud": "rented", "price_purchase": "bought"}
+"""Price of a chip -> way of paying."""
+
+
+def _with_offers(hardware: Hardware) -> Hardware:
+    """Return a chip with offers for its id as prices, where its file gives none."""
+    found = _reference_offers()
+    missing = {name: way for name, way in PRICE_WAYS.items() if getattr(hardware, name) is None}
+    given: dict[str, Any] = {
+        name: one.quantity for name, way in missing.items() if (one := found.get((hardware.id, way))) is not None
+    }
+    return attrs.evolve(hardware, **given).with_own_digest() if given else hardware
+
+
+@cache
+def _reference_offers() -> dict[tuple[str, str], Offer]:
+    return reference_offers(load_offers())
+
+
+def load_text(text: str, label: str) -> Hardware:
+    """Load a chip from the text of a file; CatalogueError names `label`, key and reason."""
+    return resolve_file(parse_content(label, text.encode(), HardwareFile), label)
+
+
+def load_content(content: Mapping[str, Any], label: str) -> Hardware:
+    """Load a chip from the parsed content of a file; CatalogueError names `label`, key and reason."""
+    return resolve_file(structure(label, content, HardwareFile), label)
+
+
+def resolve_file(chip: HardwareFile, label: str) -> Hardware:
+    """Return the hardware of a file's content; CatalogueError names `label`, key and reason."""
+    shared = load_class(chip.architecture, label)
+    try:
+        return _with_offers(resolve_hardware(chip, shared))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CatalogueError(f"{label}: {error.args[0]}") from error
+
+
+def load_class(architecture: str, asker: str) -> ArchitectureFile:
+    """Return the data of an architecture class; CatalogueError, on behalf of the asking file, if there is none."""
+    known = list_architectures()
+    if architecture not in known:
+        raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")
+    return _read_class(architecture)
+
+
+@cache
+def _read_class(architecture: str) -> ArchitectureFile:
+    found = read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
+    tabled = [entry for table in found.coefficient_tables for entry in table.entries()]
+    return attrs.evolve(found, coefficients=[*found.coefficients, *tabled])
+
+
+@cache
+def list_architectures() -> tuple[str, ...]:
+    """Return the architecture classes with a data file."""
+    return tuple(sorted(path.stem for path in (DATA / "architecture").glob("*.toml")))

@@ -1,0 +1,15 @@
+"""The machine at hand: its chips and memory, what runs on them, how fast and with how many watts."""
+
+from __future__ import annotations
+
+from joulemap.system.wing import Ask, Wing
+
+
+def register() -> Wing:
+    """Return the command and the question that this wing adds to the core."""
+    return Wing(
+        name="here",
+        commands={"here": "joulemap.wing.here.command"},
+        questions={"here": Ask("joulemap.wing.here.answer", is_shared=False)},
+        uses=("llm", "place"),
+    )

@@ -1,0 +1,218 @@
+"""Answer about the machine at hand: its chips, and models on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, take
+from joulemap.domain.table import Table
+from joulemap.present.cell import show_interval
+from joulemap.present.document import Document, Section
+from joulemap.system.record import frozen
+from joulemap.wing.here import text
+from joulemap.wing.here.check import list_run_checks, list_served_checks
+from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
+from joulemap.wing.here.recording import Recording, load_recording, record
+from joulemap.wing.here.row import DeviceRow, RunHere, ServedHere
+from joulemap.wing.here.run import POPULAR, run_model
+from joulemap.wing.here.serve import SMALL, Asked, choose_row, serve_model, serve_popular
+
+if TYPE_CHECKING:
+    from joulemap.plan.source import Source
+    from joulemap.wing.here.machine import Machine
+
+ASKED: Final = Asked()
+
+READING_RATE: Final = 5.0
+"""Tokens per second of a reader. Source: assumed; 240 English words a minute at 1.3 tokens a word are 5.2."""
+
+
+@frozen(kw_only=True)
+class HereAnswer(Answer):
+    """Chips of a machine, and the models on them."""
+
+    model: str
+    prompt: int
+    output: int
+    usd_per_kwh: float
+    parts: tuple[str, ...]
+    memory: str
+    devices: Table[DeviceRow]
+    served: Table[ServedHere]
+    """Language models, by weight format or model."""
+    runs: Table[RunHere]
+    """Other models."""
+    checks: tuple[str, ...]
+    """Commands that measure the same."""
+    gaps: tuple[str, ...]
+    """One line for each chip or number that is not known."""
+    assumptions: tuple[str, ...]
+
+    about = ("model", "prompt", "output", "usd_per_kwh", "parts", "memory", "checks", "gaps", "assumptions")
+
+    def document(self, *, limit: int = 24) -> Document:
+        """Return the document with `limit` rows per table."""
+        sections = [Section(text.DEVICES, self._lay(self.devices, text.DEVICE_COLUMNS, noun="chips"))]
+        if self.served:
+            heading = text.SERVED if self.model else text.POPULAR
+            shown = self.served if self.model else make_table("here", ServedHere, _keep_fastest(self.served))
+            columns = text.SERVED_COLUMNS if self.model else text.POPULAR_COLUMNS
+            table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=_show_rate)
+            sections.append(Section(heading(self, engine="llama.cpp"), table))
+        if self.runs:
+            precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
+            table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
+            sections.append(Section(text.RUN(precision=precisions), table))
+        every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
+        title = text.TITLE_OF_MODEL if self.model else text.TITLE
+        headline = self._find_headline()
+        return Document(
+            title=title(self, parts=list(self.parts) or [text.NO_PART], memory=self.memory or None),
+            answer=headline,
+            sections=tuple(sections),
+            insights=self.gaps,
+            details=(Section(text.EVERY, every),) if self.served and not self.model else (),
+            notes=self.assumptions,
+            steps=self.checks,
+            data={"answer": headline, **self.data(), "notes": self.assumptions, "next_steps": self.checks},
+            table=self.served if self.served else self.runs if self.runs else self.devices,
+            tables=self.tables,
+        )
+
+    def _find_headline(self) -> str:
+        """Return the fastest way to run the model, or the largest popular model that fits."""
+        if not self.model:
+            running = [row for row in self.served if row.tokens_per_s]
+            quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
+            largest = next((row.model for row in reversed(quick)), "")
+            rows = [row for row in quick if row.model == largest] or running
+            best = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
+            if best is not None:
+                return (text.LARGEST if quick else text.SLOW)(best, rate=_show_rate(best), least=READING_RATE)
+            return text.NOTHING_FITS if self.served else text.NO_DEVICE
+        if self.runs:
+            fast = min((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0, default=None)
+            if fast is not None:
+                return text.FASTEST(fast)
+            return text.NOTHING(model=self.model, reason=self.runs[0].reason)
+        best = choose_row(self.served.rows)
+        if best is not None:
+            return text.BEST(best, rate=_show_rate(best))
+        return text.NOTHING(model=self.model, reason=self.served[0].reason) if self.served else text.NO_DEVICE
+
+
+def here(
+    source: Source,
+    model: str = "",
+    *,
+    recorded: str | Path | Recording = "",
+    memory: str = "",
+    asked: Asked = ASKED,
+    precision: str = "",
+    probe: bool = False,
+) -> HereAnswer:
+    """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
+
+    `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
+    the memory configuration, as DDR5-5600x2. With `probe`, this machine's memory bandwidth is measured.
+
+    Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
+    """
+    from joulemap.wing.here.reader import read_machine
+
+    recording = recorded if not isinstance(recorded, str | Path) else _read(recorded)
+    machine = read_machine(recording, memory)
+    notes: list[str] = []
+    if probe:
+        from joulemap.wing.here.probe import apply_probe, check_probe
+
+        check_probe(recorded)
+        machine, told = apply_probe(machine)
+        notes.append(told)
+    found = match_machine(machine)
+    served, runs = _answer(source, model, found, asked, precision)
+    usable = found.list_kind(GPU, CPU, NPU)
+    notes.append(text.TARIFF(usd=asked.usd_per_kwh))
+    notes += [text.INTERVAL_OF(model=SMALL)] if served and not model else []
+    notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
+    notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []
+    if served and (left := [one.label for one in found.list_kind(NPU)]):
+        notes.append(text.WORKS(names=left))
+    return HereAnswer(
+        model=model,
+        prompt=asked.prompt,
+        output=asked.output,
+        usd_per_kwh=asked.usd_per_kwh,
+        parts=tuple(f"{one.count} x {one.label}" if one.count > 1 else one.label for one in usable),
+        memory=_describe_memory(machine),
+        devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in found.devices]),
+        served=make_table("here served", ServedHere, served),
+        runs=make_table("here runs", RunHere, runs),
+        checks=tuple(_list_checks(model, usable, served, asked)),
+        gaps=(*machine.gaps, *found.notes),
+        assumptions=tuple(notes),
+    )
+
+
+def _read(recorded: str | Path) -> Recording:
+    return load_recording(Path(recorded).expanduser()) if str(recorded) else record()
+
+
+def _answer(
+    source: Source, model: str, found: Found, asked: Asked, precision: str
+) -> tuple[list[ServedHere], list[RunHere]]:
+    if not found.list_kind(GPU, CPU, NPU):
+        return [], []
+    if not model:
+        return serve_popular(source, found, asked), run_model(source, POPULAR, found, precision)
+    if is_language_model(model):
+        return serve_model(source, model, found, asked), []
+    return [], run_model(source, (model,), found, precision)
+
+
+def is_language_model(model: str) -> bool:
+    """Return True for the name or the file of a language model; ModelError for a file that cannot be read."""
+    from joulemap.wing.llm.decoder.name import find_decoder
+
+    return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
+
+
+def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
+    """Return the fastest row of each model; the one nearest to fitting if none runs it."""
+    groups: dict[str, list[ServedHere]] = {}
+    for row in rows:
+        groups.setdefault(row.model, []).append(row)
+    return [
+        max(some, key=lambda row: (row.tokens_per_s or 0.0, -(row.memory_fraction or 0.0))) for some in groups.values()
+    ]
+
+
+def _show_rate(row: ServedHere) -> str:
+    """Return the tokens per second of a row with their interval, without a unit."""
+    if row.tokens_per_s is None:
+        return ""
+    return show_interval(row.tokens_per_s, "1/s", row.between_half_width).replace("/s", "")
+
+
+def _describe_memory(machine: Machine) -> str:
+    memory = machine.memory
+    if memory.capacity_bytes is None:
+        return ""
+    return text.MEMORY(capacity=memory.capacity_bytes, rate=memory.bytes_per_s, kind=memory.kind or None)
+
+
+def _list_checks(model: str, usable: Sequence[Device], served: Sequence[ServedHere], asked: Asked) -> Iterator[str]:
+    """Yield a command for the fastest chip that measures what was predicted."""
+    if not usable:
+        return
+    if not model or served:
+        best = choose_row(served if model else [row for row in served if row.model == SMALL])
+        label = best.label.partition(" + ")[0] if best is not None else ""
+        device = next((one for one in usable if one.label == label), usable[0])
+        yield from list_served_checks(model or SMALL, device, asked, best)
+        return
+    for device in usable:
+        yield from list_run_checks(model, device)

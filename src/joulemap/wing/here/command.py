@@ -1,0 +1,93 @@
+"""`joulemap here`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import attrs
+import typer
+
+from joulemap.cli.command import OUTPUT, command, option
+from joulemap.cli.complete import complete_models, complete_precisions, complete_weights
+from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.domain.settings import DEFAULT_DATABASE
+from joulemap.system.errors import DatabaseError
+from joulemap.wing.here.serve import Asked
+from joulemap.wing.llm.option import ServedOutputOptions
+
+
+@command
+def here(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="Model by name, or a GGUF or ONNX file; without one, popular models.",
+            autocompletion=complete_models,
+        ),
+    ] = "",
+    *,
+    recorded: Path | None = option(
+        None, "Folder or JSON file with the tool outputs of another machine.", "--from", metavar="PATH", shown=False
+    ),
+    record: Path | None = option(None, "Write this machine's tool outputs to a JSON file.", metavar="FILE.json"),
+    memory: str = option("", "Memory as kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
+    probe: bool = option(False, "Measure bandwidth, a product and idle power for ten seconds."),
+    prompt: int = option(512, "Prompt length in tokens.", metavar="TOKENS", min=1),
+    made: int = option(128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2),
+    weight_precision: str = option(
+        "",
+        "Weight format of a language model.",
+        metavar="FORMAT",
+        shown="five of 3 to 8 bits",
+        complete=complete_weights,
+    ),
+    precision: str = option(
+        "",
+        "Precision of other models.",
+        metavar="NAME",
+        shown="fp16 on GPUs, fp32 on CPUs, int8 on NPUs",
+        complete=complete_precisions,
+    ),
+    tariff: float = option(0.30, "Electricity tariff in USD per kWh.", metavar="USD", min=0.0),
+    limit: int = option(24, LIMIT_HELP, min=1, panel=OUTPUT),
+    output: ServedOutputOptions,
+) -> None:
+    """Find this machine's chips and predict what runs on them.
+
+    For a language model: which quantization fits, context, time to first token, tokens per second, watts and cost. A
+    model larger than the GPU is divided with the processor, as llama.cpp does.
+
+    Missing permissions, drivers or tools are named, one line each; the exit code stays 0.
+
+    \b
+    joulemap here
+    joulemap here llama-3.1-8b --tariff 0.25
+    joulemap here resnet50
+    joulemap here --record machine.json
+    """
+    asked = Asked(prompt=prompt, output=made, weights=weight_precision, usd_per_kwh=tariff)
+    workspace = output.workspace()
+    if record is not None:
+        from joulemap.wing.here.recording import record as read_tools, write_recording
+
+        write_recording(read_tools(), record)
+    question: dict[str, Any] = {
+        "recorded": recorded or "",
+        "memory": memory,
+        "asked": asked,
+        "precision": precision,
+        "probe": probe,
+    }
+    try:
+        answer = workspace.here(model, **question)
+    except DatabaseError:
+        if str(output.db) != DEFAULT_DATABASE:
+            raise
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:  # this folder cannot be written to, or another process uses it
+            elsewhere = attrs.evolve(output, db=Path(folder) / DEFAULT_DATABASE)
+            answer = elsewhere.workspace().here(model, **question)
+    output.write(answer.document(limit=limit))

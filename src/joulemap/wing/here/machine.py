@@ -1,0 +1,71 @@
+"""Machine as its own tools describe it: processor, graphics, neural unit, memory, and what could not be read."""
+
+from __future__ import annotations
+
+from joulemap.domain.machine import Cpu
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class Graphics:
+    """Graphics processor as the system names it; None for a number that no tool reports."""
+
+    name: str
+    memory_bytes: float | None = None
+    """Own memory; None for a processor that shares the machine's memory."""
+    power_w: float | None = None
+    """Power limit that is set."""
+    clock_hz: float | None = None
+    """Maximum clock."""
+    source: str
+    """Tool that reported it."""
+    core_count: int | None = None
+    """Shader cores, or GPU cores of an Apple chip."""
+    memory_bus_bits: int | None = None
+    memory_clock_hz: float | None = None
+    """Half the data rate of a pin."""
+    capability: tuple[int, int] | None = None
+    """CUDA compute capability."""
+
+
+@frozen(kw_only=True)
+class Memory:
+    """Main memory; None for a number that no tool reports."""
+
+    capacity_bytes: float | None = None
+    kind: str = ""
+    """Standard, such as DDR5 or LPDDR5X."""
+    transfers_per_s: float | None = None
+    """Configured data rate of a pin."""
+    width_bits: int | None = None
+    """Width of all channels together."""
+    module_count: int | None = None
+    told_bytes_per_s: float | None = None
+    """Bandwidth that was measured, or that the catalogue gives for a chip in the same memory."""
+    source: str = ""
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Peak bandwidth of all channels: width in bytes x transfers per second, unless it was told."""
+        if self.told_bytes_per_s is not None:
+            return self.told_bytes_per_s
+        if self.transfers_per_s is None or self.width_bits is None:
+            return None
+        return self.width_bits / 8 * self.transfers_per_s
+
+
+@frozen(kw_only=True)
+class Machine:
+    """Machine with everything that its tools report."""
+
+    system: str
+    """Operating system: Linux, Darwin or Windows."""
+    board: str = ""
+    """Name of a single-board computer or of a product."""
+    cpu: Cpu | None = None
+    graphics: tuple[Graphics, ...] = ()
+    neural: tuple[str, ...] = ()
+    """Names of neural processing units."""
+    memory: Memory = Memory()
+    gaps: tuple[str, ...] = ()
+    """One line for each thing that could not be read, with what would work."""

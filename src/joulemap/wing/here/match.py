@@ -1,0 +1,374 @@
+"""Chips of a machine as hardware: from the catalogue with this machine's memory and limits, or described here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.catalog.family import Member, list_members
+from joulemap.domain.catalogue import DEFAULT_MODE, LIKE_HINT, HardwareEntry, find_alike
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware_ref import HardwareRef, name_variant
+from joulemap.domain.machine import Cpu, Gpu
+from joulemap.domain.name import find_nearest
+from joulemap.domain.printed import read_words, shorten
+from joulemap.plan.catalogue import known_hardware, read_known
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import frozen
+from joulemap.wing.here import text
+from joulemap.wing.here.machine import Graphics, Machine, Memory
+
+CPU: Final = "cpu"
+GPU: Final = "gpu"
+NPU: Final = "npu"
+
+OTHER_CAPACITY: Final = 0.1
+"""Relative difference from which the machine's memory replaces the catalogue's; 24 GiB sold as 24 GB stays below it."""
+
+OTHER_BANDWIDTH: Final = 0.05
+OTHER_POWER: Final = 0.02
+
+APPLE: Final = "Apple"
+METAL_SHARE: Final = 3 / 4
+METAL_SMALL_SHARE: Final = 2 / 3
+METAL_SMALL: Final = 34e9
+"""Memory in bytes up to which macOS gives the GPU the smaller share. Source: recommendedMaxWorkingSetSize as llama.cpp
+prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
+"""
+
+OWN_MEMORY: Final = ("GDDR", "HBM")
+"""Beginnings of the memory types of GPUs that have a memory of their own."""
+
+ENGINE: Final = "llamacpp"
+"""Engine that serves language models on such machines."""
+
+NARROW_LANES: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
+"""CUDA capabilities with 64 fp32 lanes per multiprocessor. Source: CUDA C++ Programming Guide."""
+
+L2_BYTES_PER_BUS_BIT: Final = 16 * 1024
+"""L2 cache per bit of the memory bus of a GPU that the catalogue lacks. Source: assumed; GA102 has 6 MiB at 384 bits,
+GA104 4 MiB at 256, TU102 5.5 MiB at 352.
+"""
+
+
+@frozen(kw_only=True, eq=False)
+class Device:
+    """Chip of the machine, with the hardware that answers use for it."""
+
+    printed: str
+    kind: str
+    """Class: cpu, gpu or npu."""
+    hardware: str | Hardware | None
+    """Reference to the catalogue, or own description; None for an unknown chip."""
+    label: str
+    """Id of the hardware; empty for an unknown chip."""
+    count: int
+    memory_bytes: float | None
+    memory_bytes_per_s: float | None
+    power_w: float | None
+    origin: str
+    shares_memory: bool = False
+    """True if it works in the machine's memory."""
+
+
+@frozen(kw_only=True)
+class Found:
+    """Chips of a machine, and a line for each one that is unclear."""
+
+    devices: tuple[Device, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def usable(self) -> tuple[Device, ...]:
+        """Chips that answers can be given for."""
+        return tuple(one for one in self.devices if one.hardware is not None)
+
+    def list_kind(self, *kinds: str) -> tuple[Device, ...]:
+        """Return the usable chips of classes, in the order of the classes."""
+        return tuple(one for kind in kinds for one in self.usable if one.kind == kind)
+
+
+def match_machine(machine: Machine) -> Found:
+    """Return the chips of a machine; no chip is guessed from a part of its name."""
+    known = known_hardware(list(_list_names(machine)))
+    notes: list[str] = []
+    devices = [*_match_graphics(machine, known, notes)]
+    shared = next((one.memory_bytes_per_s for one in devices if one.printed.startswith(APPLE)), None)
+    if shared and machine.memory.bytes_per_s is None:  # it is on the package, so that the catalogue knows its rate
+        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, told_bytes_per_s=shared))
+    if machine.cpu is not None:
+        devices.append(_match_processor(machine, machine.cpu, known, notes))
+    devices += _match_neural(machine, known, notes)
+    return Found(devices=tuple(devices), notes=tuple(notes))
+
+
+def _list_names(machine: Machine) -> Iterator[str]:
+    """Yield every name under which a chip of the machine may be known."""
+    for one in machine.graphics:
+        yield from _spell_graphics(one)
+        yield from _split_slashes(one.name)
+    yield from _spell_processor(machine)
+    for name in machine.neural:
+        yield from _spell_neural(name, machine)
+
+
+def _select(known: Mapping[str, HardwareEntry], *kinds: str) -> dict[str, HardwareEntry]:
+    return {name: one for name, one in known.items() if one.architecture in kinds}
+
+
+def _find(entries: Mapping[str, HardwareEntry], names: Iterable[str]) -> list[HardwareEntry]:
+    """Return the hardware of the first name that means any."""
+    return next((found for name in names if name and (found := find_alike(entries, name))), [])
+
+
+def _describe(entry: HardwareEntry) -> Hardware:
+    return read_known([entry.digest])[entry.digest]
+
+
+def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
+    entries = _select(known, GPU)
+    counts: dict[Graphics, int] = {}
+    for one in machine.graphics:
+        counts[one] = counts.get(one, 0) + 1
+    board = (machine.board,) if not machine.graphics else ()
+    for name in board:
+        if found := _find(entries, [name]):
+            counts[Graphics(name=found[0].name, source="the board's name")] = 1
+    for one, count in counts.items():
+        found = _keep_alike(_find_graphics(entries, one), one)
+        if len(found) == 1:
+            yield _use(found[0], one.name, count, machine.memory, one)
+            continue
+        described = _describe_graphics(one)
+        if described is None:
+            notes.append(_explain(one.name, found, entries))
+        yield Device(
+            printed=one.name,
+            kind=GPU,
+            hardware=described,
+            label=described.id if described else "",
+            count=count,
+            memory_bytes=one.memory_bytes,
+            memory_bytes_per_s=described.memory_bandwidth.value if described else None,
+            power_w=one.power_w,
+            origin=text.DERIVED if described else text.UNKNOWN,
+        )
+
+
+def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+    """Return the hardware of a GPU's name, or of all names that lspci joins with a slash."""
+    if found := _find(entries, _spell_graphics(one)):
+        return found
+    every = {entry.id: entry for name in _split_slashes(one.name) for entry in find_alike(entries, name)}
+    return list(every.values())
+
+
+def _split_slashes(name: str) -> Iterator[str]:
+    """Yield the names that lspci joins with a slash; those after the first lack the words before the number."""
+    first, *others = name.split("/")
+    if others:
+        yield first.strip()
+    words = first.split()
+    place = next((place for place, word in enumerate(words) if word[:1].isdecimal()), len(words))
+    for other in others:
+        yield " ".join((*words[:place], other.strip()))
+
+
+def _spell_graphics(one: Graphics) -> Iterator[str]:
+    """Yield the names of a GPU: as printed, and an Apple chip's without its processor cores."""
+    yield one.name
+    head, _, tail = one.name.rpartition(" ")
+    if one.core_count and tail.endswith("GPU") and head.startswith("Apple"):
+        yield f"{head} {one.core_count}GPU"
+        yield f"{head} {one.core_count}-core GPU"
+        yield head
+
+
+def _keep_alike(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+    """Return the hardware with the reported memory or number of cores, if several have the name."""
+    if len(found) < 2:
+        return list(found)
+    kept = []
+    for entry in found:
+        hardware = _describe(entry)
+        capacity, units = hardware.memory_capacity.value, hardware.unit_count.value
+        if one.memory_bytes and abs(one.memory_bytes / capacity - 1.0) > OTHER_CAPACITY:
+            continue
+        if one.core_count and not one.memory_bytes and units != one.core_count:
+            continue
+        kept.append(entry)
+    return kept if kept else list(found)
+
+
+def _describe_graphics(one: Graphics) -> Hardware | None:
+    """Return the description of a GPU by its driver's numbers; None if the driver does not give them all."""
+    told = (one.capability, one.core_count, one.memory_bus_bits, one.memory_clock_hz, one.clock_hz, one.memory_bytes)
+    if one.power_w is None or any(value is None for value in told):
+        return None
+    from joulemap.catalog.chip import load_text
+    from joulemap.catalog.detected import gpu_text
+
+    numbers: Any = one
+    lanes = 64 if one.capability in NARROW_LANES else 128
+    gpu = Gpu(
+        name=one.name,
+        unit_count=max(1, round(numbers.core_count / lanes)),
+        capability=numbers.capability,
+        clock_hz=numbers.clock_hz,
+        memory_bytes=int(numbers.memory_bytes),
+        memory_bus_bits=numbers.memory_bus_bits,
+        memory_clock_hz=numbers.memory_clock_hz,
+        l2_bytes=numbers.memory_bus_bits * L2_BYTES_PER_BUS_BIT,
+        power_w=one.power_w,
+    )
+    return load_text(gpu_text(gpu), one.name).with_own_digest()
+
+
+def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEntry], notes: list[str]) -> Device:
+    entries = _select(known, CPU)
+    found = _find(
+        entries, (machine.board, f"{machine.board} CPU" if machine.board else "", cpu.name, f"{cpu.name} CPU")
+    )
+    if len(found) > 1:
+        found = [one for one in found if one.core_count == cpu.core_count] or found
+    if len(found) == 1:
+        entry = found[0]
+        device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
+        if entry.core_count and cpu.core_count > entry.core_count and not cpu.core_count % entry.core_count:
+            notes.append(text.SOCKETS(label=entry.id, count=cpu.core_count // entry.core_count))
+        return device
+    if found:
+        notes.append(_explain(cpu.name, found, entries))
+    from joulemap.catalog.chip import load_text
+    from joulemap.catalog.detected import cpu_text
+
+    memory = machine.memory
+    own = attrs.evolve(
+        cpu,
+        memory_bytes=int(memory.capacity_bytes) if memory.capacity_bytes else cpu.memory_bytes,
+        memory_bytes_per_s=memory.bytes_per_s,
+        memory_source=memory.source,
+    )
+    hardware = load_text(cpu_text(own), cpu.name).with_own_digest()
+    return Device(
+        printed=cpu.name,
+        kind=CPU,
+        hardware=hardware,
+        label=hardware.id,
+        count=1,
+        memory_bytes=hardware.memory_capacity.value,
+        memory_bytes_per_s=hardware.memory_bandwidth.value,
+        power_w=hardware.tdp.value,
+        origin=text.PROBED if memory.source == "--probe" else text.DERIVED,
+        shares_memory=True,
+    )
+
+
+def _spell_processor(machine: Machine) -> Iterator[str]:
+    """Yield the names of the processor: that of its board, its own, and both as a part of a chip."""
+    for name in (machine.board, machine.cpu.name if machine.cpu else ""):
+        if name:
+            yield name
+            yield f"{name} CPU"
+
+
+def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
+    """Yield the names of a neural unit: as printed, and as a part of the processor."""
+    yield name
+    yield f"{name} NPU"
+    if machine.cpu is not None:
+        yield f"{machine.cpu.name} NPU"
+        yield f"{shorten(machine.cpu.name)} NPU"
+
+
+def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: list[str]) -> Iterator[Device]:
+    entries = _select(known, NPU)
+    for name in machine.neural:
+        found = _find(entries, _spell_neural(name, machine))
+        if len(found) == 1:
+            yield _use(found[0], name, 1, Memory(), None)
+        else:
+            notes.append(_explain(name, found, entries))
+            yield Device(
+                printed=name,
+                kind=NPU,
+                hardware=None,
+                label="",
+                count=1,
+                memory_bytes=None,
+                memory_bytes_per_s=None,
+                power_w=None,
+                origin=text.UNKNOWN,
+            )
+
+
+def _use(
+    entry: HardwareEntry, printed: str, count: int, memory: Memory, card: Graphics | None, cpu: Cpu | None = None
+) -> Device:
+    """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
+    hardware = _describe(entry)
+    shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
+    capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
+    if capacity and card is not None and entry.vendor == APPLE:
+        from joulemap.catalog.stack import find_engine
+
+        capacity *= METAL_SHARE if capacity > METAL_SMALL else METAL_SMALL_SHARE
+        capacity /= find_engine(ENGINE).memory_share  # llama.cpp may use all of it, without a reserve of its own
+    rate = memory.bytes_per_s if shares else None
+    changes: list[tuple[str, str]] = []
+    own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value
+    if capacity and abs(capacity / own_capacity - 1.0) > OTHER_CAPACITY:
+        changes.append(("memory_capacity", f"{capacity / 1e9:.4g}GB"))
+        own_capacity = capacity
+    if rate and abs(rate / own_rate - 1.0) > OTHER_BANDWIDTH:
+        changes.append(("memory_bandwidth", f"{rate / 1e9:.4g}GB/s"))
+        own_rate = rate
+    if card is not None and card.core_count and entry.vendor == APPLE and card.core_count != hardware.unit_count.value:
+        changes.append(("unit_count", str(card.core_count)))
+    mode, power = _find_mode(entry, hardware, card, cpu)
+    label = name_variant(entry.id, changes) if changes else entry.id
+    return Device(
+        printed=printed,
+        kind=entry.architecture,
+        hardware=str(HardwareRef(entry.id, label[len(entry.id) :], mode)),
+        label=entry.id,
+        count=count,
+        memory_bytes=own_capacity,
+        memory_bytes_per_s=own_rate,
+        power_w=power,
+        origin=text.CATALOGUE,
+        shares_memory=shares,
+    )
+
+
+def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:
+    """Return the power mode that a limit or a part of the cores asks for, and its power; empty for the default."""
+    power = hardware.tdp.value
+    asked = ""
+    if card is not None and card.power_w and abs(card.power_w / power - 1.0) > OTHER_POWER:
+        asked = f"{card.power_w:.0f}W"
+    elif cpu is not None and cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
+        asked = f"{cpu.core_count}cores"
+    if not asked:
+        return "", power
+    try:
+        mode = entry.find_mode(asked)
+    except JoulemapError:
+        return "", power
+    return ("" if mode == DEFAULT_MODE else mode), entry.cap_w(mode)
+
+
+def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, HardwareEntry]) -> str:
+    """Return the line on a chip that is ambiguous or unknown, with the nearest names."""
+    if len(found) > 1:
+        return text.AMBIGUOUS(name=name, names=[one.id for one in found])
+    own = {word for word, _ in read_words(name) if len(word) > 1}
+    kinds = {one.architecture for one in entries.values()}
+    every: list[HardwareEntry | Member] = list(entries.values())
+    every += [one for one in list_members().values() if one.architecture in kinds]
+    alike = [one.names for one in every if own & {word for word, _ in read_words(one.name)}]
+    near = find_nearest(shorten(name), alike)
+    described = LIKE_HINT.format(like=near[0]) if near and kinds == {GPU} else None
+    return text.NEAREST(name=name, near=near, described=described)

@@ -1,0 +1,394 @@
+"""Readers of the outputs of system tools: each is a function from text to records, without access to the machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from joulemap.device.processor import describe_cpu, parse_fields
+from joulemap.domain.machine import Cpu
+from joulemap.domain.printed import find_vendors
+from joulemap.system.errors import UsageError
+from joulemap.wing.here import text
+from joulemap.wing.here.machine import Graphics, Machine, Memory
+from joulemap.wing.here.recording import SYSTEM, Recording
+
+MIB: Final = 2.0**20
+GIB: Final = 2.0**30
+MEGA: Final = 1e6
+
+MEMORY_KINDS: Final = {24: "DDR3", 26: "DDR4", 29: "LPDDR3", 30: "LPDDR4", 34: "DDR5", 35: "LPDDR5"}
+"""Number of SMBIOS -> memory standard. Source: DMTF DSP0134, SMBIOS 3.7, table 78."""
+
+MODULE_BITS: Final = 64
+"""Data width of a memory module whose tool states none."""
+
+PRESENT_X86: Final = frozenset({"avx", "avx2", "fma"})
+"""Flags of an x86 processor whose system states none. Source: assumed; all since Haswell and Zen have them."""
+
+APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
+"""Vector features of every Apple M processor. Source: Arm A-profile 8.4, which all of them implement."""
+
+DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.+?)(?: \(rev \w+\))?$", re.MULTILINE)
+NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
+                           r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
+INSIDE: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
+"""Graphics that an AMD processor's name states."""
+
+SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
+"""Vendors of display adapters that compute nothing."""
+
+CHANNEL: Final = re.compile(r"(p\d|cpu\d|controller\d)?.*?channel[ -]?([a-z0-9])|dimm[ _]?([a-z])\d?", re.IGNORECASE)
+"""Channel in the locators of a memory module: `P0 CHANNEL A`, `ChannelB-DIMM0`, `DIMM_A2`."""
+
+
+def read_machine(recording: Recording, memory: str = "") -> Machine:
+    """Return the machine that a recording describes; `memory` replaces its memory configuration, as DDR5-5600x2.
+
+    Nothing is refused but `memory`: what cannot be read is a gap.
+    """
+    system = recording.get(SYSTEM, "") or _guess_system(recording)
+    found = {"Darwin": _read_mac, "Windows": _read_windows}.get(system, _read_linux)(recording, system)
+    graphics = [
+        *read_nvidia(recording.get("nvidia-smi", ""), recording.get("nvml", "")),
+        *read_rocm(recording.get("rocm-smi", "")),
+        *read_xpu(recording.get("xpu-smi", "")),
+    ]
+    seen = frozenset[str]().union(*(find_vendors(one.name) for one in graphics))
+    others = [one for one in found.graphics if not find_vendors(one.name) & seen or _is_apple(one)]
+    named = _name_inside([*graphics, *others], found.cpu)
+    gaps = [*found.gaps]
+    gaps += [text.NO_DRIVER(name=one.name) for one in others if "nvidia" in find_vendors(one.name)]
+    if memory:
+        found = attrs.evolve(found, memory=parse_memory(memory, found.memory))
+    if not named and not recording.keys() & {"lspci", "system_profiler", "cim"}:
+        gaps.append(text.NO_GRAPHICS)
+    if found.memory.bytes_per_s is None and not found.board and not any(map(_is_apple, named)):
+        gaps.append(text.NO_MEMORY_SPEED(system=system) if system != "Linux" else text.NO_DMIDECODE)
+    return attrs.evolve(found, graphics=tuple(named), gaps=tuple(gaps))
+
+
+def _guess_system(recording: Recording) -> str:
+    return "Darwin" if "system_profiler" in recording else "Windows" if "cim" in recording else "Linux"
+
+
+def _is_apple(one: Graphics) -> bool:
+    return "apple" in find_vendors(one.name)
+
+
+def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
+    """Return the graphics with those inside an AMD processor under the name that the processor states."""
+    inside = INSIDE.search(cpu.name) if cpu else None
+    if inside is None:
+        return found
+    name = f"AMD {inside[1]}"
+    own = next((one for one in found if inside[1].lower() in one.name.lower()), None)
+    unnamed = [one for one in found if "amd" in find_vendors(one.name) and not re.search(r"\bRX\b|\bPro W", one.name)]
+    replaced = own or next(iter(unnamed), None) or Graphics(name=name, source="the processor's name")
+    kept = [one for one in found if one is not replaced]
+    return [*kept, attrs.evolve(replaced, name=name, memory_bytes=None)]
+
+
+def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
+    """Return the GPUs in nvidia-smi's CSV, with cores and bus of `nvml` where known."""
+    lines = [[cell.strip() for cell in line.split(",")] for line in smi.strip().splitlines()]
+    if len(lines) < 2 or "name" not in lines[0]:
+        return []
+    heads = [cell.partition(" [")[0] for cell in lines[0]]
+    more: list[Mapping[str, Any]] = json.loads(nvml) if nvml.startswith("[") else []
+    found = []
+    for place, line in enumerate(lines[1:]):
+        cells = dict(zip(heads, line, strict=False))
+        extra = more[place] if place < len(more) else {}
+        version = re.fullmatch(r"(\d+)\.(\d+)", cells.get("compute_cap", ""))
+        found.append(
+            Graphics(
+                name=cells["name"],
+                memory_bytes=_number(cells.get("memory.total"), MIB),
+                power_w=_number(cells.get("power.limit")),
+                clock_hz=_number(cells.get("clocks.max.sm"), MEGA),
+                memory_clock_hz=_number(cells.get("clocks.max.memory"), MEGA),
+                capability=(int(version[1]), int(version[2])) if version else None,
+                core_count=extra.get("cores"),
+                memory_bus_bits=extra.get("bus_bits"),
+                source="nvidia-smi",
+            )
+        )
+    return found
+
+
+def read_rocm(text_: str) -> list[Graphics]:
+    """Return the GPUs in rocm-smi's JSON; none if it cannot be read."""
+    cards = _decode(text_)
+    found = []
+    for name, values in sorted(cards.items()):
+        if not name.startswith("card") or not isinstance(values, dict):
+            continue
+        told = {str(key).lower(): str(value) for key, value in values.items()}
+        title = told.get("card series") or told.get("device name") or told.get("card model", "")
+        if title:
+            found.append(
+                Graphics(
+                    name=_shorten_pci(title),
+                    memory_bytes=_number(told.get("vram total memory (b)")),
+                    power_w=_number(told.get("max graphics package power (w)")),
+                    source="rocm-smi",
+                )
+            )
+    return found
+
+
+def read_xpu(text_: str) -> list[Graphics]:
+    """Return the GPUs in xpu-smi's JSON; none if it cannot be read."""
+    devices = _decode(text_).get("device_list", [])
+    return [
+        Graphics(name=str(one["device_name"]), source="xpu-smi")
+        for one in devices
+        if isinstance(one, dict) and one.get("device_type") == "GPU" and one.get("device_name")
+    ]
+
+
+def read_lspci(text_: str) -> tuple[list[Graphics], list[str]]:
+    """Return the display controllers and the neural units in lspci's list."""
+    displays = [one for one in DISPLAYS.findall(text_) if not any(name in one.lower() for name in SERVER_GRAPHICS)]
+    graphics = [Graphics(name=_shorten_pci(one), source="lspci") for one in displays]
+    return graphics, [_shorten_pci(one) for one in NEURAL.findall(text_)]
+
+
+def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
+    """Return the display controllers, those of AMD with the memory that their driver states, in the same order."""
+    sizes = iter([float(one) for one in amdgpu.split() if one.isdecimal()])
+    return [
+        attrs.evolve(one, memory_bytes=next(sizes, None)) if "amd" in find_vendors(one.name) else one
+        for one in graphics
+    ]
+
+
+def _shorten_pci(name: str) -> str:
+    """Return the product in a PCI name: `AD103 [GeForce RTX 4080]` of NVIDIA is `NVIDIA GeForce RTX 4080`."""
+    vendors = find_vendors(name)
+    vendor = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}.get(next(iter(sorted(vendors)), ""), "")
+    plain = re.sub(r"\[AMD(?:/ATI)?\]|\(rev \w+\)", "", name)
+    product = re.search(r"\[([^\]]+)\]\s*$", plain.strip())
+    kept = product[1] if product else re.sub(r"^.*(?:Corporation|Inc\.)\s+", "", plain).strip()
+    return kept if find_vendors(kept) & vendors and kept.startswith(vendor) else f"{vendor} {kept}".strip()
+
+
+def read_dmidecode(text_: str) -> Memory:
+    """Return the memory that dmidecode lists; an empty record without a module."""
+    modules = []
+    for block in text_.split("Memory Device")[1:]:
+        fields = parse_fields(block)
+        size = re.fullmatch(r"(\d+) ([MG])i?B", fields.get("Size", ""))
+        if size is not None:
+            speed = fields.get("Configured Memory Speed") or fields.get("Speed", "")
+            modules.append(
+                {
+                    "bytes": int(size[1]) * (MIB if size[2] == "M" else GIB),
+                    "rate": (_number(speed) or 0.0) * MEGA,
+                    "bits": int(_number(fields.get("Data Width")) or MODULE_BITS),
+                    "kind": fields.get("Type", ""),
+                    "place": (fields.get("Bank Locator", ""), fields.get("Locator", "")),
+                }
+            )
+    return _join_modules(modules, "dmidecode")
+
+
+def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
+    """Return the memory of modules; those of one channel count its width once."""
+    if not modules:
+        return Memory()
+    widths: dict[str, int] = {}
+    for index, one in enumerate(modules):
+        channel = next((found for place in one["place"] if (found := _find_channel(place))), f"module {index}")
+        widths[channel] = max(widths.get(channel, 0), one["bits"])
+    rates = [one["rate"] for one in modules if one["rate"]]
+    return Memory(
+        capacity_bytes=sum(one["bytes"] for one in modules),
+        kind=modules[0]["kind"],
+        transfers_per_s=min(rates) if rates else None,
+        width_bits=sum(widths.values()),
+        module_count=len(modules),
+        source=source,
+    )
+
+
+def _find_channel(place: str) -> str:
+    found = CHANNEL.search(place)
+    return "".join(part.lower() for part in found.groups() if part) if found else ""
+
+
+def parse_memory(told: str, found: Memory) -> Memory:
+    """Return the memory with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
+    read = re.fullmatch(r"((?:LP)?DDR\dX?)-(\d{3,5})x(\d{1,2})", told.strip(), re.IGNORECASE)
+    if read is None:
+        raise UsageError(f"--memory {told}: expected kind, MT/s and 64-bit channels, as DDR5-5600x2 or LPDDR5X-8000x4")
+    return attrs.evolve(
+        found,
+        kind=read[1].upper(),
+        transfers_per_s=float(read[2]) * MEGA,
+        width_bits=MODULE_BITS * int(read[3]),
+        source="--memory",
+    )
+
+
+def _read_linux(recording: Recording, system: str) -> Machine:
+    graphics, neural = read_lspci(recording.get("lspci", ""))
+    graphics = _add_memory(graphics, recording.get("amdgpu", ""))
+    drivers = recording.get("accel", "").split()
+    if not neural and {"amdxdna", "intel_vpu"} & set(drivers):
+        neural = ["NPU"]
+    memory = read_dmidecode(recording.get("dmidecode", ""))
+    if "cim" in recording:  # Linux inside Windows
+        outside = _read_windows(recording, system)
+        memory, graphics, neural = outside.memory, list(outside.graphics), list(outside.neural)
+    cpu, gaps = None, []
+    try:
+        cpu = describe_cpu(
+            recording.get("lscpu", ""),
+            recording.get("cpuinfo", ""),
+            recording.get("meminfo", ""),
+            frequencies={
+                "base_frequency": recording.get("base-frequency", "").strip(),
+                "cpuinfo_max_freq": recording.get("max-frequency", "").strip(),
+            },
+            vector_bytes=recording.get("vector-length", "").strip(),
+        )
+    except UsageError as error:
+        gaps.append(text.NO_PROCESSOR(reason=str(error)))
+    limit = recording.get("cgroup-memory", "").strip()
+    capacity = float(cpu.memory_bytes) if cpu and cpu.memory_bytes else memory.capacity_bytes
+    if limit.isdecimal() and (capacity is None or float(limit) < capacity):
+        capacity = float(limit)
+    memory = attrs.evolve(memory, capacity_bytes=capacity)
+    return Machine(
+        system=system,
+        board=recording.get("model", "").strip(),
+        cpu=cpu,
+        graphics=tuple(graphics),
+        neural=tuple(neural),
+        memory=memory,
+        gaps=tuple(gaps),
+    )
+
+
+def _read_mac(recording: Recording, system: str) -> Machine:
+    profile = _decode(recording.get("system_profiler", ""))
+    overview: list[dict[str, Any]] = [*profile.get("SPHardwareDataType", []), {}]
+    hardware = overview[0]
+    values = parse_fields(recording.get("sysctl", ""))
+    name = values.get("machdep.cpu.brand_string") or hardware.get("chip_type") or hardware.get("cpu_type", "")
+    cores = [int(one) for one in re.findall(r"\d+", str(hardware.get("number_processors", "")))]
+    memory_bytes = _number(values.get("hw.memsize")) or _number(hardware.get("physical_memory"), GIB)
+    is_apple = name.startswith("Apple")
+    count = int(_number(values.get("hw.physicalcpu")) or (cores[0] if cores else 0))
+    cpu = None
+    if name and count:
+        cpu = Cpu(
+            name=name,
+            vendor="Apple" if is_apple else "Intel",
+            family=None,
+            core_count=count,
+            threads_per_core=1 if is_apple else 2,
+            flags=APPLE_FLAGS if is_apple else PRESENT_X86,
+            clock_hz=_number(values.get("hw.cpufrequency")),
+            clock_source="sysctl hw.cpufrequency",
+            clock_max_hz=None,
+            vector_bits=None,
+            caches=(),
+            memory_bytes=int(memory_bytes) if memory_bytes else None,
+            is_virtual=False,
+        )
+    parts = "+".join(f"{many}{kind}" for many, kind in zip(cores[1:3], "PE", strict=False))
+    graphics = []
+    for one in profile.get("SPDisplaysDataType", []):
+        title, units = str(one.get("sppci_model", "")), _number(one.get("sppci_cores"))
+        if title.startswith("Apple") and units:
+            title = f"{title} {parts}+{units:g}GPU" if parts else f"{title} {units:g}GPU"
+        if title:
+            units_count = int(units) if units else None
+            graphics.append(Graphics(name=title, core_count=units_count, source="system_profiler"))
+    kinds = [str(one.get("dimm_type", "")) for one in profile.get("SPMemoryDataType", [])]
+    return Machine(
+        system=system,
+        cpu=cpu,
+        graphics=tuple(graphics),
+        neural=(f"{name} Neural Engine",) if is_apple else (),
+        memory=Memory(capacity_bytes=memory_bytes, kind=next(iter(kinds), ""), source="system_profiler"),
+        gaps=() if cpu else (text.NO_PROCESSOR(reason="neither sysctl nor system_profiler answers"),),
+    )
+
+
+def _read_windows(recording: Recording, system: str) -> Machine:
+    told = _decode(recording.get("cim", ""))
+    processors = [one for one in _list(told.get("processor")) if one.get("Name")]
+    modules = [
+        {
+            "bytes": float(one.get("Capacity") or 0.0),
+            "rate": float(one.get("ConfiguredClockSpeed") or one.get("Speed") or 0.0) * MEGA,
+            "bits": int(one.get("DataWidth") or MODULE_BITS),
+            "kind": MEMORY_KINDS.get(int(one.get("SMBIOSMemoryType") or 0), ""),
+            "place": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
+        }
+        for one in _list(told.get("memory"))
+    ]
+    memory = _join_modules(modules, "Get-CimInstance")
+    cpu = None
+    if processors:
+        first = processors[0]
+        count = sum(int(one.get("NumberOfCores") or 0) for one in processors)
+        threads = int(first.get("NumberOfLogicalProcessors") or 0) // max(int(first.get("NumberOfCores") or 1), 1)
+        name = " ".join(str(first["Name"]).split())
+        cpu = Cpu(
+            name=name,
+            vendor="AMD" if "amd" in find_vendors(name) else "Intel",
+            family=None,
+            core_count=max(count, 1),
+            threads_per_core=max(threads, 1),
+            flags=PRESENT_X86,
+            clock_hz=(_number(first.get("MaxClockSpeed")) or 0.0) * MEGA or None,
+            clock_source="Win32_Processor MaxClockSpeed",
+            clock_max_hz=None,
+            vector_bits=None,
+            caches=(),
+            memory_bytes=int(memory.capacity_bytes) if memory.capacity_bytes else None,
+            is_virtual=False,
+        )
+    graphics = [
+        Graphics(name=str(one["Name"]), source="Get-CimInstance")
+        for one in _list(told.get("video"))
+        if one.get("Name") and not any(name in str(one["Name"]).lower() for name in SERVER_GRAPHICS)
+    ]
+    return Machine(
+        system=system,
+        cpu=cpu,
+        graphics=tuple(graphics),
+        neural=tuple(str(one["Name"]) for one in _list(told.get("neural")) if one.get("Name")),
+        memory=memory,
+        gaps=() if cpu else (text.NO_PROCESSOR(reason="Get-CimInstance Win32_Processor does not answer"),),
+    )
+
+
+def _list(value: Any) -> Iterable[Mapping[str, Any]]:
+    """Return a list of objects as PowerShell writes it, which is a bare object for one."""
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+
+
+def _decode(text_: str) -> dict[str, Any]:
+    """Return the JSON object in a text; empty if there is none."""
+    begin = text_.find("{")
+    try:
+        found = json.loads(text_[begin:]) if begin >= 0 else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: object, factor: float = 1.0) -> float | None:
+    """Return the first number of a value times a factor; None without one."""
+    found = re.match(r"\s*(\d+(?:\.\d+)?)", str(value)) if value is not None else None
+    return float(found[1]) * factor if found else None

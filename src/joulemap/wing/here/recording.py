@@ -1,0 +1,137 @@
+"""Outputs of a machine's own tools by name: read here, from a folder of text files, or from one JSON file.
+
+A recording is all that an answer knows about a machine, so that recorded machines answer as the one at hand does.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from joulemap.device.processor import CPUS, read_text, run_tool
+from joulemap.system.errors import UsageError
+
+Recording = Mapping[str, str]
+
+SYSTEM: Final = "system"
+
+MOST_BYTES: Final = 4_000_000
+"""Maximum size of a recorded output."""
+
+SMI_FIELDS: Final = "name,memory.total,power.limit,clocks.max.sm,clocks.max.memory,compute_cap"
+OLD_SMI_FIELDS: Final = "name,memory.total,power.limit,clocks.max.sm,clocks.max.memory"
+
+TOOLS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "": {
+        "nvidia-smi": ("nvidia-smi", f"--query-gpu={SMI_FIELDS}", "--format=csv"),
+        "rocm-smi": ("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showmaxpower", "--json"),
+        "xpu-smi": ("xpu-smi", "discovery", "-j"),
+    },
+    "Linux": {
+        "lscpu": ("lscpu",),
+        "lspci": ("lspci",),
+        "dmidecode": ("dmidecode", "--type", "memory"),
+    },
+    "Darwin": {
+        "sysctl": ("sysctl", "hw", "machdep.cpu"),
+        "system_profiler": ("system_profiler", "-json", "SPHardwareDataType", "SPDisplaysDataType", "SPMemoryDataType"),
+    },
+    "Windows": {
+        "cim": (
+            "powershell",
+            "-NoProfile",
+            "-Command",
+            "@{processor=@(Get-CimInstance Win32_Processor | Select-Object Name,NumberOfCores,"
+            "NumberOfLogicalProcessors,MaxClockSpeed,L2CacheSize,L3CacheSize);"
+            "video=@(Get-CimInstance Win32_VideoController | Select-Object Name,AdapterRAM);"
+            "memory=@(Get-CimInstance Win32_PhysicalMemory | Select-Object Capacity,Speed,ConfiguredClockSpeed,"
+            "SMBIOSMemoryType,TotalWidth,DataWidth,DeviceLocator,BankLocator);"
+            "neural=@(Get-CimInstance Win32_PnPEntity -Filter \"PNPClass='ComputeAccelerator'\" | Select-Object Name)}"
+            " | ConvertTo-Json -Depth 4",
+        ),
+    },
+}
+"""System -> name of an output -> command that prints it; the empty system stands for all."""
+
+FILES: Final[Mapping[str, str]] = {
+    "cpuinfo": "/proc/cpuinfo",
+    "meminfo": "/proc/meminfo",
+    "model": "/proc/device-tree/model",
+    "cgroup-memory": "/sys/fs/cgroup/memory.max",
+    "base-frequency": f"{CPUS}/cpu0/cpufreq/base_frequency",
+    "max-frequency": f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq",
+    "vector-length": "/proc/sys/abi/sve_default_vector_length",
+}
+"""Name of an output -> file of Linux that holds it."""
+
+
+def record() -> Recording:
+    """Return the outputs of this machine's tools; those that are missing or fail are left out."""
+    system = platform.system()
+    found = {SYSTEM: system}
+    for commands in (TOOLS[""], TOOLS.get(system, {})):
+        found |= {name: run_tool(*command) for name, command in commands.items()}
+    if not found["nvidia-smi"]:
+        found["nvidia-smi"] = run_tool("nvidia-smi", f"--query-gpu={OLD_SMI_FIELDS}", "--format=csv")
+    if found["nvidia-smi"]:
+        found["nvml"] = _read_nvml()
+    if "microsoft" in platform.release().lower():  # Linux inside Windows, which knows the memory and the display
+        found["cim"] = run_tool("powershell.exe", *TOOLS["Windows"]["cim"][1:])
+    if system == "Linux":
+        found |= {name: read_text(Path(path)).replace("\0", "") for name, path in FILES.items()}
+        drivers = sorted(Path("/sys/class/accel").glob("accel*/device/driver"))
+        memories = sorted(Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"))
+        found["amdgpu"] = "\n".join(map(read_text, memories))
+        found["accel"] = "\n".join(path.resolve().name for path in drivers)
+    return {name: text for name, text in found.items() if text.strip()}
+
+
+def _read_nvml() -> str:
+    """Return cores and memory bus of each NVIDIA GPU as JSON, by `nvidia-ml-py`; empty without it."""
+    try:
+        import pynvml  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        pynvml.nvmlInit()
+        found = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            device = pynvml.nvmlDeviceGetHandleByIndex(index)
+            found.append(
+                {
+                    "cores": pynvml.nvmlDeviceGetNumGpuCores(device),
+                    "bus_bits": pynvml.nvmlDeviceGetMemoryBusWidth(device),
+                }
+            )
+        return json.dumps(found)
+    except Exception:  # a missing library, driver or function: the answer then knows less
+        return ""
+
+
+def load_recording(path: Path) -> Recording:
+    """Return the outputs in a folder, one file each, or in a JSON file; UsageError for anything else."""
+    try:
+        if path.is_dir():
+            files = sorted(one for one in path.iterdir() if one.is_file() and one.stat().st_size <= MOST_BYTES)
+            found = {one.stem: one.read_text(encoding="utf-8", errors="replace") for one in files}
+        else:
+            if path.stat().st_size > MOST_BYTES:
+                raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes: a recording has a tenth of that")
+            found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is no JSON file of a recorded machine: {error}") from error
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise UsageError(f"{path} is no recorded machine, which has the text of each tool by its name")
+    if not found.keys() & {SYSTEM, *FILES, *(name for tools in TOOLS.values() for name in tools)}:
+        raise UsageError(f"{path} has no output of a tool: expected lscpu, nvidia-smi, system_profiler, cim or others")
+    return found
+
+
+def write_recording(recording: Recording, path: Path) -> None:
+    """Write a recording as one JSON file."""
+    from joulemap.system.file import write_text
+
+    write_text(path, json.dumps(dict(recording), indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,89 @@
+"""Comparison of a machine's chips for models other than language models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.computed import find_unknown, take
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.default import SETTINGS
+from joulemap.domain.name import name_precision
+from joulemap.plan.catalogue import known_hardware
+from joulemap.system.errors import UnsupportedError
+from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found
+from joulemap.wing.here.row import RunHere
+from joulemap.wing.here.serve import list_chips, name_device
+
+if TYPE_CHECKING:
+    from joulemap.domain.configuration import Precision
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.source import Source
+
+POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")
+"""Vision models with a built-in workload, by size."""
+
+USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
+"""Class -> precision of its inference engines' default."""
+
+
+def run_model(
+    source: Source, models: Sequence[str], found: Found, precision: str = "", settings: Settings = SETTINGS
+) -> list[RunHere]:
+    """Return a row for each model and chip, at the given or the class's usual precision.
+
+    Raise as `compare` does, but for a model that no chip runs.
+    """
+    groups: dict[str, list[Device]] = {}
+    for device in found.list_kind(GPU, NPU, CPU):
+        groups.setdefault(precision or _choose_precision(device), []).append(device)
+    asked = {
+        one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one),))
+        for one, devices in groups.items()
+    }
+    if len(models) > 1:  # stored in one go, which is quicker than one model after another
+        from joulemap.plan.hold import evaluate
+
+        for one in asked.values():
+            evaluate(source, models, one)
+    return [
+        row
+        for model in models
+        for one, devices in groups.items()
+        for row in _compare(source, model, devices, asked[one])
+    ]
+
+
+def _choose_precision(device: Device) -> Precision:
+    """Return the precision of a chip that is nearest to its class's usual one."""
+    entry = known_hardware([device.label]).get(device.label)
+    if entry is None and device.hardware is not None and not isinstance(device.hardware, str):
+        entry = HardwareEntry.of(device.hardware)
+    usual = USUAL[device.kind]
+    return entry.nearest_precision(usual) if entry is not None else usual
+
+
+def _compare(source: Source, model: str, devices: Sequence[Device], asked: Settings) -> list[RunHere]:
+    from joulemap.answer.compare.summary import compare
+
+    labels, precision = {name_device(one): one.label for one in devices}, asked.precision[0]
+    try:
+        answer = compare(source, model, asked)
+    except UnsupportedError as error:
+        refused = {**find_unknown(RunHere), "model": model, "precision": precision, "reason": str(error)}
+        return [RunHere(label=one.label, **refused) for one in devices]
+    rows = []
+    for row in answer.rows:
+        given = {
+            **find_unknown(RunHere),
+            **take(RunHere, row),
+            "model": model,
+            "label": labels.get(row.hardware, row.hardware),
+            "per_s": row.throughput_per_s,
+            "power_w": row.average_power_w,
+            "memory_bytes": row.peak_memory_bytes,
+        }
+        rows.append(RunHere(**given))
+    return rows

@@ -1,0 +1,360 @@
+"""Language models on the chips of a machine: alone, on several alike, and divided between a GPU and the processor.
+
+All times and energies are those of `llm` and of its `offload`, with llama.cpp and one user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.computed import find_unknown
+from joulemap.domain.default import SERVED
+from joulemap.domain.settings import Serving, Settings
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.wing.here import text
+from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
+from joulemap.wing.here.row import ServedHere
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.capacity.row import ServedRow
+    from joulemap.wing.llm.serving.offload import Way
+
+WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
+"""Weight formats to try for a model that is published in 16 bits, the most exact first."""
+
+USUAL_WEIGHTS: Final = "q4_k_m"
+"""Format that llama.cpp's files and Ollama have by default."""
+
+SMALL: Final = "llama-3.2-1b"
+"""Model that fits almost every machine; the intervals of a chip depend little on the model."""
+
+POPULAR: Final = (
+    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "gemma-3-12b", "qwen3-14b",
+    "gpt-oss-20b", "mistral-small-3.1-24b", "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
+)  # fmt: skip
+"""Language models that people run at home, by size."""
+
+ENOUGH: Final = 0.5
+"""Share of the best speed at which more exact weights are preferred to faster ones."""
+
+J_PER_KWH: Final = 3.6e6
+
+HOST_LINK: Final = ("pcie", "4", 16)
+"""Link of a GPU whose description has none to its host. Source: assumed; slot of most boards since 2020."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """Question about language models on a machine."""
+
+    prompt: int = 512
+    output: int = 128
+    weights: str = ""
+    """Weight format; empty for that of the file, or several."""
+    usd_per_kwh: float = 0.3
+
+    @property
+    def serving(self) -> Serving:
+        """Serving settings: llama.cpp, one device."""
+        return Serving(prompt=self.prompt, output=self.output, engine=ENGINE, devices=(1,))
+
+    def price(self, joules: float | None) -> float | None:
+        """Return the electricity cost of a million tokens at an energy per token."""
+        return None if joules is None else joules * 1e6 / J_PER_KWH * self.usd_per_kwh
+
+
+def name_device(device: Device) -> str:
+    """Return the name of a chip in the rows of answers."""
+    assert device.hardware is not None
+    return device.hardware if isinstance(device.hardware, str) else device.hardware.id
+
+
+def list_chips(devices: Iterable[Device]) -> tuple[str | Hardware, ...]:
+    """Return the hardware of chips as settings take it, each once."""
+    return tuple({name_device(one): one.hardware for one in devices if one.hardware is not None}.values())
+
+
+def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[ServedHere]:
+    """Return a row for each chip, weight format and division of a language model.
+
+    Raise as `llm` does, but for a model that fits nowhere.
+    """
+    devices = found.list_kind(GPU, CPU)
+    weights = _choose_weights(source, model, asked)
+    settings = _settings(devices, weights)
+    question, cases = _list_cases(source, model, settings, asked.serving, {})
+    rows = _ask(source, model, settings, asked.serving)
+    served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
+    known = {(row.label, row.weights) for row in served}
+    for case in cases:
+        one = _refuse(model, case, _label(devices, case.hardware))
+        if (one.label, one.weights) not in known:
+            served.append(one)
+    for device in devices:
+        if device.count > 1 and any(one.label == device.label and one.fits != text.FITS for one in served):
+            serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
+            label = text.SEVERAL_LABEL(count=device.count, device=device.label)
+            served += [
+                _take(model, row, label, asked, device.count)
+                for row in _ask(source, model, _settings((device,), weights), serving)
+            ]
+    widths = _list_widths(served)
+    if any(one.label not in widths for one in devices):  # an interval depends on the chip, little on the model
+        small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
+        widths = _list_widths(_take(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
+    served += _divide(question, cases, devices, served, widths, settings, asked)
+    order = {one: place for place, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
+    return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))
+
+
+def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
+    """Return the most exact weights at `ENOUGH` of the best speed, on the chips that reach it; None if nothing runs.
+
+    Rows are in the order of `serve_model`.
+    """
+    fastest = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
+    if fastest is None or not fastest.tokens_per_s:
+        return None
+    least = ENOUGH * fastest.tokens_per_s
+    return next(row for row in rows if row.label == fastest.label and (row.tokens_per_s or 0.0) >= least)
+
+
+def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, float | None]]:
+    """Return label -> half-widths of the time between tokens and of the energy of a token."""
+    return {one.label: (one.between_half_width, one.output_token_half_width) for one in rows if one.tokens_per_s}
+
+
+def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
+    """Return a row for each popular model and chip, or division; intervals are those of a small model."""
+    devices = found.list_kind(GPU, CPU)
+    small = [
+        _take(SMALL, row, _label(devices, row.hardware), asked)
+        for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
+    ]
+    widths = _list_widths(small)
+    first = {one.label: one.first_token_half_width for one in small}
+    is_served = {one.label for one in small} >= {one.label for one in devices}
+    rows: list[ServedHere] = small if is_served else []
+    targets: dict[str, Hardware] = {}
+    for model in (one for one in POPULAR if one != SMALL or not is_served):
+        settings = _settings(devices, _choose_weights(source, model, attrs.evolve(asked, weights=USUAL_WEIGHTS)))
+        try:
+            question, cases = _list_cases(source, model, settings, asked.serving, targets)
+        except JoulemapError:
+            continue
+        served = list(_price(model, question, cases, devices, widths, first, asked))
+        rows += [*served, *_divide(question, cases, devices, served, widths, settings, asked)]
+    return rows
+
+
+def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
+    return attrs.evolve(SERVED, hardware=list_chips(devices), batch=(1,), weight_precision=tuple(weights))
+
+
+def _choose_weights(source: Source, model: str, asked: Asked) -> tuple[str, ...]:
+    """Return the weight formats to try; none for a checkpoint that is stored in a narrow format already."""
+    from joulemap.wing.llm.source import read_decoder
+
+    published = read_decoder(source, model, SERVED, asked.prompt).published
+    if published is not None and published.weights:
+        return ()
+    return (asked.weights,) if asked.weights else WEIGHTS
+
+
+def _list_cases(
+    source: Source, model: str, settings: Settings, serving: Serving, targets: dict[str, Hardware]
+) -> tuple[Question, list[Case]]:
+    """Return the question and its configurations; `targets` keeps the bound hardware for the next model."""
+    from joulemap.plan.hold import find_targets
+    from joulemap.wing.llm.capacity.case import list_cases, plan_served
+
+    question, whole = plan_served(source, model, settings, serving)
+    if not targets.keys() >= {one.target.digest for one in whole.runs("")}:
+        targets.update(find_targets(source, whole))
+    return question, list_cases(question, whole, targets)
+
+
+def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:
+    """Return the rows of `llm` that are served; none if nothing is."""
+    from joulemap.wing.llm.answer.answer import llm
+
+    try:
+        return [row for row in llm(source, model, settings, serving=serving).rows if row.between_s]
+    except UnsupportedError:
+        return []
+
+
+def _label(devices: Iterable[Device], hardware: str) -> str:
+    return next((one.label for one in devices if name_device(one) == hardware), hardware)
+
+
+def _take(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
+    """Return a row of `llm` as one of this answer; the power of `count` devices, of which one works at a time."""
+    power = row.decode_device_w
+    return ServedHere(
+        model=model,
+        weights=row.precision.rpartition("/")[2],
+        label=label,
+        fits=text.FITS,
+        context_tokens=row.largest_context,
+        first_token_s=row.first_token_s,
+        first_token_half_width=row.first_token_half_width,
+        tokens_per_s=row.user_tokens_per_s,
+        between_half_width=row.between_half_width,
+        power_w=None if power is None else power * count,
+        output_token_j=row.output_token_j,
+        output_token_half_width=row.output_token_half_width,
+        usd_per_million=asked.price(row.output_token_j),
+        memory_fraction=row.memory_fraction,
+        reason="",
+    )
+
+
+def _refuse(model: str, case: Case, label: str) -> ServedHere:
+    """Return the row of a chip that does not serve the model."""
+    fraction = None
+    if case.room is not None:
+        needed = case.room.weights + case.room.workspace
+        fraction = needed / case.room.capacity
+    return ServedHere(
+        **{
+            **find_unknown(ServedHere),
+            "model": model,
+            "weights": case.precision.rpartition("/")[2],
+            "label": label,
+            "fits": text.FITS_NOT,
+            "memory_fraction": fraction,
+            "reason": case.reason.partition(": ")[0],
+        }
+    )
+
+
+def _price(
+    model: str,
+    question: Question,
+    cases: Sequence[Case],
+    devices: Sequence[Device],
+    widths: Mapping[str, tuple[float | None, float | None]],
+    first: Mapping[str, float | None],
+    asked: Asked,
+) -> Iterator[ServedHere]:
+    """Yield the row of each case, without a stored run."""
+    from joulemap.wing.llm.capacity.case import OK
+    from joulemap.wing.llm.capacity.row import serve
+
+    costs = serve(question, [case for case in cases if case.status == OK])
+    for case in cases:
+        label = _label(devices, case.hardware)
+        if case not in costs:
+            yield _refuse(model, case, label)
+            continue
+        cost, room = costs[case], case.room
+        assert room is not None
+        joules = cost.output_j / question.steps
+        between, energy = widths.get(label, (None, None))
+        used = room.weights + room.workspace + room.cache(question.context)
+        yield ServedHere(
+            model=model,
+            weights=case.precision.rpartition("/")[2],
+            label=label,
+            fits=text.FITS,
+            context_tokens=room.tokens(1),
+            first_token_s=cost.first_token_s,
+            first_token_half_width=first.get(label),
+            tokens_per_s=1.0 / cost.between_s,
+            between_half_width=between,
+            power_w=joules / cost.between_s,
+            output_token_j=joules,
+            output_token_half_width=energy,
+            usd_per_million=asked.price(joules),
+            memory_fraction=(used + case.target.memory_capacity.value - room.capacity)
+            / case.target.memory_capacity.value,
+            reason="",
+        )
+
+
+def _divide(
+    question: Question,
+    cases: Sequence[Case],
+    devices: Sequence[Device],
+    served: Sequence[ServedHere],
+    widths: Mapping[str, tuple[float | None, float | None]],
+    settings: Settings,
+    asked: Asked,
+) -> Iterator[ServedHere]:
+    """Yield the best division between the largest GPU that is too small and the processor, for each weight format."""
+    from joulemap.wing.llm.capacity.offload import divide_between
+
+    hosts = {case.precision: case for case in cases if case.target.architecture == CPU}
+    own = {name_device(one) for one in devices if one.kind == GPU and not one.shares_memory}
+    cards = [case for case in cases if case.hardware in own]
+    for weights in dict.fromkeys(case.run.point["weight_precision"] for case in cards):
+        these = [case for case in cards if case.run.point["weight_precision"] == weights]
+        small = max(these, key=lambda case: case.target.memory_capacity.value)
+        label, told = _label(devices, small.hardware), small.precision.rpartition("/")[2]
+        host = next((one for one in hosts.values() if one.run.point["weight_precision"] == weights), None)
+        if host is None or any(one.label == label and one.weights == told and one.fits == text.FITS for one in served):
+            continue
+        kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
+        try:
+            rows = divide_between(
+                small.target,
+                host.target,
+                _find_way(small.target),
+                question.decoder,
+                question.stack,
+                kept,
+                attrs.evolve(asked.serving, devices=()),
+            ).rows
+        except JoulemapError:
+            continue
+        best = next((row for row in rows if row.is_best and row.layers), None)
+        if best is None or best.between_s is None or best.output_token_j is None:
+            continue
+        other = _label(devices, host.hardware)
+        both = [widths.get(name, (None, None)) for name in (label, other)]
+        yield ServedHere(
+            model=question.decoder.name,
+            weights=told,
+            label=text.SPLIT_LABEL(device=label, host=other),
+            fits=text.SPLIT(layers=best.layers, layer_count=question.decoder.layer_count),
+            context_tokens=None,
+            first_token_s=best.first_token_s,
+            first_token_half_width=None,
+            tokens_per_s=best.tokens_per_s,
+            between_half_width=_widest(one for one, _ in both),
+            power_w=best.output_token_j / best.between_s,
+            output_token_j=best.output_token_j,
+            output_token_half_width=_widest(one for _, one in both),
+            usd_per_million=asked.price(best.output_token_j),
+            memory_fraction=best.device_bytes / small.target.memory_capacity.value,
+            reason="",
+        )
+
+
+def _widest(widths: Iterable[float | None]) -> float | None:
+    return max((one for one in widths if one is not None), default=None)
+
+
+def _find_way(device: Hardware) -> Way:
+    """Return the link of a GPU to its host: its own, or the usual slot's."""
+    from joulemap.catalog.box import make_link
+    from joulemap.wing.llm.serving.offload import Way
+
+    link: Any = next((one for one in device.links if one.connects == "host"), None)
+    if link is None:
+        name, generation, lanes = HOST_LINK
+        link = make_link(("device", "host"), name, generation=generation, lanes=lanes)
+    return Way(
+        latency_s=link.latency.value,
+        s_per_byte=1.0 / link.bandwidth.value,
+        j_per_byte=link.energy.value,
+    )

@@ -1,0 +1,96 @@
+"""Text of the answer about the machine at hand, in reading order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.present.template import Template
+
+TITLE: Final = Template("This machine: {parts:and}[, {memory}]")
+TITLE_OF_MODEL: Final = Template("{model} on this machine: {parts:and}[, {memory}]")
+NO_PART: Final = "no chip that joulemap knows"
+MEMORY: Final = Template("{capacity:B} of memory[ at {rate:B/s}][ ({kind})]")
+
+DEVICES: Final = "Chips"
+DEVICE_COLUMNS: Final = (
+    "*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
+    "bandwidth memory_bytes_per_s | power power_w | *from origin"
+)
+CATALOGUE: Final = "catalogue"
+DERIVED: Final = "derived from what the machine reports"
+PROBED: Final = "derived, with measured bandwidth"
+UNKNOWN: Final = "not known"
+
+SERVED: Final = Template("Language model: prompt {prompt:#}, output {output:#}, one user, {engine}")
+SERVED_COLUMNS: Final = (
+    "*on label | *weights weights | *fits fits | largest context context_tokens | "
+    "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+    "*J/token output_token_j:output_token_half_width | "
+    "*electricity USD/M usd_per_million | memory memory_fraction | *refused reason?"
+)
+POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
+POPULAR_COLUMNS: Final = (
+    "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
+    "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
+    "electricity USD/M usd_per_million | memory memory_fraction"
+)
+EVERY: Final = "Language models on every chip"
+EVERY_COLUMNS: Final = (
+    "*model model | weights weights | *on label | *fits fits | largest context context_tokens | "
+    "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
+    "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
+)
+RUN: Final = Template("Other models, batch 1, {precision}")
+RUN_COLUMNS: Final = (
+    "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *per second per_s | "
+    "*energy energy_j:energy_half_width | power power_w | memory memory_bytes | *refused reason?"
+)
+
+FITS: Final = "yes"
+FITS_NOT: Final = "no"
+SPLIT: Final = Template("{layers} of {layer_count} layers")
+SPLIT_LABEL: Final = Template("{device} + {host}")
+SEVERAL_LABEL: Final = Template("{count} x {device}")
+
+BEST: Final = Template(
+    "{label} runs {model} in {weights} at {rate} tokens/s[, first token after {first_token_s:s}][, "
+    "{power_w:W}][, {output_token_j:J} per token]"
+)
+NOTHING: Final = Template("{model} fits no chip of this machine: {reason}")
+LARGEST: Final = Template(
+    "largest model at reading speed ({least:plain} tokens/s): {model} at {rate} tokens/s on {label}"
+)
+SLOW: Final = Template(
+    "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
+)
+NOTHING_FITS: Final = "no language model of the table fits"
+NO_DEVICE: Final = "no chip of this machine can be priced"
+FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")
+
+TARIFF: Final = Template(
+    "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
+)
+INTERVAL_OF: Final = Template("intervals are those of {model} on each chip")
+METAL: Final = (
+    "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
+    "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
+)
+WORKS: Final = Template("NPUs are left out for language models: llama.cpp has no kernels for {names:and}")
+SHARED: Final = Template("{label} shares the machine's memory with the processor")
+
+NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `joulemap llm llama-3.1-8b ryzen_9_7950x`")
+NO_GRAPHICS: Final = (
+    "graphics: no tool lists any (lspci, nvidia-smi, rocm-smi, xpu-smi); in a container, share the device and its tool"
+)
+NO_DRIVER: Final = Template(
+    "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
+)
+NO_DMIDECODE: Final = (
+    "memory speed: dmidecode needs root; use `sudo joulemap here`, or state kind, MT/s and 64-bit channels with "
+    "--memory DDR5-5600x2"
+)
+NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
+AMBIGUOUS: Final = Template("{name} may be {names:list}: name one with `joulemap llm MODEL NAME`")
+NEAREST: Final = Template("{name} is not in the catalogue[; nearest: {near:list}][; {described}]")
+SOCKETS: Final = Template("{label}: {count} processors; answers are for one")
+PROBE: Final = Template("measured: {stream:B/s} stream bandwidth, {product:1/s} fp32 operations[, {idle:W} idle]")

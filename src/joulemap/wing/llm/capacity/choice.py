@@ -1,0 +1,63 @@
+"""Precisions in which a question with a latency target tries a model: as published, in fp8 and with int4 weights."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.domain.configuration import Precision
+from joulemap.wing.llm.capacity.case import Case, list_served
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Serving, Settings
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+    from joulemap.wing.llm.capacity.question import Question
+    from joulemap.wing.llm.decoder.config import Decoder
+
+PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
+"""Precisions of activations and of weights that are tried besides the published ones."""
+
+QUALITIES: Final = DATA / "model" / "quality.toml"
+"""Published losses of quality by precision."""
+
+
+@cache
+def load_qualities() -> Mapping[str, str]:
+    """Return the published loss of quality of each precision."""
+    found = tomllib.loads(QUALITIES.read_text(encoding="utf-8"))
+    return {name: str(entry["value"]) for name, entry in found.items()}
+
+
+def list_choices(
+    source: Source, model: str, settings: Settings, serving: Serving
+) -> list[tuple[Question, Plan, list[Case]]]:
+    """Return the question, the plan and a case of each chip for each precision that is tried."""
+    first = list_served(source, model, settings, serving)
+    found = [first]
+    if settings.precision or settings.weight_precision:
+        return found
+    for precision, weights in PRECISIONS:
+        if _is_narrower(first[0].decoder, weights):
+            narrow = attrs.evolve(settings, precision=precision, weight_precision=weights)
+            found.append(list_served(source, model, narrow, serving))
+    return found
+
+
+def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
+    """Return whether a precision has fewer bits than the checkpoint as published."""
+    published = decoder.published
+    if published is None or not published.weights:
+        return True
+    return bool(weights) and "8" in published.weights
+
+
+def find_quality(case: Case) -> str:
+    """Return the published loss of quality of a configuration's precision."""
+    point = case.run.point
+    return load_qualities().get(point["weight_precision"], "not published")

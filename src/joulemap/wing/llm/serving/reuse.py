@@ -1,0 +1,160 @@
+"""Server whose requests reuse the prefixes of earlier ones, and whose conversations have several turns.
+
+    waiting ─► found blocks pinned ─► moved from a slower tier, if some are there ─► rest computed ─► blocks stored
+    done ─► blocks unpinned ─► evicted when running requests need the memory
+
+Blocks on the device take the memory that running requests leave. A block that several requests read is held once.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+
+from joulemap.domain.load import Hit, Limits, Load, Requests
+from joulemap.wing.llm.serving.grid import Pass
+from joulemap.wing.llm.serving.log import Log
+from joulemap.wing.llm.serving.prefix import PrefixCache
+from joulemap.wing.llm.serving.queue import Server
+
+
+def forget_prefixes(requests: Requests) -> Requests:
+    """Return requests that share no blocks; conversations keep their turns."""
+    assert requests.prefixes is not None
+    prefixes = attrs.evolve(requests.prefixes, prompts=[()] * len(requests.prompt_tokens), answers=())
+    return attrs.evolve(requests, prefixes=prefixes)
+
+
+class ReusingServer(Server):
+    """Server with a prefix cache; the tokens that it holds for a request exclude those of pinned blocks."""
+
+    def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
+        """Start idle with an empty prefix cache."""
+        super().__init__(surface, requests, limits, load, log)
+        assert requests.prefixes is not None
+        self.prefixes = requests.prefixes
+        self.cache = PrefixCache(self.prefixes.block_tokens, limits.token_bytes, limits.tiers)
+        self.read: dict[int, list[int]] = {}
+        """Pinned blocks of each request that is running or being loaded."""
+        self.found: dict[int, int] = {}
+        """Prompt tokens that each request in `read` reuses."""
+        self.accepted: set[int] = set()
+        log.full_from = self.prefixes.filled_s
+
+    def expect(self, accepted: list[int]) -> None:
+        """Queue the first turns of conversations; further turns follow the ones before them."""
+        self.accepted = set(accepted)
+        later = set(self.prefixes.next_turn)
+        first = [number for number in accepted if number not in later]
+        super().expect(first)
+        self.coming = deque(sorted(self.coming))
+        if later and not self.later:
+            self.log.full_until = self.requests.arrival_s[first[-1]]
+
+    def list_hits(self) -> tuple[Hit, ...]:
+        """Return what was found and moved in each tier, the device first."""
+        return self.cache.list_hits()
+
+    def room(self) -> float:
+        """Return the tokens that running requests may hold beside pinned blocks."""
+        return self.limits.cache_tokens - self.cache.pinned_tokens
+
+    def needed(self, number: int) -> int:
+        """Return the tokens of a request that are in no pinned block."""
+        return super().needed(number) - self._count_read(number)
+
+    def taken(self, number: int) -> float:
+        """Return the tokens that an active sequence holds outside of pinned blocks."""
+        if self.limits.reserves_output:
+            return self.needed(number)
+        return super().taken(number) - self._count_read(number)
+
+    def _count_read(self, number: int) -> int:
+        return len(self.read.get(number, ())) * self.cache.block_tokens
+
+    def fits(self, number: int) -> bool:
+        """Return whether a request fits beside the running ones after eviction of all blocks that none reads."""
+        if number in self.read or not self.running:
+            return super().fits(number)
+        cache, blocks = self.cache, self.prefixes.prompts[number]
+        cache.shrink(self.limits.cache_tokens - self.held)
+        places = cache.find(blocks)
+        more = sum(block not in cache.pins for block, _ in zip(blocks, places, strict=False)) * cache.block_tokens
+        private = super().needed(number) - len(places) * cache.block_tokens
+        return self.held + private + more + self.growth * self.answering <= self.room()
+
+    def admit(self, number: int) -> bool:
+        """Start a request, or move its blocks to the device first; return whether it runs."""
+        cache = self.cache
+        if number not in self.read:
+            blocks = self.prefixes.prompts[number]
+            cache.shrink(self.limits.cache_tokens - self.held)
+            places = cache.find(blocks)
+            self.found[number] = min(len(places) * cache.block_tokens, self.target[number] - 1)
+            if self._is_counted(number):
+                cache.count(places, self.requests.prompt_tokens[number])
+            ready = cache.pin(blocks, places, self.now)
+            self.read[number] = list(blocks[: len(places)])
+            if ready > self.now:
+                insort(self.coming, (ready, number))
+                return False
+        super().admit(number)
+        cache.shrink(self.limits.cache_tokens - self.held)
+        return True
+
+    def _is_counted(self, number: int) -> bool:
+        """Return whether a request is in the steady state and was not preempted."""
+        arrival = self.log.arrival[number]
+        is_full = arrival is not None and self.log.full_from <= arrival <= self.log.full_until
+        return is_full and not self.log.preemptions[number]
+
+    def find_cached(self, number: int) -> int:
+        """Return the prompt tokens that a request need not compute."""
+        return max(self.found[number], self.requests.cached_tokens[number])
+
+    def join(self, number: int) -> None:
+        """Store the blocks of a finished prompt."""
+        self._store(number, self.prefixes.prompts[number])
+        super().join(number)
+
+    def _store(self, number: int, blocks: Sequence[int]) -> None:
+        added = self.cache.store(blocks)
+        self.read[number] += added
+        self.held -= len(added) * self.cache.block_tokens
+
+    def release(self, number: int) -> None:
+        """Free the memory of a sequence; its blocks stay until they are evicted."""
+        if self.prefixes.answers:
+            self._store(number, self.prefixes.answers[number])
+        super().release(number)
+        self.drop(number)
+
+    def drop(self, number: int) -> None:
+        """Unpin the blocks of a request."""
+        self.cache.release(self.read.pop(number))
+        self.cache.shrink(self.limits.cache_tokens - self.held)
+
+    def leave(self, number: int) -> None:
+        """Finish a request, and let the next turn of its conversation arrive after a pause."""
+        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
+        if following < 0 or following not in self.accepted:
+            super().leave(number)
+            return
+        self.log.finished[number] = self.now
+        self.release(number)
+        self._arrive(following)
+
+    def _arrive(self, number: int) -> None:
+        arrival = self.now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
+        self.log.arrival[number] = arrival
+        insort(self.coming, (arrival + self.limits.request_s, number))
+
+    def follow(self, now: float) -> None:
+        """Let the next conversation begin after a pause; the load is full until the last one began."""
+        if self.later:
+            if len(self.later) == 1:
+                self.log.full_until = now
+            self._arrive(self.later.popleft())

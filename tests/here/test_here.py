@@ -1,0 +1,57 @@
+"""Answers about recorded machines: what fits, how fast, and the commands that measure the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from joulemap.wing.here import text
+from joulemap.wing.here.serve import Asked, choose_row
+from joulemap.workspace import Workspace
+
+MACHINES = Path(__file__).parent / "machine"
+
+
+def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "here.duckdb")
+    asked = Asked(weights="q4_k_m", usd_per_kwh=0.36)
+    answer = workspace.here("llama-3.1-8b", recorded=MACHINES / "laptop_rtx_no_driver.json", asked=asked)
+    served = [row for row in answer.served if row.tokens_per_s and row.output_token_j]
+    rows = {row.label.partition("_")[0]: row for row in answer.served if " + " not in row.label}
+    (divided,) = [row for row in answer.served if " + " in row.label]
+    assert rows["rtx"].fits == text.FITS_NOT and rows["core"].fits == text.FITS
+    assert max(served, key=lambda row: row.tokens_per_s or 0.0) == divided
+    assert divided.between_half_width is not None
+    assert choose_row(answer.served.rows) == divided
+    for row in served:
+        joules, rate = row.output_token_j or 0.0, row.tokens_per_s or 0.0
+        assert row.power_w == pytest.approx(joules * rate, rel=0.05, abs=0)
+        assert row.usd_per_million == pytest.approx(joules / 3.6 * 0.36, rel=1e-9, abs=0)
+    layers = divided.fits.split()[0]
+    assert any(f"-ngl {layers} " in check for check in answer.checks)
+
+
+def test_a_machine_without_access_answers_what_is_known(joulemap: Run) -> None:
+    done = joulemap("here", "--from", str(MACHINES / "nothing.json"), "--format", "json")
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["devices"] == found["served"] == found["runs"] == []
+    assert len(found["gaps"]) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(MACHINES.glob("*.json")), ids=lambda path: path.stem)
+def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "here.duckdb")
+    asked = Asked(weights="q4_k_m")
+    popular, served = (workspace.here(model, recorded=path, asked=asked) for model in ("", "llama-3.1-8b"))
+    vision = workspace.here("resnet50", recorded=path)
+    if popular.devices and any(row.label for row in popular.devices):
+        assert served.served and vision.runs
+        assert any(row.tokens_per_s for row in popular.served)
+        assert all(row.latency_s for row in vision.runs if not row.reason)
+    for answer in (popular, served, vision):
+        assert answer.document().answer

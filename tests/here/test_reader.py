@@ -1,0 +1,135 @@
+"""Readers of system tools: recorded outputs become records, and chips of the catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from joulemap.domain.hardware import Hardware
+from joulemap.system.errors import UsageError
+from joulemap.wing.here import text
+from joulemap.wing.here.machine import Memory
+from joulemap.wing.here.match import match_machine
+from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_xpu
+from joulemap.wing.here.recording import load_recording
+
+MACHINES = Path(__file__).parent / "machine"
+
+FOUND = {
+    "gaming_pc": (["rtx_3090", "ryzen_9_5950x"], 57.6e9),
+    "gaming_pc_windows": (["rtx_4090", "ryzen_7_7800x3d"], 96e9),
+    "macbook_m3_max": (["apple_m3_max"], None),
+    "macbook_m4": (["apple_m4", "apple_m4_cpu", "apple_m4_neural_engine"], None),
+    "mini_pc_strix_halo": (["ryzen_ai_max_395", "ryzen_ai_max_395_cpu", "ryzen_ai_max_395_npu"], 256e9),
+    "laptop_lunar_lake": (["arc_140v", "core_ultra7_258v"], 136.528e9),
+    "raspberry_pi_5": (["raspberry_pi_5"], None),
+    "server_two_cards": (["l40s", "epyc_9654"], 460.8e9),
+    "container": (["epyc_7763"], None),
+    "nothing": ([], None),
+    "old_laptop": (["core_i5_6200u"], 17.064e9),
+    "laptop_rtx_no_driver": (["rtx_3060_laptop_gpu", "core_i7_12700h"], None),
+    "laptop_ryzen": (["radeon_780m", "ryzen_7_7840u"], 102.4e9),
+}
+"""Recorded machine -> chips of the catalogue that must be among its own, and the peak bandwidth of its memory."""
+
+
+def test_every_recorded_machine_is_listed() -> None:
+    assert {path.stem for path in MACHINES.glob("*.json")} == FOUND.keys()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_recorded_machine_is_found(name: str) -> None:
+    labels, rate = FOUND[name]
+    machine = read_machine(load_recording(MACHINES / f"{name}.json"))
+    found = match_machine(machine)
+    assert set(labels) <= {one.label for one in found.usable}
+    assert machine.memory.bytes_per_s == (None if rate is None else pytest.approx(rate, rel=1e-9, abs=0))
+    unknown = [one.printed for one in found.devices if one.hardware is None]
+    assert all(any(name in note for note in found.notes) for name in unknown)
+
+
+def test_two_cards_count_as_two_at_their_own_power_limit() -> None:
+    (card, *_) = match_machine(read_machine(load_recording(MACHINES / "server_two_cards.json"))).usable
+    assert (card.label, card.count) == ("l40s", 2)
+    (card, *_) = match_machine(read_machine(load_recording(MACHINES / "gaming_pc.json"))).usable
+    assert card.hardware == "rtx_3090@300W"
+
+
+def test_what_cannot_be_read_is_one_line_each() -> None:
+    gaps = read_machine(load_recording(MACHINES / "nothing.json")).gaps
+    assert len(gaps) == 3
+    assert all("\n" not in gap for gap in gaps)
+    assert text.NO_DMIDECODE in gaps
+
+
+def test_memory_is_stated_where_it_cannot_be_read() -> None:
+    told = parse_memory("ddr5-5600x2", Memory(capacity_bytes=32e9))
+    assert told.bytes_per_s == pytest.approx(2 * 8 * 5600e6, rel=1e-12, abs=0)
+    assert told.capacity_bytes == 32e9
+    with pytest.raises(UsageError):
+        parse_memory("fast", Memory())
+
+
+def test_lspci_names_products_and_skips_what_computes_nothing() -> None:
+    graphics, neural = read_lspci(
+        "00:02.0 VGA compatible controller: Intel Corporation Lunar Lake [Intel Arc Graphics 130V / 140V] (rev 04)\n"
+        "00:0b.0 Processing accelerators: Intel Corporation Lunar Lake NPU (rev 04)\n"
+        "01:00.0 VGA compatible controller: NVIDIA Corporation AD103 [GeForce RTX 4080] (rev a1)\n"
+        "03:00.0 VGA compatible controller: ASPEED Technology, Inc. ASPEED Graphics Family (rev 52)\n"
+    )
+    assert [one.name for one in graphics] == ["Intel Arc Graphics 130V / 140V", "NVIDIA GeForce RTX 4080"]
+    assert neural == ["Intel Lunar Lake NPU"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"lscpu": 1}', '{"other": "text"}'])
+def test_a_file_that_is_no_recording_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(content)
+    with pytest.raises(UsageError):
+        load_recording(path)
+
+
+def test_a_folder_of_outputs_is_a_recording(tmp_path: Path) -> None:
+    (tmp_path / "model.txt").write_text("Raspberry Pi 5 Model B Rev 1.0")
+    assert load_recording(tmp_path) == {"model": "Raspberry Pi 5 Model B Rev 1.0"}
+
+
+def test_a_card_that_the_catalogue_lacks_is_described_by_its_driver() -> None:
+    smi = (
+        "name, memory.total [MiB], power.limit [W], clocks.max.sm [MHz], clocks.max.memory [MHz], compute_cap\n"
+        "NVIDIA GeForce RTX 9999, 8192 MiB, 220.00 W, 2100 MHz, 7001 MHz, 8.6\n"
+    )
+    machine = read_machine({"system": "Linux", "nvidia-smi": smi, "nvml": '[{"cores": 5888, "bus_bits": 256}]'})
+    (card,) = match_machine(machine).usable
+    assert card.label == "this_nvidia_geforce_rtx_9999"
+    assert isinstance(card.hardware, Hardware)
+    assert card.hardware.unit_count.value == 46
+    assert card.memory_bytes_per_s == pytest.approx(2 * 7001e6 * 256 / 8, rel=1e-9, abs=0)
+    (unknown,) = match_machine(read_machine({"system": "Linux", "nvidia-smi": smi})).devices
+    assert unknown.hardware is None
+
+
+def test_linux_inside_windows_takes_memory_and_display_from_it() -> None:
+    inside = {**load_recording(MACHINES / "laptop_lunar_lake.json"), "system": "Linux"}
+    machine = read_machine({**inside, "lscpu": "CPU(s): 8\nModel name: Intel(R) Core(TM) Ultra 7 258V\n"})
+    assert machine.memory.bytes_per_s == pytest.approx(136.528e9, rel=1e-9, abs=0)
+    assert [one.name for one in machine.graphics] == ["Intel(R) Arc(TM) 140V GPU (16GB)"]
+
+
+def test_xpu_smi_lists_cards() -> None:
+    (card,) = read_xpu('{"device_list": [{"device_name": "Intel(R) Arc(TM) A770 Graphics", "device_type": "GPU"}]}')
+    assert card.name == "Intel(R) Arc(TM) A770 Graphics"
+    assert read_xpu("Error") == []
+
+
+def test_the_memory_of_a_card_tells_which_of_the_names_of_its_die_it_is() -> None:
+    lspci = (
+        "03:00.0 VGA compatible controller: Advanced Micro Devices, Inc. [AMD/ATI] Navi 31 "
+        "[Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M] (rev c8)\n"
+    )
+    told = read_machine({"system": "Linux", "lspci": lspci, "amdgpu": "25753026560"})
+    assert [one.label for one in match_machine(told).usable] == ["rx_7900_xtx"]
+    found = match_machine(read_machine({"system": "Linux", "lspci": lspci}))
+    assert not found.usable
+    assert "rx_7900_xtx" in found.notes[0]

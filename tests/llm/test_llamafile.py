@@ -1,0 +1,49 @@
+"""llamafile: llama.cpp's numbers with its own, and LocalScore's means of nine tests."""
+
+from __future__ import annotations
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.stack import find_stack
+from joulemap.domain.serving import read_serving_row
+from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, predict_row
+
+NOTE = "means over nine tests (prompts 16-4096, outputs 16-1536 tokens)"
+
+
+def row(**more: str) -> dict[str, str]:
+    cells = {"source": "x", "hardware": "l4", "model": "llama-3.2-1b", "weight_precision": "gguf_q4_k_m", "batch": "1"}
+    return cells | {"scope": "request"} | more
+
+
+def test_an_engine_like_another_has_its_numbers() -> None:
+    parent, child = find_stack("llama.cpp"), find_stack("llamafile")
+    assert child.value("memory_rate", "cpu") == parent.value("memory_rate", "cpu") < 1.0
+    assert (parent.value("score_bytes", "gpu"), child.value("score_bytes", "gpu")) == (0.0, 20.0)
+
+
+def test_localscore_states_means_of_its_tests() -> None:
+    hardware = load_catalogue().hardware["l4"]
+    mean = predict_row(read_serving_row(row(engine="llamafile", notes=NOTE)), hardware)
+    single = [
+        predict_row(
+            read_serving_row(row(engine="llamafile", prompt_tokens=str(prompt), output_tokens=str(output))), hardware
+        )
+        for prompt, output in LOCALSCORE_TESTS
+    ]
+    rates = [1.0 / (one.inter_token_latency_s or 1.0) for one in single]
+    firsts = [one.time_to_first_token_s or 0.0 for one in single]
+    assert_close(mean.output_tokens_per_s or 0.0, sum(rates) / 9, rel=1e-9)
+    assert_close(1.0 / (mean.inter_token_latency_s or 1.0), sum(rates) / 9, rel=1e-9)
+    assert_close(mean.time_to_first_token_s or 0.0, sum(firsts) / 9, rel=1e-9)
+
+
+def test_scores_in_memory_cost_time_that_grows_with_the_square_of_the_prompt() -> None:
+    hardware = load_catalogue().hardware["l4"]
+
+    def first(engine: str, prompt: int) -> float:
+        cells = row(engine=engine, date="2026", scope="prefill_step", prompt_tokens=str(prompt))
+        return predict_row(read_serving_row(cells), hardware).time_to_first_token_s or 0.0
+
+    short, long = (first("llamafile", size) - first("llama.cpp", size) for size in (2048, 4096))
+    assert 3.5 < long / short < 4.5

@@ -1,0 +1,45 @@
+"""Kinds of product, and the scenarios that choose them."""
+
+from __future__ import annotations
+
+import pytest
+
+from joulemap.catalog.sheet import load_scenarios
+from joulemap.domain.settings import Settings
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.selection import select_hardware
+from joulemap.system.errors import UnknownNameError
+
+FORMS = {
+    "rk3588_npu": "board",
+    "raspberry_pi_5": "board",
+    "hailo_8": "card",
+    "coral_edge_tpu": "card",
+    "rtx_4090": "card",
+    "h100_sxm5": "server",
+    "epyc_9654": "server",
+    "snapdragon_8_elite_npu": "phone",
+    "sa8295p_npu": "car",
+    "snapdragon_x_elite_npu": "laptop",
+    "stm32u575": "microcontroller",
+}
+
+
+@pytest.mark.parametrize(("hardware", "form"), FORMS.items())
+def test_each_chip_has_a_kind(hardware: str, form: str) -> None:
+    assert known_hardware()[hardware].form == form
+
+
+def test_a_kind_filters_and_a_scenario_brings_its_own() -> None:
+    chosen = select_hardware(Settings(kind=("phone",)), "catalogue")
+    assert {entry.form for entry, _ in chosen.pairs} == {"phone"}
+    camera = select_hardware(Settings(scenario="camera"), "catalogue")
+    assert {entry.form for entry, _ in camera.pairs} <= {"board", "card"}
+    with pytest.raises(UnknownNameError, match="board"):
+        Settings(kind=("bord",))  # type: ignore[arg-type]
+
+
+def test_boards_with_one_line_are_candidates() -> None:
+    camera = {entry.id for entry, _ in select_hardware(Settings(scenario="camera"), "catalogue").pairs}
+    assert {"hailo_8l", "rk3566_npu", "rdk_x5", "ax650n_npu"} <= camera
+    assert set(load_scenarios()["camera"].kinds) == {"board", "card"}

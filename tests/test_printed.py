@@ -1,0 +1,76 @@
+"""Names of chips as machines print them: rules on the text, and what they resolve to."""
+
+from __future__ import annotations
+
+import pytest
+
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.printed import list_readings, read_words
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.selection import split_hardware
+from joulemap.system.errors import AmbiguousNameError, UnknownNameError
+
+PRINTED = {
+    "NVIDIA GeForce RTX 4070 Laptop GPU": "rtx_4070_laptop",
+    "GeForce RTX 3050 Ti Mobile": "rtx_3050_ti_laptop",
+    "AMD Ryzen 9 5950X 16-Core Processor (znver3)": "ryzen_9_5950x",
+    "AMD Ryzen Threadripper 3970X 32-Core Processor": "ryzen_threadripper_3970x",
+    "12th Gen Intel(R) Core(TM) i7-12700H": "core_i7_12700h",
+    "11th_gen_intel_core_i7_11700_cpu": "core_i7_11700_cpu",
+    "AMD Ryzen 7 7840U w/ Radeon 780M Graphics": "ryzen_7_7840u",
+    "AMD Ryzen 7 4800U with Radeon Graphics": "ryzen_7_4800u",
+    "AMD Radeon RX 7900 XTX (RADV NAVI31)": "rx_7900_xtx_radv_navi31",
+    "Raspberry Pi 4 Model B Rev 1.4": "raspberry_pi_4",
+    "NVIDIA H100 80GB HBM3": "h100_80gb",
+    "Apple M3 Max 12P+4E+40GPU": "m3_max_40-core_gpu",
+}
+
+
+@pytest.mark.parametrize(("printed", "plain"), PRINTED.items())
+def test_rules_reduce_a_printed_name_to_the_words_of_a_plain_one(printed: str, plain: str) -> None:
+    assert read_words(plain) in [words[""] for words in list_readings(printed)]
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100_sxm5"),
+        ("NVIDIA A100 80GB PCIe", "a100_pcie_80gb"),
+        ("NVIDIA A100-SXM4-40GB", "a100_sxm4_40gb"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("Raspberry Pi 5 Model B Rev 1.0", "raspberry_pi_5"),
+        ("Intel(R) Xeon(R) Platinum 8490H @ 1.90GHz", "xeon_8490h"),
+        ("Apple M3 Max 12P+4E+40GPU", "apple_m3_max"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "rtx_4090_laptop_gpu"),
+        ("Intel(R) Xeon(R) CPU E5-2630 v3 @ 2.40GHz", "xeon_e5_2630_v3"),
+        ("12th Gen Intel(R) Core(TM) i7-12700H", "core_i7_12700h"),
+        ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen_ai_max_395_cpu"),
+        ("AMD Radeon 8060S Graphics (RADV GFX1151)", "ryzen_ai_max_395"),
+    ],
+)
+def test_a_printed_name_resolves_where_hardware_is_named(printed: str, expected: str) -> None:
+    known = known_hardware([printed])
+    (name,) = split_hardware([printed], known)
+    ref = HardwareRef.read(name)
+    assert find_entry(known, ref.label).id == expected
+    assert not ref.mode
+
+
+@pytest.mark.parametrize(
+    "name", ["NVIDIA GeForce RTX 4090 Laptop GPU", "AMD Radeon Graphics", "AMD H200", "Intel(R)", "l4[tdp=60W]"]
+)
+def test_a_chip_with_another_word_is_not_guessed(name: str) -> None:
+    with pytest.raises(UnknownNameError):
+        find_entry(known_hardware(), name)
+
+
+def test_an_unknown_chip_is_described_from_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"rtx_4090\[unit_count=") as caught:
+        find_entry(known_hardware(), "NVIDIA GeForce RTX 4091")
+    assert not isinstance(caught.value, AmbiguousNameError)
+
+
+def test_a_clock_that_is_set_stays_a_mode() -> None:
+    assert HardwareRef.read("xeon_8490h@1.9GHz").mode == "1.9GHz"
+    assert HardwareRef.read("Intel(R) Xeon(R) CPU E5-2630 v3 @ 2.40GHz").label == "Intel(R) Xeon(R) CPU E5-2630 v3"
