@@ -83,7 +83,7 @@ BAD = [
     (("analyze", "resnet18", "H100", "TPU"), ExitCode.USAGE, "is 2 chips, expected one: h100_sxm5, tpu_v4"),
     (("analyze", "resnet18", "TPU v5"), ExitCode.UNKNOWN_NAME, "'TPU v5' may be tpu_v5e, tpu_v5p: name one"),
     (("analyze", "resnet18", "H200 NVL"), ExitCode.UNKNOWN_NAME, "did you mean h100_nvl or h200_sxm"),
-    (("compare", "resnet18", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'; did you mean h100_sxm5"),
+    (("compare", "resnet18", "h101"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h101'; did you mean h100_sxm5"),
     (("compare", "resnet18", "-o", "x.xlsx"), ExitCode.USAGE, "x.xlsx: unknown suffix .xlsx; known: .txt, .json"),
     (("compare", "resnet18", "-o", "x.csv", "-f", "json"), ExitCode.USAGE, "x.csv would hold json: name it x.json"),
     (
@@ -217,7 +217,7 @@ BAD = [
     (("hardware", "list", "--max-price", "-5USD"), ExitCode.USAGE, "--max-price: '-5USD' is not above 0"),
     (("hardware", "show", "kpu_t64@9V"), ExitCode.UNKNOWN_NAME, "kpu_t64 has 3W, 6W, 10W"),
     (("hardware", "template"), ExitCode.USAGE, "name one of --like HARDWARE and --architecture CLASS"),
-    (("hardware", "template", "--like", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'"),
+    (("hardware", "template", "--like", "h101"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h101'"),
     (("hardware", "template", "--architecture", "x"), ExitCode.CATALOGUE, "'x' is none of cgra"),
     (("hardware", "check", "none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
     (("validate", "--by", "colour"), ExitCode.USAGE, "'colour' is not one of 'runtime'"),

@@ -224,7 +224,7 @@ def test_a_model_is_named_as_people_write_it(written: str, expected: str) -> Non
     assert find_model_name(written, load_models()) == expected
 
 
-@pytest.mark.parametrize("name", ["h10", "H100-SX", "xeon", "jetson", "orin", "tpu", "", "h100_sxm5 ti"])
+@pytest.mark.parametrize("name", ["h101", "H100-SX", "xeon", "jetson", "orin", "tpu", "", "h100_sxm5 ti"])
 def test_a_part_of_a_name_is_no_name(name: str) -> None:
     with pytest.raises(UnknownNameError):
         find_entry(ENTRIES, name)

@@ -111,7 +111,7 @@ def test_a_price_file_that_is_wrong_says_where(name: str, text: str, message: st
         ),
         ("--price-per-hour", "l4=-3USD/h", ExitCode.USAGE, "is not above 0"),
         ("--purchase-price", "gpu=3USD", ExitCode.USAGE, "gpu is a class of hardware: name a chip of it"),
-        ("--purchase-price", "h10=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
+        ("--purchase-price", "h101=3USD", ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
         ("--purchase-price", "kpu_t64@6W=3USD", ExitCode.USAGE, "name kpu_t64"),
         ("--price-file", "none.csv", ExitCode.USAGE, "none.csv: cannot be read"),
     ],

@@ -123,8 +123,8 @@ TITLED: Final = {
 """Command whose runs at fp32 may use TF32 -> what it is asked about a GPU."""
 
 UNTITLED: Final = {
-    "calibrate", "completion", "db", "export", "hardware", "lake", "mcp", "measure", "measurements", "model", "place",
-    "plot", "query", "report", "sql", "validate", "verify",
+    "calibrate", "completion", "db", "export", "hardware", "here", "lake", "mcp", "measure", "measurements", "model",
+    "place", "plot", "query", "report", "sql", "validate", "verify",
 }  # fmt: skip
 """Commands without a title of their own (a report has those of its answers), or whose runs are plain fp32: those set
 beside measurements, and placements."""

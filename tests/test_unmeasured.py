@@ -63,20 +63,20 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     path = tmp_path / "decomposed.py"
     path.write_text(DECOMPOSED)
     model = f"{path}:model"
-    answer = workspace.recommend(model, hardware=("rk3588_npu", "l4"), precision="int8", inputs="64,64", trust=True)
+    answer = workspace.recommend(model, hardware=("groq_tsp_v1", "l4"), precision="int8", inputs="64,64", trust=True)
     assert answer.best is not None and answer.best.hardware == "l4"
-    reasons = {row.reason for row in answer.rows if row.hardware == "rk3588_npu"}
-    assert reasons == {"rk3588_npu: an unlisted compiler does not run svd, and no host is set to compute it"}
+    reasons = {row.reason for row in answer.rows if row.hardware == "groq_tsp_v1"}
+    assert reasons == {"groq_tsp_v1: an unlisted compiler does not run svd, and no host is set to compute it"}
     hosted = workspace.recommend(
-        model, hardware="rk3588_npu", precision="int8", inputs="64,64", trust=True, host="rk3588_cpu"
+        model, hardware="groq_tsp_v1", precision="int8", inputs="64,64", trust=True, host="xeon_8490h"
     )
     assert {row.status for row in hosted.rows} == {"feasible"}
 
 
 def test_a_headline_says_that_the_operators_of_a_winner_are_not_known(workspace: Workspace) -> None:
-    said = "It is unknown whether rk3588_npu can run every operator."
-    answer = workspace.recommend("resnet18", hardware=("rk3588_npu", "t4"), precision="int8", batch=1)
-    assert answer.best is not None and answer.best.hardware == "rk3588_npu"
+    said = "It is unknown whether groq_tsp_v1 can run every operator."
+    answer = workspace.recommend("resnet18", hardware=("groq_tsp_v1", "raspberry_pi_5"), precision="int8", batch=1)
+    assert answer.best is not None and answer.best.hardware == "groq_tsp_v1"
     assert said in answer.document().answer
     listed = workspace.recommend("resnet18", hardware=("hailo_8", "t4"), precision="int8", batch=1)
     assert "It is unknown whether" not in listed.document().answer

@@ -15,7 +15,7 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.catalog.chip import _read_class, list_architectures, load_catalogue
+from joulemap.catalog.chip import _read_class, list_architectures
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry

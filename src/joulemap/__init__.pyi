@@ -387,8 +387,8 @@ from joulemap.wing.fleet.capacity.row import (
 )
 from joulemap.wing.fleet.demand import Demand as Demand, Level as Level, Objective as Objective
 from joulemap.wing.here.answer import HereAnswer as HereAnswer
+from joulemap.wing.here.record import RunHere as RunHere, ServedHere as ServedHere
 from joulemap.wing.here.recording import Recording as Recording
-from joulemap.wing.here.row import RunHere as RunHere, ServedHere as ServedHere
 from joulemap.wing.here.serve import Asked as Asked
 from joulemap.wing.llm.answer.document import LlmAnswer as LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer as OffloadAnswer

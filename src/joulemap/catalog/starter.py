@@ -65,7 +65,7 @@ LIMIT_LINES: Final = """\
 
 OTHERS: Final = """
 # [compiler]
-# list = "a known compiler, as rknn; then only a host may follow"
+# list = "rknn"  # a known compiler; then only a host may follow
 # name = "what makes its programs; without this table it runs every operator"
 # cut = "each"
 # operators = ["linear", "conv.conv2d", "relu"]

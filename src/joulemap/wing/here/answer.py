@@ -15,8 +15,8 @@ from joulemap.system.record import frozen
 from joulemap.wing.here import text
 from joulemap.wing.here.check import list_run_checks, list_served_checks
 from joulemap.wing.here.match import APPLE, CPU, GPU, NPU, Device, Found, match_machine
+from joulemap.wing.here.record import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.recording import Recording, load_recording, record
-from joulemap.wing.here.row import DeviceRow, RunHere, ServedHere
 from joulemap.wing.here.run import POPULAR, run_model
 from joulemap.wing.here.serve import SMALL, Asked, choose_row, serve_model, serve_popular
 

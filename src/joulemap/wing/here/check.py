@@ -10,7 +10,7 @@ from typing import Final
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.present.template import Template
 from joulemap.wing.here.match import CPU, GPU, Device
-from joulemap.wing.here.row import ServedHere
+from joulemap.wing.here.record import ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 
 LLAMA_BENCH: Final = Template("llama-bench -m {file} -p {prompt} -n {output} -ngl {layers} -o json")

@@ -14,7 +14,7 @@ from joulemap.domain.name import name_precision
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import UnsupportedError
 from joulemap.wing.here.match import CPU, GPU, NPU, Device, Found
-from joulemap.wing.here.row import RunHere
+from joulemap.wing.here.record import RunHere
 from joulemap.wing.here.serve import list_chips, name_device
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
 from joulemap.wing.here.match import CPU, ENGINE, GPU, Device, Found
-from joulemap.wing.here.row import ServedHere
+from joulemap.wing.here.record import ServedHere
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
