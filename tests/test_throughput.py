@@ -302,6 +302,16 @@ def test_a_request_on_one_core_takes_its_time_and_cores_share_the_rate() -> None
     assert all(after >= before * (1 - 1e-9) for before, after in itertools.pairwise(rates))
 
 
+def test_a_host_takes_its_time_for_each_byte_of_results() -> None:
+    coefficients = tpu().coefficients
+    alone, hosted = (
+        run(attrs.evolve(tpu(), coefficients={**coefficients, "host_result": number(cost, "s")}), "int8", convolution())
+        for cost in (0.0, 2e-9)
+    )
+    assert_close((hosted.latency_fs - alone.latency_fs) / FS_PER_S, OUTPUT * 2e-9, rel=1e-6)
+    assert float(hosted.subgraphs.launch_s.sum() - alone.subgraphs.launch_s.sum()) > 0.0
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
 def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:

@@ -3,6 +3,7 @@
     yolov5n … yolov5x     CSP backbone with C3 stages, release 6.0 and later       640 x 640 pixels
     yolov8n … yolov8x     C2f stages, head without anchors                         640 x 640
     yolo11n … yolo11x     C3k2 stages, attention on the smallest map               640 x 640
+    yolov8n_seg, _pose …  the same with masks of objects, or key points of persons
     yolov5n_320, …        n and s of these at 320 and 512 pixels
     yolox_s … yolox_x     head that separates classes from boxes                   640 x 640
     ssd_mobilenet_v1, v2  six maps, boxes of 90 classes and the background         300 x 300
@@ -33,6 +34,15 @@ CLASSES: Final = 80
 
 BINS: Final = 16
 """Positions of each side of a box over which YOLOv8 and later predict a distribution."""
+
+MASKS: Final = 32
+"""Prototypes of masks, and weights of them for each object, in models that segment."""
+
+POINTS: Final = 51
+"""Coordinates and visibility of the 17 key points of a person."""
+
+SEGMENT: Final = "seg"
+POSE: Final = "pose"
 
 DIVISOR: Final = 8
 """Number that channels are rounded up to a multiple of."""
@@ -211,24 +221,44 @@ class Focus(nn.Module):
         return result
 
 
+class MaskPrototypes(nn.Module):
+    """Masks of the finest map, of which an object's mask is a weighted sum."""
+
+    def __init__(self, channels: int, inner: int, is_learned: bool) -> None:
+        super().__init__()
+        upsample = nn.ConvTranspose2d(inner, inner, 2, 2) if is_learned else nn.Upsample(scale_factor=2)
+        self.body = nn.Sequential(
+            Convolution(channels, inner, 3), upsample, Convolution(inner, inner, 3), Convolution(inner, MASKS)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of batch, masks and twice the picture."""
+        result: torch.Tensor = self.body(x)
+        return result
+
+
 class AnchorHead(nn.Module):
     """Head of YOLOv5: one convolution for three anchors of each position."""
 
-    def __init__(self, widths: Sequence[int]) -> None:
+    def __init__(self, widths: Sequence[int], task: str, inner: int) -> None:
         super().__init__()
-        self.maps = nn.ModuleList(nn.Conv2d(width, 3 * (CLASSES + 5), 1) for width in widths)
+        mask = MASKS if task == SEGMENT else 0
+        self.maps = nn.ModuleList(nn.Conv2d(width, 3 * (CLASSES + 5 + mask), 1) for width in widths)
+        self.masks = MaskPrototypes(widths[0], inner, is_learned=False) if mask else None
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return one tensor for each map."""
-        return [convolve(x) for convolve, x in zip(self.maps, maps, strict=True)]
+        """Return one tensor for each map, and the masks if there are any."""
+        found = [convolve(x) for convolve, x in zip(self.maps, maps, strict=True)]
+        return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
 class SplitHead(nn.Module):
     """Head of YOLOv8 and YOLO11: one branch for boxes, one for classes; depthwise convolutions in YOLO11's classes."""
 
-    def __init__(self, widths: Sequence[int], is_depthwise: bool) -> None:
+    def __init__(self, widths: Sequence[int], is_depthwise: bool, task: str, inner: int) -> None:
         super().__init__()
-        box, kind = max(16, widths[0] // 4, 4 * BINS), max(widths[0], min(CLASSES, 100))
+        classes = 1 if task == POSE else CLASSES
+        box, kind = max(16, widths[0] // 4, 4 * BINS), max(widths[0], min(classes, 100))
         self.boxes = nn.ModuleList(
             nn.Sequential(Convolution(width, box, 3), Convolution(box, box, 3), nn.Conv2d(box, 4 * BINS, 1))
             for width in widths
@@ -237,10 +267,17 @@ class SplitHead(nn.Module):
             nn.Sequential(
                 *self._convolve(width, kind, is_depthwise),
                 *self._convolve(kind, kind, is_depthwise),
-                nn.Conv2d(kind, CLASSES, 1),
+                nn.Conv2d(kind, classes, 1),
             )
             for width in widths
         )
+        more = {SEGMENT: MASKS, POSE: POINTS}.get(task, 0)
+        side = max(widths[0] // 4, more)
+        self.more = nn.ModuleList(
+            nn.Sequential(Convolution(width, side, 3), Convolution(side, side, 3), nn.Conv2d(side, more, 1))
+            for width in (widths if more else ())
+        )
+        self.masks = MaskPrototypes(widths[0], inner, is_learned=True) if task == SEGMENT else None
 
     @staticmethod
     def _convolve(channels: int, width: int, is_depthwise: bool) -> list[nn.Module]:
@@ -249,8 +286,10 @@ class SplitHead(nn.Module):
         return [Convolution(channels, width, 3)]
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the boxes and classes of each map."""
-        return [layer(x) for layers in (self.boxes, self.kinds) for layer, x in zip(layers, maps, strict=True)]
+        """Return the boxes, classes and what else the task needs of each map, and the masks if there are any."""
+        branches = (self.boxes, self.kinds, *([self.more] if len(self.more) else []))
+        found = [layer(x) for layers in branches for layer, x in zip(layers, maps, strict=True)]
+        return found if self.masks is None else [*found, self.masks(maps[0])]
 
 
 class SeparateHead(nn.Module):
@@ -280,7 +319,7 @@ class SeparateHead(nn.Module):
 class Yolo(nn.Module):
     """Backbone of five halvings, and a head that passes three maps up and down again."""
 
-    def __init__(self, family: str, size: str, pixels: int = 640) -> None:
+    def __init__(self, family: str, size: str, pixels: int = 640, task: str = "") -> None:
         super().__init__()
         self.family, self.size = family, size
         self.depth, self.width, self.most = SIZES[family][size]
@@ -324,11 +363,11 @@ class Yolo(nn.Module):
         )
         widths = (w256, w512, w1024)
         self.head: nn.Module = (
-            AnchorHead(widths)
+            AnchorHead(widths, task, w256)
             if family == "yolov5"
             else SeparateHead(widths, w256)
             if is_x
-            else SplitHead(widths, is_depthwise=is_11)
+            else SplitHead(widths, is_11, task, w256)
         )
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
@@ -496,6 +535,9 @@ class Ssd(nn.Module):
 SMALLER: Final = (320, 512)
 """Sides of further pictures, in pixels, for which the small sizes of a YOLO have names of their own."""
 
+TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": (SEGMENT, POSE), "yolo11": (SEGMENT, POSE)}
+"""Family -> tasks besides detection that its networks have heads for."""
+
 NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},
     **{
@@ -503,6 +545,12 @@ NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
         for family in ("yolov5", "yolov8", "yolo11")
         for size in "ns"
         for pixels in SMALLER
+    },
+    **{
+        f"{family}{size}_{task}": partial(Yolo, family, size, task=task)
+        for family, tasks in TASKS.items()
+        for task in tasks
+        for size in SIZES[family]
     },
     "ssd_mobilenet_v1": partial(Ssd, 1),
     "ssd_mobilenet_v2": partial(Ssd, 2),

@@ -6,7 +6,8 @@ device's. In `eager`:
     launch = fixed cost + calls x host launch                        where the host waits for each kernel
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
 
-In `eager`, the host processes one batch at a time, so batches do not overlap.
+In `eager`, the host processes one batch at a time, so batches do not overlap. Where a chip states `host_result`, the
+host takes that time for each byte that leaves the model: transfer, dequantization, decoding of boxes.
 
 No kernel is faster than the datasheet's roofline, regardless of the coefficients:
 
@@ -29,6 +30,9 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
+
+HOST_RESULT: Final = "host_result"
+"""Coefficient: seconds of the host for each byte of results, on chips whose host is part of every measurement."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
@@ -224,7 +228,10 @@ class Indifferent:
 
 
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with the host's launch cost; see the module's formulas."""
+    """Return the placement with the host's launch cost and its time for results; see the module's formulas."""
+    if HOST_RESULT in hardware.coefficients:
+        result_s = kernels.per_kernel(kernels.leaving_bytes) * hardware.coefficient(HOST_RESULT)
+        placement = attrs.evolve(placement, launch_s=placement.launch_s + result_s)
     if kernels.runtime != "eager":
         return placement
     placement = attrs.evolve(placement, overlap=None)
