@@ -154,7 +154,8 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
         found.append(Scored(**told, half_width=widths.get(key), peers=peers))
     for table in load_public_tables().values():
         if table.name not in TABLES and not table.doubt:
-            seen.update((table.address, table.seen[row.hardware.partition("@")[0]]) for row in table.read())
+            names = (row.hardware.partition("@")[0] for row in table.read())
+            seen.update((table.address, table.seen[name]) for name in names if name in table.seen)
     return found, seen
 
 

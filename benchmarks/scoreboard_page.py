@@ -22,7 +22,18 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 CSV, PAGE, FIGURE = (DOCS / f"scoreboard.{end}" for end in ("csv", "md", "svg"))
 SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
 
-TABLES: Final = ("serving", "serving_energy", "zeus_power_limits", "mamf_ceilings", "aic_gemm_fp8")
+TABLES: Final = (
+    "serving",
+    "serving_energy",
+    "zeus_power_limits",
+    "mamf_ceilings",
+    "aic_gemm_fp8",
+    "ax_samples",
+    "openvino",
+    "rdk_model_zoo",
+    "sophon_demo",
+    "ultralytics",
+)
 """Public tables that have rows which nothing was chosen with."""
 
 OWN: Final = "joulemap on one NVIDIA H200"
