@@ -297,7 +297,7 @@ class CandidateAnswer(RunAnswer):
         return [UNKNOWN(reason=rows[0].reason, **told)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
-        """Return the line on available hardware that lacks the number to rank it by; empty for none."""
+        """Return the line on available hardware without a value of the ranking metric; empty for none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         return [LEFT_OUT(count=len(rows), reason=rows[0].reason)] if rows else []
 

@@ -108,8 +108,8 @@ CARBON_ENERGY: Final = "energy"
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
-    "the cost includes the chip, board or kit with this price and, if it is bought, electricity and a host. "
-    "A rent includes both. Staff and carbon of manufacturing are not counted"
+    "the cost covers what the price is for: chip, board or kit. If it is bought, electricity and a host are "
+    "added; a rent includes both. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
 UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
@@ -117,7 +117,7 @@ PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
     "the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
     "1.3 for recalled and 2 for assumed prices. "
-    "37 % of the variance is common to the prices of one seller (from the offers). A given price is exact. "
+    "Prices of one seller share 37 % of their variance (estimated from the offers). A given price is exact. "
     "The view `offers` lists every offer with its date and source"
 )
 LATENCY_NOTE: Final = "latency is per batch, which every inference of it waits for"

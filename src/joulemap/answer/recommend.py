@@ -94,7 +94,7 @@ MISS_NOTE: Final = (
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Ranked and limited energies include a host. USB and M.2 accelerators include a host and its static "
+    "Rankings and limits by energy include the host. USB and M.2 accelerators include a host and its static "
     "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"

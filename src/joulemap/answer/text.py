@@ -38,9 +38,11 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 SPREAD: Final = Template("80 % intervals: {spans:list}")
 SPAN: Final = Template("{quantity} {lowest:±}[ to {highest:±}]")
-NEW: Final = Template("[those of {hardware:and} are ]estimated from other work, for lack of measurements of this kind")
+NEW: Final = Template(
+    "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
+)
 OWN: Final = Template("{parts:and}[ and {more} more]")
-OWN_SPREAD: Final = Template("part of it comes from {line}")
+OWN_SPREAD: Final = Template("part of the uncertainty comes from {line}")
 OWN_OF: Final = Template("{whose} of {parts:list}")
 OWN_PART: Final = Template("{hardware} {widths:and}")
 OWN_WIDTH: Final = Template("{width:±} ({quantity})")
@@ -87,7 +89,7 @@ FALLEN_BESIDE: Final = {
 MORE: Final = Template("{count} more")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
-ENGINES: Final = Template("engine means {engines}; `--runtime fused` is the framework's compiler")
+ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
     "fused means {own}, elsewhere the framework's compiler; deployments would use {deployed}: `--runtime engine`"
 )

@@ -62,7 +62,7 @@ def option(
     is_advanced: bool = False,
     **given: Any,
 ) -> Any:
-    """Return a field of an option record, or the default of a command's parameter, that declares an option.
+    """Declare an option: as a field of an option record or as the default of a command's parameter.
 
     `names` replace the name of the field. `shown` is the text that help prints as the default. `complete` completes a
     word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` is that of its record (the

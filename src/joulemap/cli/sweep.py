@@ -32,7 +32,7 @@ class SweepRunOptions(ManyRunOptions):
         "Execution modes to try: eager, graph, fused or engine.",
         metavar="MODE,...",
         complete=complete_runtimes,
-        shown="fused; engine for a deployment",
+        shown="fused; engine with --deployment or --scenario",
     )
 
 

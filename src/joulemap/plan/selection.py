@@ -75,6 +75,8 @@ class Selection:
     """Class name in the place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Alias as written that leaves out memory or form -> the hardware that it means, then the others."""
+    members: frozenset[str] = frozenset()
+    """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host that runs what its compiler does not."""
 
@@ -128,12 +130,13 @@ class Selection:
     def spelling(self) -> dict[str, str]:
         """Hardware named by file: name in answers -> text that selects the file again.
 
-        Boxes of the catalogue are in `own` under their ids and need no file.
+        Boxes of the catalogue and members of families are in `own` under their ids and need no file. A record that the
+        caller made is there under its id too.
         """
         paths = {
             hardware.id: path
             for path, hardware in self.own.items()
-            if find_kind(hardware.architecture) is None or path != hardware.id
+            if path != hardware.id or (find_kind(hardware.architecture) is None and path not in self.members)
         }
         paths |= {entry.id: entry.variant.place for entry, _ in self.pairs if entry.variant is not None}
         return {
@@ -195,6 +198,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     selection = Selection(
         pairs=chosen,
         own=own,
+        members=frozenset(own) & list_members().keys() if own else frozenset(),
         meanings=meanings,
         abbreviations={name: found for name in names if (found := find_abbreviated(known, HardwareRef.read(name).id))},
         hosts=hosts,

@@ -22,7 +22,7 @@ _ADDRESS: Final = re.compile(r"https?://[^\s'\"]*[^\s'\":.,;)]")
 
 
 class OfflineError(ConnectionError):
-    """Request for another machine."""
+    """Network access that was attempted while offline."""
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ class ErrorColumns:
 
 @frozen(kw_only=True)
 class Differences:
-    """Covariance of the differences of pairs of runs, of logarithms of latency and energy, as squared half-widths.
+    """Covariance of differences between runs in log latency and log energy, in squared half-widths.
 
     That of latency and energy together is that of latency: the rest of an energy's error is that of the power.
     """

@@ -9,7 +9,7 @@ from joulemap.answer.run import CATEGORIES
 from joulemap.domain.metric import PartMetricName
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of A {a} and B {b}")
+TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {b} (B)")
 
 HEADLINE: Final = Template(
     "{less} {verb} [{by} ]less {quantity} than {more}[ for {part}] {where}[ ({sure:chance} sure)][: {tied}][; {gap}]"
@@ -179,11 +179,11 @@ SURE: Final = Template("{sure:chance} that {less} {verb} less")
 HALF_CALIBRATED: Final = Template("{names:and} is not calibrated by measurements, the other is")
 
 DEFINITIONS: Final = (
-    "the last column gives causes of at least a quarter of the difference; a difference in count is priced at the mean "
-    "of both energies per action, and the rest is energy per action",
+    "the last column gives causes of at least a quarter of the difference; a difference in count is weighted by "
+    "the mean energy per action, and the remainder is due to energy per action",
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
-    "on-chip memories, instructions, bundles and tokens; operands are counted by the operations that use them, on-chip "
-    "transfers by the bytes of the memories",
+    "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
+    "on-chip transfers per byte",
 )
 CLASS_HEADING: Final = "How these classes work"
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")

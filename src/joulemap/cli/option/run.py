@@ -185,7 +185,7 @@ class RunOptions(ModelOptions):
         RUNTIME_HELP,
         metavar="MODE",
         complete=complete_runtimes,
-        shown="fused; engine for a deployment",
+        shown="fused; engine with --deployment or --scenario",
     )
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True)
     host: str = option(

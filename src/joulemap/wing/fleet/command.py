@@ -31,7 +31,7 @@ def fleet(
 ) -> None:
     """Find the cheapest fleet that meets a latency target.
 
-    Also shows what limits the fleet first. Requests arrive at random (Poisson) and share one queue. Exits with 4 if no
+    Also names its first bottleneck. Requests arrive at random (Poisson) and share one queue. Exits with 4 if no
     fleet meets target and limits.
 
     A free device takes all waiting requests as a batch. A simulation finds the fewest devices that meet the target.

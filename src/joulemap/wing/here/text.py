@@ -86,7 +86,8 @@ NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
 )
 NO_DMIDECODE: Final = (
-    "memory speed: dmidecode needs root; use `sudo joulemap here`, or state kind, MT/s and 64-bit channels with "
+    "memory speed unknown: dmidecode is missing or needs root; use `sudo joulemap here`, "
+    "or state kind, MT/s and 64-bit channels with "
     "--memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")

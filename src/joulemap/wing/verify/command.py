@@ -84,7 +84,7 @@ def verify(
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
 ) -> None:
-    """Compare measurements of other tools with predictions.
+    """Compare measurements from other tools with predictions.
 
     Reads files of vLLM, SGLang, TensorRT-LLM, trtexec, llama-bench, torch.profiler and others, and suggests causes of a
     difference. Exits with 11 if a measurement is outside the 80 % interval of its prediction, and with 12 if none can

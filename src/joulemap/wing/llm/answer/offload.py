@@ -82,7 +82,7 @@ class OffloadAnswer(Answer):
         )
 
     def _find_headline(self) -> str:
-        """Return the best division at the first batch, and its gain over all layers on the host."""
+        """Return the best split of layers at the first batch, and its speedup over all layers on the host."""
         best = next(row for row in self.rows if row.is_best)
         host = next((row for row in self.rows if row.batch == best.batch and not row.layers and not row.refusal), None)
         speedup = None
