@@ -79,3 +79,13 @@ def test_a_plain_record_is_the_same_before_and_after_its_fields_are_requested() 
     assert (before, hash(before), repr(after)) == (after, hash(after), told)
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         before.count = 2  # type: ignore[misc]
+
+
+def test_a_field_of_a_plain_record_may_have_any_name() -> None:
+    @frozen
+    class Found:
+        found: int
+        record: int
+        names: int
+
+    assert (Found(1, 2, 3).found, Found(1, 2, 3).record, Found(1, 2, 3).names) == (1, 2, 3)

@@ -87,10 +87,10 @@ def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: 
     names = ("tpu_v4", "rk3588_npu", "kpu_t64", "coral_edge_tpu", "hailo_8", "t4")
     answer = workspace.compare("resnet18", hardware=names, precision="int8")
     widths = {name: widths["latency"][0] for name, widths in answer.scope.doubts.items()}
-    for name in ("tpu_v4", "rk3588_npu", "kpu_t64"):
+    for name in ("tpu_v4", "kpu_t64"):
         assert widths[name] >= UNMEASURED, name
-    for name in ("rk3588_npu", "kpu_t64"):
-        assert answer.scope.doubts[name]["energy"][0] >= UNMEASURED, name
+    assert answer.scope.doubts["kpu_t64"]["energy"][0] >= UNMEASURED
+    assert widths["rk3588_npu"] > widths["hailo_8"]  # other NPUs of its vendor were measured, not this one
     for name in ("coral_edge_tpu", "hailo_8", "t4"):
         assert widths[name] < UNMEASURED, name
 

@@ -158,6 +158,7 @@ def _apply_published(
     """Return models and settings with what model files state and the question leaves open."""
     precisions = [set(entry.precisions) for entry, _ in selection.pairs]
     shared = set.intersection(*precisions) if precisions else set[str]()
-    for one in list_names():
-        names, settings = one.apply_published(names, settings, shared)
+    if all(isinstance(name, str) for name in names):  # modules in memory have no file
+        for one in list_names():
+            names, settings = one.apply_published(names, settings, shared)
     return names, settings

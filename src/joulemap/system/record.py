@@ -127,10 +127,10 @@ def _add_plain(kind: Any, *, is_frozen: bool, is_kw_only: bool) -> None:
     names = list(vars(kind).get("__annotations__", {}))
     defaults = {name: vars(kind)[name] for name in names if name in vars(kind)}
     taken = [f"{name}=_default_{name}" if name in defaults else name for name in names]
-    lines = [f"    found[{name!r}] = {name}" for name in names]
+    lines = [f"    _values[{name!r}] = {name}" for name in names]  # no field of a plain record begins with _
     head = f"def __init__(self{', *' if is_kw_only and names else ''}{''.join(f', {one}' for one in taken)}):"
     made: dict[str, Any] = {f"_default_{name}": value for name, value in defaults.items()}
-    exec("\n".join([head, "    found = self.__dict__", *lines]), made)
+    exec("\n".join([head, "    _values = self.__dict__", *lines]), made)
     made["__init__"].__qualname__ = f"{kind.__qualname__}.__init__"
     made["__init__"].__module__ = kind.__module__
     _compare_by(kind, names, names, is_hashable=is_frozen)
