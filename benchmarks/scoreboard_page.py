@@ -39,6 +39,9 @@ TABLES: Final = (
 OWN: Final = "joulemap on one NVIDIA H200"
 
 WIDTH: Final = 120
+MANY: Final = 400
+"""Numbers in view from which a source has a line of its own."""
+
 FEW: Final = 5
 """Rows below which a line is not drawn."""
 RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
@@ -339,7 +342,11 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
         WIDTH,
     )
     yield ""
-    yield from _rows(("source", "used for", "numbers"), _group_uses(seen))
+    uses = list(_group_uses(seen))
+    shown = [one for one in uses if int(one[2].replace(",", "")) >= MANY]
+    yield from _rows(("source", "used for", "numbers"), shown)
+    yield f"{len(uses) - len(shown)} more sources have fewer than {MANY} numbers each: docs/scoreboard.csv lists them."
+    yield ""
     yield "Rows that could not be predicted:"
     yield ""
     yield from _rows(("source", "reason", "rows"), _group_refusals(refused))
