@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from joulemap.catalog.sheet import load_scenarios
@@ -9,6 +11,7 @@ from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UnknownNameError
+from joulemap.workspace import Workspace
 
 FORMS = {
     "rk3588_npu": "board",
@@ -43,3 +46,10 @@ def test_boards_with_one_line_are_candidates() -> None:
     camera = {entry.id for entry, _ in select_hardware(Settings(scenario="camera"), "catalogue").pairs}
     assert {"hailo_8l", "rk3566_npu", "rdk_x5", "ax650n_npu"} <= camera
     assert set(load_scenarios()["camera"].kinds) == {"board", "card"}
+
+
+def test_a_camera_takes_one_frame_at_a_time(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    for scenario, batches in (("camera", {1}), ("edge", {1, 8, 32})):
+        answer = workspace.recommend("mlp", hardware="hailo_8", precision="int8", scenario=scenario)
+        assert {row.batch for row in answer.rows} == batches

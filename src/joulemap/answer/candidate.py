@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import attrs
 
@@ -14,7 +14,7 @@ from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
-from joulemap.domain.settings import Limits, Settings, Usage
+from joulemap.domain.settings import Deployment, Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import list_names
@@ -106,9 +106,11 @@ Row = TypeVar("Row", bound="Candidate")
 def plan_candidates(model: str, settings: Settings) -> Plan:
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
-    A quantized checkpoint uses its published precisions unless others are requested. Raises as `plan_runs`.
+    A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
+    one input at a time. Raises as `plan_runs`.
     """
-    batch = settings.batch or (() if settings.inputs else BATCHES)
+    is_use_case = settings.scenario and settings.scenario not in get_args(Deployment)
+    batch = settings.batch or (() if settings.inputs else (1,) if is_use_case else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
     return plan_selected((model,), settings, select_hardware(settings, "every mode"))
 
