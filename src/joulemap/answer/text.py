@@ -91,7 +91,8 @@ MORE: Final = Template("{count} more")
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
 ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
-    "fused means {own}, elsewhere the framework's compiler; deployments would use {deployed}: `--runtime engine`"
+    "fused means {own}, and the framework's compiler on other chips; "
+    "deployments would use {deployed}: `--runtime engine`"
 )
 
 CALIBRATED: Final = Template(

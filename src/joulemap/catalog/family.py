@@ -59,6 +59,7 @@ _IN_USE: Final[set[str]] = set()
 """Members that this process has resolved."""
 
 PEAK_RULE: Final = "units x operations per clock x clock"
+"""Source of a peak whose file states no rate."""
 
 
 @frozen(kw_only=True)
@@ -278,11 +279,11 @@ def _split(cell: str) -> tuple[str, ...]:
 def _read_shared(path: Path) -> Mapping[str, Any]:
     """Return the numbers that all members of a family share, from its file and the fragments that it includes."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        own = tomllib.loads(path.read_text(encoding="utf-8"))
         content: dict[str, Any] = {}
-        for part in told.get("parts", ()):
+        for part in own.get("parts", ()):
             _merge(content, tomllib.loads((PARTS / f"{part}.toml").read_text(encoding="utf-8")))
-        _merge(content, told)
+        _merge(content, own)
     except (OSError, ValueError) as error:
         raise CatalogueError(f"{path.name}: {error}") from error
     return content

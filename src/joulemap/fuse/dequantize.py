@@ -62,7 +62,7 @@ class Dequantizations:
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
-    """Return the operators of a workload that make the matrices of products from narrower weights."""
+    """Return the operators of a workload that dequantize the weights of products."""
     flow = _Flow.of(workload)
     joined: dict[int, tuple[int, ...]] = {}
     apart: set[int] = set()

@@ -119,7 +119,7 @@ class _Partition:
                 self._unite(home, homes)
 
     def _place_in_loop(self, index: int) -> None:
-        """Put a member of a loop into the group of the first member, which takes nothing else."""
+        """Put a member of a loop into the group of its first member; that group accepts no other operators."""
         first = self.loops[index].operator_indices[0]
         needed = [self.home[one] for one in self.producers[index]]
         if index == first:

@@ -80,5 +80,5 @@ class TrainedRunOptions(RunOptions):
         metavar="N,...",
         shown="256; 1 per device for language models",
     )
-    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (products only).")
+    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (matrix products only).")
     weight_precision: str = option("", hidden=True)
