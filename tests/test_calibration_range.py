@@ -237,6 +237,7 @@ def test_every_chip_takes_the_greatest_static_power(name: str) -> None:
     assert_close(hardware.calibrated(calibration).static_power.value, hardware.most_static_w, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_hardware_file_and_a_question_keep_to_the_range(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("compare", "resnet18", "rtx_4090", "--set", "traffic_ratio.batch_norm=0.5")
     assert done.returncode == ExitCode.USAGE, done.stderr

@@ -284,6 +284,7 @@ async def _many(call: Call, count: int, **given: Any) -> list[tuple[bool, Any]]:
     return await asyncio.gather(*(call("sql", **given) for _ in range(count)))
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_long_is_ended_and_rows_are_whole(database: Path) -> None:
     async def work(_client: Client, call: Call) -> None:
         failed, told = await call("sql", statement="SELECT repeat('x', 1000000) AS x FROM range(20)")

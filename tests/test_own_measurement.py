@@ -61,6 +61,7 @@ def test_an_own_measurement_is_scored_and_fitted(joulemap: Run, folder: Path) ->
     assert (answer["measurement_count"], answer["left_out"]) == (2, [])
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_rows_that_cannot_be_scored_are_counted(joulemap: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "rows.csv").write_text(

@@ -89,6 +89,7 @@ def _import(path: Path, other: Path, folder: Path) -> tuple[int, int]:
     return Workspace(path).import_runs(folder)
 
 
+@pytest.mark.slow
 def test_an_imported_ledger_comes_under_the_run_of_its_totals(tmp_path: Path) -> None:
     path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
     workspace, whole = Workspace(path), Workspace(other)

@@ -265,6 +265,7 @@ def no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("joulemap.figure.convert.import_converter", refuse)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_converter")
 def test_a_page_without_what_draws_images_has_its_figures_in_characters(
     joulemap: Run, tmp_path: Path, workspace: Workspace

@@ -171,6 +171,7 @@ def test_a_reader_asks_with_its_own_macros_and_views(own_database: Path, monkeyp
     assert own_database.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_a_writer_replaces_macros_and_views_and_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_database = tmp_path / "own.duckdb"

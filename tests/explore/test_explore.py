@@ -170,6 +170,7 @@ def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
         assert_close(whole, count * float(area.find_usd(np.array([each]))[0]), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_chip_beyond_the_reticle_is_warned_of(tmp_path: Path, joulemap: Run) -> None:
     large, small = tmp_path / "large.toml", tmp_path / "small.toml"
     large.write_text(copy_text("kpu_t256"))

@@ -237,6 +237,7 @@ def test_engines_serve_unless_something_else_is_asked_for(tmp_path: Path) -> Non
     assert run_here(words, tmp_path, {}).stdout.splitlines()[0].endswith("int8, engine")
 
 
+@pytest.mark.slow
 def test_owned_devices_are_known_by_every_name(ask: Callable[..., FleetAnswer]) -> None:
     by_id, by_alias = (ask(of_rate(3_000.0, owned={name: 100}), "h100_sxm5") for name in ("h100_sxm5", "h100"))
     assert by_alias.rows == by_id.rows

@@ -304,6 +304,7 @@ def test_a_checkpoint_runs_as_published_where_nothing_is_asked(workspace: Worksp
     assert "mxfp4" in asked.title()
 
 
+@pytest.mark.slow
 def test_narrow_products_need_hardware_that_has_them(workspace: Workspace) -> None:
     answer = workspace.llm("llama-2-7b-chat-awq", hardware=["l4", "t4"], batch=(1,))
     assert {row.hardware: row.precision for row in answer.rows} == {"l4": "bf16/awq", "t4": "fp16/awq"}

@@ -111,6 +111,7 @@ def test_files_that_are_no_configuration_are_refused(case: str, tmp_path: Path, 
     assert joulemap("model", "show", f"hf:{path}").returncode == ExitCode.MODEL
 
 
+@pytest.mark.slow
 def test_nothing_is_stored_of_what_is_refused(joulemap: Run, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     for change in ({"num_attention_heads": 1_000_000}, {"vocab_size": 0}):

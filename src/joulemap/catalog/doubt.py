@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.sheet import read_records
+from joulemap.catalog.sheet import read_records, read_rows
 from joulemap.domain.doubt import MODEL, BasisSpread, Doubt, ErrorScale, ErrorShare, PowerFloor, ServingScale
 
 FOLDER: Final = DATA / "doubt"
@@ -46,8 +46,8 @@ def load_doubt() -> Doubt:
 @cache
 def list_measured() -> frozenset[str]:
     """Return the chips on which models were measured, without reading the files of any."""
-    scales, served = read_records(ErrorScale, SCALES), read_records(ServingScale, SERVED)
-    return frozenset(one.hardware for one in scales if one.work == MODEL) | {one.hardware for one in served}
+    models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL]
+    return frozenset(models) | {row["hardware"] for row in read_rows(SERVED)}
 
 
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:

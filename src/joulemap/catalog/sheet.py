@@ -42,7 +42,8 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
 """Type of a field -> parser of its cell."""
 
 
-def _read(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a table as text by column."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -52,15 +53,18 @@ def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
 
     A quantity has its basis and source in further columns, and no unit.
     """
-
-    def read(field: attrs.Attribute[Any], row: Row) -> Any:
-        if field.name not in row and field.default is not attrs.NOTHING:
-            return field.default
-        kind = str(field.type)
-        return _quantity(row, field.name, "1") if kind == "Quantity" else PARSERS[kind](row[field.name])
-
-    rows = _read(path) if path.exists() else ()
-    return tuple(kind(**{field.name: read(field, row) for field in attrs.fields(kind)}) for row in rows)
+    rows = read_rows(path) if path.exists() else []
+    columns: list[list[Any]] = []
+    for field in attrs.fields(kind):
+        name, parser = field.name, PARSERS.get(str(field.type))
+        if rows and name not in rows[0] and field.default is not attrs.NOTHING:
+            columns.append([field.default] * len(rows))
+        elif parser:
+            columns.append([parser(row[name]) for row in rows])
+        else:
+            columns.append([_quantity(row, name, "1") for row in rows])
+    names = [field.name for field in attrs.fields(kind)]
+    return tuple(kind(**dict(zip(names, cells, strict=True))) for cells in zip(*columns, strict=True))
 
 
 @cache
@@ -91,7 +95,7 @@ def load_assumptions() -> tuple[CostAssumption, ...]:
     """Return the default assumptions of a price per inference."""
     return tuple(
         CostAssumption(name=row["assumption"], quantity=_quantity(row, "value", row["unit"]))
-        for row in _read(DATA / "cost" / "assumption.csv")
+        for row in read_rows(DATA / "cost" / "assumption.csv")
     )
 
 
@@ -111,7 +115,7 @@ def load_regions() -> tuple[GridRegion, ...]:
             year=int(row["year"]),
             intensity=_quantity(row, "gco2_per_kwh", "g/kWh"),
         )
-        for row in _read(DATA / "cost" / "grid.csv")
+        for row in read_rows(DATA / "cost" / "grid.csv")
     )
 
 
@@ -136,7 +140,7 @@ def load_scenarios() -> dict[str, Scenario]:
             power_budget=_quantity(row, "power_budget_w", "W") if row["power_budget_w"] else None,
             note=row["note"],
         )
-        for row in _read(DATA / "scenario" / "scenario.csv")
+        for row in read_rows(DATA / "scenario" / "scenario.csv")
     }
 
 
