@@ -1408,7 +1408,7 @@ CREATE TABLE internal.power_floor (
     PRIMARY KEY (architecture, evidence, most_ops_per_s)
 );
 COMMENT ON TABLE internal.power_floor IS 'Smallest half-width of a power by class and evidence, of the current catalogue';
-COMMENT ON COLUMN internal.power_floor.architecture IS 'Architecture class';
+COMMENT ON COLUMN internal.power_floor.architecture IS 'Architecture class; empty for all classes without a floor of their own';
 COMMENT ON COLUMN internal.power_floor.evidence IS 'own: measurements of the hardware itself; class: of other hardware of its class';
 COMMENT ON COLUMN internal.power_floor.most_ops_per_s IS 'Peak up to which it applies; the one with the smallest peak counts';
 COMMENT ON COLUMN internal.power_floor.half_width IS 'Of an 80 % interval of ln(measured / predicted)';

@@ -16,7 +16,7 @@ ALL: Final = tuple(attrs.evolve(one, compiler=None) for one in load_catalogue().
 """Each as if its compiler ran every operator: what falls to a host has tests of its own."""
 
 
-LEAST_BYTES: Final = 1e8
+LEAST_BYTES: Final = 2.1e8
 """Memory of the smallest chip that holds the models of most tests; microcontrollers have tests of their own."""
 
 ROOMY: Final = tuple(one for one in ALL if one.memory_capacity.value >= LEAST_BYTES)

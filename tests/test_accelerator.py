@@ -11,7 +11,7 @@ import torch
 
 import chips
 from compare import assert_close
-from convolution import convolution, count, run
+from convolution import MACS, convolution, count, run
 from joulemap.catalog.load import load_hardware
 from joulemap.catalog.starter import minimal_text
 from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
@@ -78,6 +78,12 @@ def works() -> dict[str, WorkloadColumns]:
     }
 
 
+def fitting(hardware: Hardware) -> dict[str, WorkloadColumns]:
+    """Return the works that fit into the chip's memory: the weights of resnet18 exceed that of a microcontroller."""
+    fits = hardware.memory_capacity.value > 64e6
+    return {name: work for name, work in works().items() if fits or name != "resnet18"}
+
+
 @pytest.mark.parametrize("architecture", CATEGORIES)
 def test_the_smallest_file_of_a_class_is_enough(architecture: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
@@ -103,7 +109,7 @@ def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, precision: str, runtime: str) -> None:
-    for name, work in works().items():
+    for name, work in fitting(hardware).items():
         found = run(hardware, precision, work, runtime)
         assert found.latency_fs == int(found.operators.latency_fs.sum()) > 0, name
         assert (found.ledger.action_count > 0).all(), name
@@ -116,8 +122,10 @@ def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) 
     peak = hardware.peaks[precision]
     per_s = peak.unit_count * peak.operations_per_clock * peak.clock_hz
     assert per_s <= peak.rate.value * 1.03
-    for name in ("resnet18", "convolution", "residual", "depthwise", "self attention"):
-        found = run(uncapped(hardware), precision, works()[name])
+    for name, work in fitting(hardware).items():
+        if name in {"block", "uncounted"}:
+            continue
+        found = run(uncapped(hardware), precision, work)
         assert FLOPS_PER_MAC * found.mac_count <= found.subgraphs.compute_s.sum() * per_s * (1.0 + 1e-9), name
 
 
@@ -125,7 +133,7 @@ def test_no_run_beats_the_peak_of_its_units(hardware: Hardware, precision: str) 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, precision: str, runtime: str) -> None:
-    for name, work in works().items():
+    for name, work in fitting(hardware).items():
         found = run(hardware, precision, work, runtime)
         kernels = form_kernels(work, precision, runtime)
         compulsory = kernels.entering_bytes.sum() + kernels.leaving_bytes.sum()
@@ -141,15 +149,17 @@ def test_no_run_moves_less_than_what_enters_and_leaves(hardware: Hardware, preci
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_macs_are_priced_once_each(hardware: Hardware, precision: str) -> None:
     rows = [row for row, one in enumerate(hardware.reference) if one.action.endswith("_mac")]
-    found = run(hardware, precision, resnet18(1))
-    counted = found.ledger.action_count[np.isin(found.ledger.action_index, rows)].sum()
-    assert_close(float(counted), 1_814_073_344, rel=1e-12)
+    macs = {"resnet18": 1_814_073_344, "convolution": MACS}
+    for name in macs.keys() & fitting(hardware).keys():
+        found = run(hardware, precision, works()[name])
+        counted = found.ledger.action_count[np.isin(found.ledger.action_index, rows)].sum()
+        assert_close(float(counted), float(macs[name]), rel=1e-12)
 
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardware, precision: str) -> None:
-    for name, work in works().items():
+    for name, work in fitting(hardware).items():
         fused, graph, eager = (run(uncapped(hardware), precision, work, one) for one in ("fused", "graph", "eager"))
         assert fused.subgraphs.launch_s.sum() <= graph.subgraphs.launch_s.sum() <= eager.subgraphs.launch_s.sum(), name
         assert fused.subgraphs.moved_bytes.sum() <= graph.subgraphs.moved_bytes.sum(), name

@@ -179,6 +179,7 @@ def check_digested_columns(edited: duckdb.DuckDBPyConnection) -> None:
         "BOOLEAN": "NOT {0}",
         "VARCHAR[]": "list_append({0}, 'x')",
         "TIMESTAMP": "{0} + INTERVAL 1 SECOND",
+        "MAP(VARCHAR, VARCHAR)": "map_concat({0}, MAP {{'x': 'y'}})",
     }
     left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"}
     whole = (
@@ -349,7 +350,7 @@ def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
         own_database.write_bytes(content[:place] + other + content[place + BLOCK_BYTES :])
         with contextlib.suppress(DatabaseError):
             found += guard.check_apart(own_database, PATIENT) != []
-    assert found >= 5  # runs by both their keys, totals, calibrations; a check looks no other row up by its index
+    assert found >= 4  # runs by both their keys, totals, calibrations; a check looks no other row up by its index
 
 
 @pytest.mark.apart

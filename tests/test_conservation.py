@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from blank import open_blank
-from chips import ALL, EVERY, FORMS
+from chips import ALL, EVERY, FORMS, ROOMY
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
@@ -35,7 +36,7 @@ from models import KEY
 from sample import each
 
 CATALOGUE = ALL
-ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(CATALOGUE)}.values())
+ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(ROOMY)}.values())
 SAMPLE = ("resnet18", "mobilenet_v3_small", "swin_t")
 MODELS = sorted(load_shipped())
 
@@ -104,7 +105,9 @@ def run_fitting(found: Evaluator, hardware: Hardware, precision: str, runtime: s
     try:
         return found.evaluate(hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
     except UnsupportedError as error:
-        if "of memory; this configuration needs" not in str(error):
+        if not re.search(
+            r" of (memory|flash|sram); (this configuration needs|the (weights|activations) need)", str(error)
+        ):
             raise
         return None
 
@@ -184,7 +187,9 @@ def assert_work_is_conserved(work: WorkloadColumns, run: RunColumns) -> None:
 
 def assert_its_class_is_told(run: RunColumns) -> None:
     architecture = run.hardware.architecture
-    if architecture in ACTIONS:
+    if (
+        architecture in ACTIONS and run.hardware in ROOMY
+    ):  # a microcontroller has two actions, its core at work and idle
         assert len(np.unique(run.ledger.action_index)) >= ACTIONS[architecture]
 
 

@@ -15,7 +15,7 @@ from joulemap.store.connection import reading, writing
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 
-HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,source\n"
+HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,boundary,source\n"
 OPERATORS = {
     "gemm(m=128,n=4096,k=4096)": 1,
     "gemm(m=1,n=4096,k=4096,bias=true)": 4,
@@ -41,8 +41,8 @@ def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
         for name, batch in OPERATORS.items():
             (run,) = chip.compare(name, hardware=["h200_sxm"], precision="fp16", batch=batch, runtime=runtime).rows
             runs[name, runtime] = run
-            lines.append(f'H200,"{name}",fp16,{batch},{runtime},{2 * run.latency_s!r},{run.energy_j / 2!r},ours')  # type: ignore[operator]
-    workspace = stored(tmp_path, *lines, "H200,resnet18,fp16,1,graph,0.001,0.1,ours")
+            lines.append(f'H200,"{name}",fp16,{batch},{runtime},{2 * run.latency_s!r},{run.energy_j / 2!r},board,ours')  # type: ignore[operator]
+    workspace = stored(tmp_path, *lines, "H200,resnet18,fp16,1,graph,0.001,0.1,board,ours")
     rows = workspace.validate("h200_sxm", by="kind", source="OURS").records()
     assert {row["part"] for row in rows} == {"gemm", "attention", "elementwise", "models"}
     for row in rows:

@@ -11,6 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.chip import list_architectures
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.measurement import check_served, check_single, find_boundary
 from joulemap.catalog.public import load_public_tables
@@ -18,6 +19,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import ExitCode
+from joulemap.uncertainty.scale import CLASS_LEVEL, OWN_LEVEL, Subject, find_least
 from joulemap.workspace import Workspace
 
 SINGLE: Final = {
@@ -160,6 +162,16 @@ def test_floors_are_of_each_class_that_has_measured_powers() -> None:
     others = [one for one in floors if (one.architecture, one.evidence) == ("cpu", "class")]
     small, large = sorted(others, key=lambda one: one.most_ops_per_s)
     assert small.half_width.value > large.half_width.value
+
+
+def test_a_calibrated_chip_of_every_class_has_a_floor() -> None:
+    floors = load_doubt().floors
+    for architecture in list_architectures():
+        subject = Subject(
+            work="model", architecture=architecture, runtime="engine", precision="int8", hardware="", ops_per_s=1e14
+        )
+        assert_close(find_least(floors, subject, OWN_LEVEL), 0.08, rel=1e-12)
+        assert find_least(floors, subject, CLASS_LEVEL - 1) == 0.0
 
 
 def test_tables_with_energies_say_so() -> None:

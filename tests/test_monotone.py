@@ -71,6 +71,10 @@ OPEN: Final[dict[tuple[str, str], str]] = {
         (one, "channels"): "a library takes Winograd's algorithm, of fewer multiplications, from 128 channels on"
         for one in ("apple_m2", "apple_m4", "jetson_orin_nano_8gb", "jetson_orin_nx_16gb")
     },
+    **{
+        (one, "batch"): "two cores read the weights that they share at twice the rate of one"
+        for one in ("axelera_metis_m2", "axelera_metis_pcie")
+    },
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
     ("h20", "engine"): "0.04 % of one model at fp8, not explained yet",
 }

@@ -171,6 +171,16 @@ def load_member(name: str) -> Hardware:
     return resolve_member(path, member.line, row)
 
 
+def describe_member(name: str) -> dict[str, Any] | None:
+    """Return the contents of the hardware file that a member's line stands for; None if no family has the id."""
+    for family in list_families():
+        path = FOLDER / f"{family}.toml"
+        for _, row in _read_rows(path):
+            if row["id"] == name:
+                return _complete(_read_shared(path), row)
+    return None
+
+
 def find_described(digests: Collection[str]) -> dict[str, Hardware]:
     """Return digest -> member with that digest; all members are resolved only if those in use are others."""
     found: dict[str, Hardware] = {}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import attrs
 
 from joulemap.catalog.chip import load_class
 from joulemap.catalog.digest import own_files, shipped_files
-from joulemap.catalog.family import list_members
+from joulemap.catalog.family import describe_member
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.schema import ChipQuantities, HardwareFile
@@ -135,13 +135,15 @@ def own_id(name: str) -> str:
 
 
 def copy_text(name: str) -> str:
-    """Return a copy of a known hardware's file with a new id and without aliases; UnknownNameError if there is none."""
-    path = _find_file(name)
-    chip, content = read_file(path, HardwareFile)
-    text = re.sub(r'^id = ".*"$', f'id = "{own_id(chip.id)}"', content.decode(), count=1, flags=re.MULTILINE)
+    """Return a copy of a known hardware's file with a new id and without aliases; UnknownNameError if there is none.
+
+    A chip of a family has no file of its own: its line and what the family shares are written as one.
+    """
+    found, content = _read_description(name)
+    text = re.sub(r'^id = ".*"$', f'id = "{own_id(found)}"', content, count=1, flags=re.MULTILINE)
     text = re.sub(r"^aliases = \[[^\]]*\]\n", "", text, count=1, flags=re.MULTILINE)
     text = text.replace("works_at_limit = true\n", LIMIT_LINES, 1)
-    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(chip.id, table[0]), text)
+    return HEAD.format() + LOAD_TABLE.sub(lambda table: _comment_load(found, table[0]), text)
 
 
 def _comment_load(measured: str, table: str) -> str:
@@ -150,15 +152,49 @@ def _comment_load(measured: str, table: str) -> str:
     return "\n".join([f"# Measured on {measured}; with it, prices follow from this power.", *lines, ""])
 
 
-def _find_file(name: str) -> Path:
+def _read_description(name: str) -> tuple[str, str]:
+    """Return the id of a known hardware and the text of its file."""
     ref = HardwareRef.read(name)
     if ref.mode:
         raise UsageError(f"a file describes all power modes of a chip: ask for {ref.label}")
     found = find_hardware(ref.label).id
-    if found in list_members():
-        family = list_members()[found].family
-        raise UsageError(f"{found} is a line of the family {family}, whose file describes it: ask for a chip like it")
-    return next(path for path in (*shipped_files(), *own_files()) if read_file(path, HardwareFile)[0].id == found)
+    for path in (*shipped_files(), *own_files()):
+        chip, content = read_file(path, HardwareFile)
+        if chip.id == found:
+            return found, content.decode()
+    described = describe_member(found)
+    assert described is not None
+    return found, "".join(_write_tables("", described))
+
+
+def _write_tables(path: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the TOML of a table: its own keys, then its tables; a quantity stays on one line."""
+    inner = {key: one for key, one in table.items() if _is_table(one)}
+    yield from (f"{key} = {_write_value(one)}\n" for key, one in table.items() if key not in inner)
+    for key, one in inner.items():
+        name = f"{path}.{key}" if path else key
+        if isinstance(one, list):
+            for item in one:
+                yield f"\n[[{name}]]\n"
+                yield from _write_tables(name, item)
+        else:
+            yield f"\n[{name}]\n"
+            yield from _write_tables(name, one)
+
+
+def _is_table(value: object) -> bool:
+    """Return whether a value of a hardware file is a table or a list of tables, not a number with its source."""
+    if isinstance(value, list):
+        return bool(value) and isinstance(value[0], dict)
+    return isinstance(value, dict) and "value" not in value
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_write_value(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_write_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def minimal_text(architecture: str) -> str:

@@ -129,6 +129,7 @@ class PowerFloor:
     """Smallest half-width of a power, by class and evidence."""
 
     architecture: str
+    """Class; empty for all classes without a floor of their own."""
     evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""

@@ -59,15 +59,16 @@ class Timed:
     def operator_fs(self) -> Integers:
         """Exact share of each operator in its kernel's latency: its own time, and the launch at the leader.
 
-        Raises UnsupportedError for a latency that the store cannot hold.
+        Raises UnsupportedError for a workload whose latency the store cannot hold.
         """
         kernels, placement = self.timing.kernels, self.timing.placement
-        rounded = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S)
-        if rounded.size and not float(rounded.max()) < float(MAX_LINE_FJ):
+        whole = kernels.sum_kernels(self.timing.kernel_s) * FS_PER_S
+        if whole.size and not float(whole.max()) < float(MAX_LINE_FJ):
             raise UnsupportedError(
-                f"{self.hardware.id}: the latency of one kernel exceeds what the store can hold; use a smaller batch"
+                f"{self.hardware.id}: one pass takes longer than {MAX_LINE_FJ / FS_PER_S / 3600.0:.1f} hours, "
+                "more than the store can hold; use a smaller batch"
             )
-        kernel_fs = rounded.astype(np.int64)
+        kernel_fs = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S).astype(np.int64)
         if kernels.is_plain:
             return kernel_fs
         compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))

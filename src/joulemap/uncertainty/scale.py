@@ -51,17 +51,21 @@ class Subject:
 
 
 def find_least(floors: Iterable[PowerFloor], subject: Subject, level: int) -> float:
-    """Return the smallest half-width of a power that the evidence of a level allows; 0 for an unmeasured class."""
+    """Return the smallest half-width of a power that the evidence of a level allows; 0 for an unmeasured class.
+
+    A floor of all classes applies where the class has none.
+    """
     if level < CLASS_LEVEL:
         return 0.0
     evidence = "own" if level == OWN_LEVEL else "class"
     fitting = [
         one
         for one in floors
-        if (one.architecture, one.evidence) == (subject.architecture, evidence)
+        if one.evidence == evidence
+        and one.architecture in ("", subject.architecture)
         and (subject.ops_per_s or 0.0) <= one.most_ops_per_s
     ]
-    found = min(fitting, key=lambda one: one.most_ops_per_s, default=None)
+    found = min(fitting, key=lambda one: (one.architecture == "", one.most_ops_per_s), default=None)
     return found.half_width.value if found else 0.0
 
 
