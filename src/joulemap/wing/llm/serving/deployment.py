@@ -106,7 +106,7 @@ class Book:
 
     def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
         if not self.decoder.is_traced:
-            return pass_columns(self.decoder, asked)
+            return pass_columns(self.decoder, asked, is_folded=True)
         from joulemap.wing.llm.decoder.traced import TracedDecoder
 
         assert isinstance(self.decoder, TracedDecoder)
