@@ -45,6 +45,12 @@ STREAMED: Final = "streamed"
 UNPACKED: Final = "unpacked"
 """Variant word of a product whose weights a kernel of its own dequantizes to memory for several rows."""
 
+MARLIN: Final = "packed_marlin"
+"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
+
+MACHETE: Final = "packed_machete"
+"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
+
 OPERATOR_COUNTS: Final = (
     "mac_count",
     "elementwise_count",
@@ -207,7 +213,7 @@ class Work:
         """Kernel family that an attention or experts operator names; empty if it names none."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, KEPT)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT)
         told = self.variant.tolist()
         left_of = {
             one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)
