@@ -51,6 +51,8 @@ def test_columns_of_operators_are_named_as_their_fields() -> None:
         "row_length",
         "call_index",
         "kernel_step_count",
+        "times",
+        "buffer_times",
         "kernel_group",
         "origin",
     }

@@ -78,6 +78,15 @@ def test_a_format_has_a_width_and_scales() -> None:
     assert "0.5156 bytes a weight" in usual.describe()
 
 
+def test_a_format_names_the_method_that_made_it() -> None:
+    """Kernels unpack integer codes of 4 and 8 bits; `int4` is a plain format, whatever made it."""
+    names = ("awq", "awq:64", "gptq8:32", "gptq3", "nf4_double", "q4_k_m", "gguf_mxfp4", "int4:64", "mxfp4", "int8:row")
+    formats = [read_weight_format(name) for name in names]
+    methods = ["awq", "awq", "gptq", "gptq", "bitsandbytes", "gguf", "gguf", "", "", ""]
+    assert [one.method for one in formats] == methods
+    assert [one.is_packed for one in formats] == [True, True, True, False, False, False, False, True, False, True]
+
+
 @pytest.mark.parametrize(
     ("text", "bits"),
     [

@@ -9,9 +9,11 @@ import attrs
 import numpy as np
 import pytest
 
+from chips import find
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import Workload
+from joulemap.model.bulk import Together
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
 from joulemap.model.workload import WorkloadColumns, columns_of
@@ -247,6 +249,29 @@ def test_layers_that_repeat_follow_from_a_few(name: str, step: Step) -> None:
 def test_layers_behind_one_of_another_kind_follow_from_a_few() -> None:
     model, step = decoder("moonlight-16b-a3b"), Step(cached=300, chunk=700, expert_devices=8, data_devices=8)
     assert is_same(describe_columns(model, step, 64), columns_of(describe_step(model, step, 64, NO_KEY))) == []
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("name", ["llama-3.2-1b", "gpt-oss-20b", "qwen3.6-35b-a3b", "moonlight-16b-a3b", "gemma-2-2b"])
+def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
+    """Weights, caches, times and joules of a pass do not depend on how many layers are listed."""
+    model = decoder(name)
+    asked = [
+        (Step(cached=2000, devices=2), 25),
+        (Step(cached=2300, devices=2, chunk=500), 3),
+        (Step(tokens=64, pipeline_devices=2, logits="none"), 1),
+    ]
+    every, folded = pass_columns(model, asked), pass_columns(model, asked, is_folded=True)
+    assert any(one.times is not None for one in folded.values())
+    for one in asked:
+        assert folded[one].operator_count <= every[one].operator_count
+        assert folded[one].weight_bytes == every[one].weight_bytes
+    both = [Together(tuple(works[one] for one in asked)) for works in (every, folded)]
+    for chip, precision, weights in (("h100_sxm5", "bf16", "int4"), ("xeon_8490h", "bf16", "")):
+        first, second = (one.evaluate(find(chip), precision, "engine", weight_precision=weights) for one in both)
+        assert first == second
+        first_sizes, second_sizes = (one.sizes(precision, "engine", weight_precision=weights) for one in both)
+        assert first_sizes == second_sizes
 
 
 def test_heads_that_do_not_divide_are_padded() -> None:

@@ -388,6 +388,50 @@ def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory() -> None:
     assert_close(more_s, 2 * matrices / 1.792e12, rel=0.1)
 
 
+def test_packed_weights_stream_as_those_of_16_bits_until_units_have_too_many_rows() -> None:
+    """AWQ on A10: close to 3.87x the speed of 16 bits for few rows (README of Marlin), the same speed for many."""
+    hardware = load_catalogue().hardware["a10"]
+    decoder = find_decoder("llama-2-13b")
+    assert decoder is not None
+    own = attrs.evolve(find_stack("vllm"), coefficients={})
+    wide = Deployment(book=Book(decoder), hardware=hardware, stack=own, precision="bf16")
+    packed = attrs.evolve(wide, weight_precision="awq")
+    passes = Passes.of([1.0, 16.0, 1.0], tokens=[1.0, 1.0, 4096.0])
+    seconds, others = packed.price(passes).seconds, wide.price(passes).seconds
+    # weights take 4.156 of 16 bits; 160 products start, and the head keeps 16 bits
+    assert 3.0 < others[0] / seconds[0] < 3.85
+    assert 3.0 < others[1] / seconds[1] < 3.85
+    # 500 MACs of 72 units at 1.695 GHz, of which 512 are the peak
+    assert seconds[2] > 12.7e9 * 4096 / (500 * 72 * 1.695e9)
+    assert 0.85 < others[2] / seconds[2] < 1.2
+
+
+def test_an_engine_has_a_kernel_for_packed_weights_on_some_microarchitectures() -> None:
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    book, catalogue = Book(decoder), load_catalogue().hardware
+    prompt = Passes.of([1.0], tokens=4096.0)
+
+    def time(chip: str, weights: str, engine: str) -> float:
+        one = Deployment(
+            book=book,
+            hardware=catalogue[chip],
+            stack=find_engine(engine),
+            precision="bf16",
+            weight_precision=weights,
+        )
+        return float(one.price(prompt).seconds[0])
+
+    # Hopper multiplies GPTQ by its own instructions, and AWQ by those of Ampere
+    assert time("h100_sxm5", "gptq", "vllm") < 0.6 * time("h100_sxm5", "awq", "vllm")
+    assert time("h100_sxm5", "gptq", "vllm@2024") == pytest.approx(time("h100_sxm5", "awq", "vllm@2024"), rel=0.01)
+    # AMD's boards, 3-bit codes and other engines have no such kernel
+    for chip, weights, engine in (("mi300x", "awq", "vllm"), ("a100_sxm4_80gb", "awq3", "vllm")):
+        plain = attrs.evolve(find_engine(engine), packed={})
+        one = Deployment(book=book, hardware=catalogue[chip], stack=plain, precision="bf16", weight_precision=weights)
+        assert time(chip, weights, engine) == float(one.price(prompt).seconds[0])
+
+
 def test_compiled_passes_attend_over_all_that_a_sequence_may_become() -> None:
     hardware = load_catalogue().hardware["inferentia2"]
     decoder = find_decoder("llama-3-8b")

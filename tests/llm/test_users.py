@@ -92,6 +92,21 @@ def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> N
     assert [one.label for one in rank_rows(rows)] == ["cheap", "dear", "unpriced", "near", "late"]
 
 
+@pytest.mark.parametrize(
+    ("engine", "weights", "names"),
+    [("llamacpp", "awq", ("llama.cpp", "gguf")), ("tensorrt_llm", "nf4", ("bitsandbytes", "awq", "gptq"))],
+)
+def test_weights_that_an_engine_does_not_run_are_refused_in_a_line(
+    tmp_path: Path, engine: str, weights: str, names: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        Workspace(tmp_path / "own.duckdb").llm(
+            MODEL, hardware=("l4",), weight_precision=(weights,), serving=Serving(engine=engine)
+        )
+    assert "\n" not in str(caught.value)
+    assert all(name in str(caught.value) for name in (weights, *names)), str(caught.value)
+
+
 def test_a_target_without_users_or_times_is_refused(tmp_path: Path) -> None:
     for wrong in ({"users": 0, "between_s": 1.0}, {"users": 5}):
         with pytest.raises(UsageError):

@@ -41,6 +41,9 @@ TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, com
 the times are added.
 """
 
+PACKED: Final = ("machete", "marlin")
+"""Kernels that unpack integer weights in registers."""
+
 Number = TypeVar("Number", float, "NDArray[np.float64]")
 """A number or an array of numbers."""
 
@@ -78,6 +81,10 @@ class Stack:
     """True if a kernel of its own dequantizes NF4 weights to memory before a product of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
+    packed: Mapping[str, str]
+    """Microarchitecture -> kernel that unpacks integer weights in registers, one of `PACKED`."""
+    methods: tuple[str, ...]
+    """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
     """Default storage format of weights; empty for the precision of products."""
     experts: str
@@ -297,7 +304,8 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for an invalid entry."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": "", "checked": ""}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "packed": {}, "methods": ()}
+    plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
     parent = _files()[raw["like"]]["releases"] if "like" in raw else ()
@@ -305,8 +313,10 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
         for key, value in release.items():
             if key == "date":
                 continue
+            if key == "packed" and (unknown := set(value.values()) - set(PACKED)):
+                raise CatalogueError(f"{name}.toml: packed: {min(unknown)!r} is no kernel; known: {', '.join(PACKED)}")
             if key in plain:
-                plain[key] = value
+                plain[key] = tuple(value) if isinstance(value, list) else value
             elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
                 numbers[key] = Quantity(**value)
             else:

@@ -59,6 +59,20 @@ _INTEGERS: Final = re.compile(r"(awq|gptq|tinygemm|uint|int)([2-8])?(?::([1-9]\d
 _BLOCKS: Final = re.compile(r"fp8:([1-9]\d{0,5})x([1-9]\d{0,5})")
 """FP8 codes whose scale covers a block of rows x columns: `fp8:64x128`."""
 
+METHODS: Final[Mapping[str, str]] = {
+    "awq": "awq",
+    "gptq": "gptq",
+    "nf4": "bitsandbytes",
+    "tinygemm": "torchao",
+}
+"""Start of a format's name -> quantization method whose checkpoints have it."""
+
+GGUF_METHOD: Final = "gguf"
+"""Method of llama.cpp's formats."""
+
+UNPACKED_BITS: Final = (4.0, 8.0)
+"""Bits of integer codes that kernels unpack in registers. Source: vLLM, `marlin_utils.py` and `machete_utils.py`."""
+
 WHOLE_ROW: Final = "row"
 """Group size of a format with one scale per output."""
 
@@ -96,6 +110,20 @@ class WeightFormat:
         """Bytes of one weight of a long sum, with its share of group data."""
         shared = self.scale_bytes / (self.group_size * self.row_count) if self.group_size else 0.0
         return self.item_bytes + shared
+
+    @property
+    def method(self) -> str:
+        """Quantization method whose checkpoints have this format; empty for a plain format such as `int4`."""
+        if self.others:
+            return self.others.method
+        if self.name in FILES or (self.name in FORMATS and self.is_whole):
+            return GGUF_METHOD
+        return next((method for start, method in METHODS.items() if self.name.startswith(start)), "")
+
+    @property
+    def is_packed(self) -> bool:
+        """True for integer codes that the kernels of inference engines unpack in registers."""
+        return self.bits in UNPACKED_BITS and self.name.startswith(("awq", "gptq", "int", "uint"))
 
     @property
     def operations(self) -> float:

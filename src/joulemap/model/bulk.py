@@ -40,6 +40,9 @@ JOINED: Final = tuple(
 )
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
+TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
+"""Names of workload arrays that may be missing, where each row stands for itself, with an array of as many rows."""
+
 
 @frozen(kw_only=True)
 class Total:
@@ -76,7 +79,8 @@ class JoinedColumns(WorkloadColumns):
         """Return the weight bytes of each workload, by the rules of `weight_bytes_at`."""
         each = self.first_reads
         owner = self.workload_index[self.access_operator[each]]
-        byte_count = self.access_tensor_bytes[each] * self.stored_scale(precision, weight_precision)[each]
+        scale = self.stored_scale(precision, weight_precision) * self.access_times
+        byte_count = self.access_tensor_bytes[each] * scale[each]
         return sum_by(owner, byte_count, self.workload_count)
 
     def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
@@ -100,6 +104,12 @@ def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
     columns: dict[str, Any] = {}
     for name in JOINED:
         each = [getattr(one, name) for one in works]
+        if name in TIMES:
+            if all(one is None for one in each):
+                columns[name] = None
+                continue
+            rows = [len(getattr(work, TIMES[name])) for work in works]
+            each = [np.ones(count) if one is None else one for one, count in zip(each, rows, strict=True)]
         if name in shifts:
             starts = np.cumsum([0, *shifts[name]])[:-1].tolist()
             each = [np.where(one < 0, one, one + start) for one, start in zip(each, starts, strict=True)]

@@ -251,6 +251,11 @@ class KernelColumns:
         before, after = np.broadcast_arrays(before, after)
         return self.per_operator(np.divide(after, before, out=np.ones(before.shape), where=before > 0.0))
 
+    @property
+    def kernel_times(self) -> Floats:
+        """Number of equal kernels that each kernel represents."""
+        return np.ones(self.kernel_count) if self.times is None else self.times
+
     @cached_property
     def row_times(self) -> Floats | float:
         """Number of equal kernels that each operator's kernel represents."""
@@ -417,6 +422,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
         peak_activation_bytes=workload.peak_activation_bytes(precision, is_fused=is_fused),
         workload_index=np.zeros(len(rows), dtype=np.int64),
         workload_count=1,
+        times=None if workload.times is None else workload.times[rows[leader]],
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from joulemap.model.communication import AHEAD, BEHIND
 from joulemap.model.kernel import OPERATOR_COLUMNS, KernelColumns
-from joulemap.model.workload import WORK_COLUMNS, Integers
+from joulemap.model.workload import WORK_COLUMNS, Integers, sum_by
 from joulemap.system.record import define
 
 TEXTS: Final = ("operation", "variant")
@@ -51,7 +51,7 @@ class Kinds:
         starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
         if work.has_word(BEHIND, AHEAD).any():  # Overlap of an exchange depends on its position.
             first = np.arange(kernels.kernel_count)
-            return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
+            return cls(kernels=kernels.take(first, kernels.kernel_times), row=np.arange(len(order)), kernel=first)
         is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]
         numbers = [getattr(work, name) for name in WORK_COLUMNS if name not in ("subgraph_index", *TEXTS)]
         numbers += [getattr(kernels, name) for name in OPERATOR_COLUMNS if name != "operator_index"]
@@ -66,8 +66,8 @@ class Kinds:
         for kernel, (start, end) in enumerate(itertools.pairwise(starts.tolist())):
             key = (-1, kernel) if kernel in new else tuple(code[start:end])
             kind[kernel] = number.setdefault(key, len(number))
-        _, first, times = np.unique(kind, return_index=True, return_counts=True)
-        found = kernels.take(first, times.astype(np.float64))
+        _, first = np.unique(kind, return_index=True)
+        found = kernels.take(first, sum_by(kind, kernels.kernel_times, len(first)))
         own = np.argsort(found.kernel_index, kind="stable")
         own_starts = np.searchsorted(found.kernel_index[own], np.arange(len(first)))
         row = np.zeros(len(order), dtype=np.int64)

@@ -45,6 +45,12 @@ STREAMED: Final = "streamed"
 UNPACKED: Final = "unpacked"
 """Variant word of a product whose weights a kernel of its own dequantizes to memory for several rows."""
 
+MARLIN: Final = "packed_marlin"
+"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
+
+MACHETE: Final = "packed_machete"
+"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
+
 OPERATOR_COUNTS: Final = (
     "mac_count",
     "elementwise_count",
@@ -207,7 +213,7 @@ class Work:
         """Kernel family that an attention or experts operator names; empty if it names none."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, KEPT)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT)
         told = self.variant.tolist()
         left_of = {
             one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)
@@ -274,6 +280,10 @@ class WorkloadColumns(Work):
     buffer_bytes: Floats
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
+    times: Floats | None = None
+    """Number of equal operators that each operator stands for, itself included; None if each stands for itself."""
+    buffer_times: Floats | None = None
+    """Number of equal buffers, alive until the end, that each buffer stands for; None if each stands for itself."""
     kernel_group: Integers | None = None
     """Index of each operator's engine kernel, set by `model.merge`; None before that."""
 
@@ -302,15 +312,21 @@ class WorkloadColumns(Work):
         `weight_precision` is the storage precision of the weights of products, if it differs.
         """
         each = self.first_reads
-        return float((self.access_tensor_bytes * self.stored_scale(precision, weight_precision))[each].sum())
+        scale = self.stored_scale(precision, weight_precision) * self.access_times
+        return float((self.access_tensor_bytes * scale)[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
         """Return the bytes of narrow weight copies in addition to wide ones; 0 unless the precision is in
         `OPERAND_ONLY`.
         """
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
-        copied = self.access_tensor_bytes[each] * self.access_scale(precision)[each]
+        copied = self.access_tensor_bytes[each] * (self.access_scale(precision) * self.access_times)[each]
         return float(copied.sum()) if precision in OPERAND_ONLY else 0.0
+
+    @property
+    def access_times(self) -> Floats | float:
+        """Number of equal accesses that each access stands for."""
+        return 1.0 if self.times is None else self.times[self.access_operator]
 
     @cached_property
     def first_reads(self) -> Integers:
@@ -440,6 +456,8 @@ class WorkloadColumns(Work):
         own = self.access_buffer[self.decomposes[self.access_operator] & (self.access_buffer >= 0)]
         scale[own] = np.maximum(scale, solver_scale(self.buffer_item_bytes))[own]
         byte_count = self.buffer_bytes * scale
+        if self.buffer_times is not None:
+            byte_count = byte_count * self.buffer_times
         calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
         is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
         byte_count = np.where(self.buffer_is_hidden & (is_inner | is_fused), 0.0, byte_count)

@@ -26,7 +26,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.architecture.gpu.trait import LONG_ROW, NORM_THREADS, Traits
-from joulemap.model.workload import Booleans, Floats, Integers, put
+from joulemap.model.workload import MACHETE, MARLIN, Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
@@ -34,6 +34,9 @@ FEW_ROWS: Final = 4.0
 
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread, in bytes."""
+
+SPLIT: Final = ("product", "machete")
+"""Kernel classes of products whose K may be cut into parts."""
 
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",
@@ -91,6 +94,8 @@ SORTS: Final = (
     Sort("recurrence", lambda t: t.is_in_step, start="product", share=""),
     Sort("streamed", lambda t: _products(t) & t.kernels.work.is_streamed, start="product", share="",
          amount=lambda t: t.macs, slots="streamed"),
+    Sort("marlin", lambda t: _products(t) & t.is_packed(MARLIN), start="packed", share=""),
+    Sort("machete", lambda t: _products(t) & t.is_packed(MACHETE), start="packed", share=""),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product", share=""),
     Sort("product", _products, start="product", share=""),
     Sort("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),

@@ -35,7 +35,7 @@ from joulemap.model.architecture.gpu.product import (
     smooth_max,
     tile_products,
 )
-from joulemap.model.architecture.gpu.sort import Sorted, SortedTraits, look_up, read_again
+from joulemap.model.architecture.gpu.sort import SPLIT, Sorted, SortedTraits, look_up, read_again
 from joulemap.model.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
@@ -48,6 +48,9 @@ on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) take longer by a
 
 STATE_ROWS: Final = 8.0
 """Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
+
+PACKED_ROWS: Final = 16.0
+"""Rows of a block of a kernel that dequantizes packed weights. Source: Marlin, `thread_m_blocks` of 16 rows."""
 
 GROUPS_AT_ONCE: Final = 3.0
 """Groups of a convolution that a library computes at once, each a product of its own on one of its streams. Source: ten
@@ -129,17 +132,22 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
     attention, experts = time_attention(kernels, engine, attends), time_experts(kernels, engine, mixes)
     has_name = attends | mixes
-    untiled = has_name | traits.is_of("recurrence", "streamed", "few_rows")
+    packed = traits.is_of("marlin")
+    untiled = has_name | packed | traits.is_of("recurrence", "streamed", "few_rows")
     column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     rows = np.maximum(work.gemm_m, 1e-30)
     pads = traits.is_of("recurrence") & traits.on_tensor_cores
-    padding = np.where(pads, ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, 1.0)
+    least = np.where(packed, PACKED_ROWS, STATE_ROWS)
+    padding = np.where(pads | packed, ceil_divide(rows, least) * least / rows, 1.0)
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
     direct = np.where(
         has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("streamed", "few_rows"), 0.0, direct)
     )
+    if packed.any():
+        unit_macs = np.minimum(engine.macs_per_clock, engine.value("packed_macs"))
+        direct = np.where(packed, executed / (unit_macs * engine.issue_hz), direct)
     product = direct + column.shared(lambda one: one.compute_s)
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
@@ -202,7 +210,7 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
     """
     kernels = traits.kernels
     tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
-    full, splits = is_tiled & ~traits.is_native, traits.is_of("product")
+    full, splits = is_tiled & ~traits.is_native, traits.is_of(*SPLIT)
     wide = carried_engine(engine)
     if wide is not engine:
         engine = engine.beside(wide, kernels.work.is_kept)
@@ -272,7 +280,7 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
         reach=traits.kernels.each(reach)[..., rows],
         stored=traits.kernels.stored_share[..., rows],
         at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
-        splits=traits.is_of("product")[rows],
+        splits=traits.is_of(*SPLIT)[rows],
         turn=np.where(is_conv & _is_followed(traits.kernels), turn, 0.0)[..., rows],
         memory_s=traits.kernels.over_siblings(traits.kernels.each(memory_s))[..., rows],
     )

@@ -85,6 +85,11 @@ class Traits:
             found = kernels.memo[key] = cls(kernels=kernels, on_tensor_cores=on_tensor_cores, width=engine.width)
         return found
 
+    def is_packed(self, kernel: str) -> Booleans:
+        """Return a mask of the products whose narrow weights this kernel dequantizes in registers."""
+        mask: Booleans = self.kernels.work.has_word(kernel) & (self.kernels.stored_share < 1.0) & self.on_tensor_cores
+        return mask
+
     @property
     def macs(self) -> Floats:
         """MACs, excluding padding."""

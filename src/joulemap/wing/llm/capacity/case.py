@@ -13,7 +13,7 @@ import attrs
 from joulemap.domain.default import SERVED
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import check_name
-from joulemap.domain.weight import label_precision
+from joulemap.domain.weight import GGUF_METHOD, label_precision, read_weight_format
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
@@ -58,12 +58,12 @@ NARROW: Final = "int4"
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
 
-GGUF_METHOD: Final = "gguf"
-"""Method of the weights of a GGUF file."""
-
 LOCAL_WEIGHTS: Final = "q4_k_m"
 """Weights that llama.cpp's files and Ollama have by default."""
 
+NO_METHOD: Final = Template(
+    "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
+)
 NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
 SHORTAGE: Final = Template(
@@ -286,6 +286,16 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
     return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
 
 
+def _check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
+    """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
+    stack = question.stack
+    for name in weight_precisions:
+        method = read_weight_format(name).method
+        if method and stack.methods and method not in stack.methods:
+            other = None if name.startswith(method) else method
+            raise UsageError(NO_METHOD(engine=stack.label, weights=name, method=other, methods=stack.methods))
+
+
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
     """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
     question, whole = plan_served(source, model, settings, serving)
@@ -324,6 +334,7 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
+    _check_methods(question, settings.weight_precision)
     if (mixed := find_mixed(settings)) is not None:
         raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
     settings, question.alike = open_boxes(settings)

@@ -3,6 +3,9 @@
 Layers repeat. Every number of a pass is linear in the index of a layer and in the number of layers, so a full pass is
 extrapolated from two passes with few layers. A step of a fixed number of tokens is linear in the cached tokens between
 the lengths at which a window is full, so two lengths determine all lengths between them.
+
+A folded pass has three periods of layers. The second stands for all periods but the first and the last, so that totals
+are those of the full pass.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ NAMED: Final = tuple(
     field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
 )
 
+
+FOLDED: Final = 2
+"""Periods of layers that a folded pass has after the first one."""
 
 Asked = tuple[Step, int]
 """Pass and its number of sequences."""
@@ -79,8 +85,8 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
     return best
 
 
-def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
-    """Return the columns of a pass of `batch` sequences, identical to those of `describe_step`."""
+def describe_columns(decoder: Decoder, step: Step, batch: int, *, is_folded: bool = False) -> WorkloadColumns:
+    """Return the columns of a pass of `batch` sequences, identical to those of `describe_step` unless `is_folded`."""
     decoder = step.cut(decoder)
     repeat = find_repeat(decoder.layers)
     if repeat is None:
@@ -89,13 +95,33 @@ def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumn
     two, _ = _columns(repeat.cut(decoder, 2), step, batch)
     more = repeat.count - 1
     start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
+    names = [name for name in NAMED if isinstance(getattr(one, name), np.ndarray)]
+    places = {name: (start[_sort(name)], end[_sort(name)]) for name in names}
+    is_folded = is_folded and more > FOLDED and all(_is_constant(getattr(two, name), *places[name]) for name in names)
+    listed = FOLDED if is_folded else more
     changes: dict[str, Any] = {
-        name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
-        for name in NAMED
-        if isinstance(getattr(one, name), np.ndarray)
+        name: _extend(getattr(one, name), getattr(two, name), *places[name], more, listed) for name in names
     }
     whole = one.weight_bytes + more * (two.weight_bytes - one.weight_bytes)
-    return attrs.evolve(one, **changes, weight_bytes=whole)
+    found = attrs.evolve(one, **changes, weight_bytes=whole)
+    return _fold(found, start, end, more - 1) if is_folded else found
+
+
+def _is_constant(column: NDArray[Any], start: int, end: int) -> bool:
+    """Return whether the quantities of a period equal those of the next period; indices may differ."""
+    return column.dtype != np.float64 or np.array_equal(column[start:end], column[end : 2 * end - start])
+
+
+def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times: int) -> WorkloadColumns:
+    """Return the columns of three periods, of which the second stands for `times` periods.
+
+    Buffers that are alive until the end add up over these periods.
+    """
+    equal, buffers = np.ones(work.operator_count), np.ones(len(work.buffer_bytes))
+    equal[end[0] : 2 * end[0] - start[0]] = times
+    second = slice(end[2], 2 * end[2] - start[2])
+    buffers[second] = np.where(work.buffer_death[second] == work.operator_count - 1, times, 1.0)
+    return attrs.evolve(work, times=equal, buffer_times=buffers)
 
 
 def _sort(name: str) -> int:
@@ -109,23 +135,23 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
 
-def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
-    """Return a column of 1 + `more` periods, extrapolated from columns of one and two periods.
+def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int, listed: int) -> NDArray[Any]:
+    """Return a column of 1 + `listed` of 1 + `more` periods, extrapolated from columns of one and two periods.
 
-    Each number is linear in the index of its period and in the number of periods.
+    Each number is linear in the index of its period and in the number of periods. Indices count the listed periods.
     """
     size = end - start
     block, after = two[start:end], two[end : end + size]
     if not np.issubdtype(one.dtype, np.number):
-        return np.concatenate((one[:end], *([block] * more), one[end:]))
+        return np.concatenate((one[:end], *([block] * listed), one[end:]))
     grown = np.concatenate((two[:end], two[end + size :]))
-    base = one + more * (grown - one)
-    places = np.arange(1, more + 1)[:, np.newaxis]
+    base = one + (more if one.dtype == np.float64 else listed) * (grown - one)
+    places = np.arange(1, listed + 1)[:, np.newaxis]
     repeated = base[start:end][np.newaxis, :] + places * (after - block)[np.newaxis, :]
     return np.concatenate((base[:end], repeated.ravel(), base[end:]))
 
 
-def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, WorkloadColumns]:
+def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = False) -> dict[Asked, WorkloadColumns]:
     """Return the columns of passes; only a few are built, and the others are interpolated.
 
     Passes that differ in the cached length are built at the least and the most of it. Passes that differ only in the
@@ -141,36 +167,41 @@ def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, Worklo
             ends.setdefault(end, set()).add(count)
     found: dict[Asked, WorkloadColumns] = {}
     for step, counts in ends.items():
-        _fill_counts(found, decoder, step, sorted(counts))
+        _fill_counts(found, decoder, step, sorted(counts), is_folded)
     for (_, _, count), group in groups.items():
-        _fill(found, decoder, group, count)
+        _fill(found, decoder, group, count, is_folded)
     return found
 
 
-def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
+def _fill_counts(
+    found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int], is_folded: bool
+) -> None:
     """Interpolate a pass between numbers of sequences: everything is linear except the number of active experts."""
     first, last = counts[0], counts[-1]
-    found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
+    ends = {first, last}
+    found |= {(step, count): describe_columns(decoder, step, count, is_folded=is_folded) for count in ends}
     is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
     for count in counts[1:-1]:
         if is_linear:
             between = _between(found[step, first], found[step, last], (count - first) / (last - first))
             found[step, count] = attrs.evolve(between, batch=count)
         else:
-            found[step, count] = describe_columns(decoder, step, count)
+            found[step, count] = describe_columns(decoder, step, count, is_folded=is_folded)
 
 
-def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int) -> None:
+def _fill(
+    found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int, is_folded: bool
+) -> None:
     """Fill in passes ordered by cached length: interpolate if the first and the last fuse alike, else halve."""
     first, last = group[0], group[-1]
     for end in (first, last):
         if (end, count) not in found:
-            found[end, count] = describe_columns(decoder, end, count)
+            found[end, count] = describe_columns(decoder, end, count, is_folded=is_folded)
     low, high = found[first, count], found[last, count]
     if len(group) > 2 and not _is_alike(low, high):
         middle = len(group) // 2
-        _fill(found, decoder, group[: middle + 1], count)
-        _fill(found, decoder, group[middle:], count)
+        _fill(found, decoder, group[: middle + 1], count, is_folded)
+        _fill(found, decoder, group[middle:], count, is_folded)
         return
     for step in group[1:-1]:
         found[step, count] = _between(low, high, (step.cached - first.cached) / (last.cached - first.cached))

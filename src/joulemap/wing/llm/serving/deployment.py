@@ -22,10 +22,11 @@ import numpy as np
 
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
+from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
 from joulemap.model.replica import join_units
-from joulemap.model.workload import STREAMED, UNPACKED, WorkloadColumns
+from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -65,6 +66,13 @@ UNPACKED_FORMAT: Final = "nf4"
 
 Source: bitsandbytes, `matmul_4bit`: a kernel of its own for one row, else `dequantize_4bit` and a 16-bit product.
 """
+
+PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
+"""Kernel that unpacks integer weights -> variant word of its products."""
+
+MARLIN_METHODS: Final = ("awq",)
+"""Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
+H100 is 10 to 30 % faster than an A100 with AWQ and twice as fast with GPTQ."""
 
 LINKS_W: Final = 36.0
 """Power of a board's links in watts while it has peers; links do not sleep, whatever they carry.
@@ -106,7 +114,7 @@ class Book:
 
     def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
         if not self.decoder.is_traced:
-            return pass_columns(self.decoder, asked)
+            return pass_columns(self.decoder, asked, is_folded=True)
         from joulemap.wing.llm.decoder.traced import TracedDecoder
 
         assert isinstance(self.decoder, TracedDecoder)
@@ -296,10 +304,21 @@ class Deployment:
         streamed = STREAMED if stack.streams and not is_many else ""
         unpacked = UNPACKED if stack.unpacks and self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
-            "linear": f"{streamed} {unpacked}".strip(),
+            "linear": f"{streamed} {unpacked or self._packed}".strip(),
             ROUTED[0]: f"{stack.experts} {streamed}".strip(),
         }
         return tuple((operation, words) for operation, words in named.items() if words)
+
+    @property
+    def _packed(self) -> str:
+        """Word of the kernel that unpacks integer weights in the registers of a product; empty for none."""
+        if not self.weight_precision or self.precision not in WIDE:
+            return ""
+        weights = read_weight_format(self.weight_precision)
+        if not weights.is_packed:
+            return ""
+        kernel = next((self.stack.packed[word] for word in self._kinds if word in self.stack.packed), "")
+        return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the integer-sized pass nearest to the given sizes."""
