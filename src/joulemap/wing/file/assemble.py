@@ -1,4 +1,4 @@
-"""Workload of an ONNX graph: its calls in order, the memory that each reads and writes, and the views between them.
+"""Workload of a file's graph: its calls in order, the memory that each reads and writes, and the views between them.
 
 A value is a view where ATen would make one: its elements lie in the memory of another value at other strides. A reshape
 that the strides do not allow copies, as in PyTorch.
@@ -18,8 +18,9 @@ from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Wor
 from joulemap.system.errors import ModelError
 from joulemap.trace.formula import Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
-from joulemap.wing.file.call import AtenCall, Turned, find_call
+from joulemap.wing.file.call import RULES, AtenCall, Turned, find_call
 from joulemap.wing.file.graph import Program
+from joulemap.wing.file.lite_call import LITE_RULES
 from joulemap.wing.file.rewrite import ATTENTION
 from joulemap.wing.file.value import Node, Value
 
@@ -30,6 +31,9 @@ ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "Gr
 
 INDICES: Final = frozenset({"int64", "int32", "uint64", "uint32", "bool", "string"})
 """Dtypes of stored tensors that are positions, sizes and masks rather than learned numbers."""
+
+EVERY: Final = {**RULES, **LITE_RULES}
+"""Operator of any format -> rule; no name means two operators."""
 
 Strides = tuple[int, ...]
 
@@ -222,7 +226,8 @@ class Assembly:
     def add_call(self, node: Node, told: AtenCall, path: str, own: bool) -> None:
         """Add an operator that computes or moves."""
         outputs = node.outputs
-        call = Call(told.args, {}, tuple(outputs))  # type: ignore[arg-type]
+        seen = [Turned(outputs[0], shape=told.output_shape), *outputs[1:]] if told.output_shape else outputs
+        call = Call(told.args, {}, tuple(seen))  # type: ignore[arg-type]
         cost = count(told.aten, call)
         operator = self.add(told.aten, cost, outputs[0], path, own)
         values = list(_list_values(told.args))
@@ -323,7 +328,7 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     made = Assembly()
     for value in program.inputs:
         made.own(value, "input")
-    calls = [(node, None if node.op in ATTENTIONS else find_call(node)) for node in program.nodes]
+    calls = [(node, None if node.op in ATTENTIONS else find_call(node, EVERY)) for node in program.nodes]
     paths = [find_path(node) for node, _ in calls]
     alone = Counter(path for path, (node, told) in zip(paths, calls, strict=True) if told is None or not told.is_view)
     for path, (node, told) in zip(paths, calls, strict=True):

@@ -95,7 +95,7 @@ class _Reader:
         weights = [self.add_weight(one) for one in graph.initializer]
         names = {one.name for one in graph.initializer}
         free = [one for one in graph.input if one.name not in names]
-        taken = _match(self.name, [one.name for one in free], inputs)
+        taken = match_inputs(self.name, [one.name for one in free], inputs)
         given = [self.add_input(one.name, one.type, taken.get(one.name), batch) for one in free]
         for node in graph.node:
             self.add(node)
@@ -346,7 +346,7 @@ class _Reader:
         return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
 
 
-def _match(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:
+def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:
     """Return the given inputs by name, unnamed ones in order. Raise UsageError for an unknown input."""
     found: dict[str, InputSpec] = {one.name: one for one in inputs if one.name}
     unknown = sorted(found.keys() - {*free})
