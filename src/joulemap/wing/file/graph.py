@@ -35,6 +35,12 @@ OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
 
 MOST_NODES: Final = 1_000_000
 
+MOST_UNROLLED: Final = 20_000
+"""Maximum operators of all steps of loops."""
+
+IDLE: Final = frozenset({"Identity", "Constant"})
+"""Operators that compute nothing."""
+
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
@@ -68,7 +74,9 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
     versions = {one.domain: one.version for one in model.opset_import}
     opset, newest = versions.get("", versions.get("ai.onnx", 0)), defs.onnx_opset_version()
     if opset > newest:
-        raise ModelError(f"{name} has operators of set {opset}; the installed package onnx knows up to {newest}")
+        raise ModelError(
+            f"{name} has operators of set {opset}; the installed package onnx knows up to {newest}: pip install -U onnx"
+        )
     if model.functions:
         model = inline_local_functions(model)
     if len(model.graph.node) > MOST_NODES:
@@ -89,6 +97,11 @@ class _Reader:
     """Name of a value -> its type as a message."""
     assumed: list[str] = attrs.field(factory=list)
     """Operators whose outputs are taken at their largest size."""
+    sizes: dict[str, int] = attrs.field(factory=dict)
+    """Name of an open size -> its value, by the inputs that are given."""
+    outside: set[str] = attrs.field(factory=set)
+    """Constants whose elements lie in other files, which are not read."""
+    unrolled: int = 0
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = model.graph
@@ -96,6 +109,8 @@ class _Reader:
         names = {one.name for one in graph.initializer}
         free = [one for one in graph.input if one.name not in names]
         taken = match_inputs(self.name, [one.name for one in free], inputs)
+        for one in sorted(free, key=lambda one: one.name not in taken):
+            self.name_sizes(one.type, taken.get(one.name), batch)
         given = [self.add_input(one.name, one.type, taken.get(one.name), batch) for one in free]
         for node in graph.node:
             self.add(node)
@@ -119,6 +134,8 @@ class _Reader:
         if not dtype or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
             raise ModelError(f"{self.name}: tensor {tensor.name[:60]!r} has type {tensor.data_type} and shape {shape}")
         known = None
+        if tensor.external_data:
+            self.outside.add(tensor.name)
         has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
         if (has_data or not math.prod(shape)) and not tensor.external_data:
             try:
@@ -136,37 +153,51 @@ class _Reader:
         self.types[value.name] = helper.make_tensor_type_proto(kind, value.shape)
         return value
 
+    def name_sizes(self, told: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
+        """Keep the value of each open size that has a name: inputs share them."""
+        dims = told.tensor_type.shape.dim
+        values = spec.shape if spec is not None and len(spec.shape) == len(dims) else (batch or 1,)
+        for dim, size in zip(dims, values, strict=False):
+            if dim.dim_param:
+                self.sizes.setdefault(dim.dim_param, size)
+
     def add_input(self, name: str, told: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
         """Return an input with open sizes filled in; the first open size is the batch by default."""
         kind = told.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
             raise ModelError(f"{self.name}: input {name!r} is no tensor")
+        dims = told.tensor_type.shape.dim
         sizes: list[int | None] = [
-            one.dim_value if one.HasField("dim_value") and one.dim_value > 0 else None
-            for one in told.tensor_type.shape.dim
+            one.dim_value if one.HasField("dim_value") and one.dim_value > 0 else None for one in dims
         ]
         if spec is not None:
             fits = len(sizes) == len(spec.shape) and all(a in (None, b) for a, b in zip(sizes, spec.shape, strict=True))
             if not fits:
-                shown = "x".join("?" if one is None else str(one) for one in sizes)
-                raise UsageError(f"{self.name}: input {name} is {shown}, not {'x'.join(map(str, spec.shape))}")
+                raise UsageError(
+                    f"{self.name}: input {name} is {_show(sizes, dims)}, not {'x'.join(map(str, spec.shape))}"
+                )
             return self.keep(Value(name, spec.shape, dtype, size, is_input=True), kind)
         if sizes and sizes[0] is None:
-            sizes[0] = batch or 1
+            sizes[0] = self.sizes.get(dims[0].dim_param) or batch or 1
         elif sizes and batch not in (None, 1, sizes[0]):
             raise UsageError(f"{self.name}: input {name} has the batch {sizes[0]}, which is fixed in the file")
+        sizes = [one or self.sizes.get(dim.dim_param) for one, dim in zip(sizes, dims, strict=True)]
         if None in sizes:
-            shown = "x".join("?" if one is None else str(one) for one in sizes)
-            raise UsageError(f"{self.name}: input {name} is {shown}: give its open sizes, as --input {name}=1x...")
+            shown = "x".join("..." if one is None else str(one) for one in sizes)
+            raise UsageError(
+                f"{self.name}: input {name} is {_show(sizes, dims)}: give its open sizes, as --input {name}={shown}"
+            )
         return self.keep(Value(name, tuple(one or 0 for one in sizes), dtype, size, is_input=True), kind)
 
     def add(self, proto: NodeProto) -> None:
         """Add an operator, or its value if all of its inputs are known."""
         attributes = _read_attributes(proto)
-        if proto.op_type == "If":
-            self.add_branch(proto)
+        if proto.op_type in ("If", "Loop"):
+            (self.add_branch if proto.op_type == "If" else self.add_loop)(proto)
             return
+        if proto.op_type == "Scan":
+            raise ModelError(f"{self.name}: Scan {proto.name!r} has no formula: it runs a subgraph for each step")
         if proto.op_type == "Constant":
             self.add_constant(proto)
             return
@@ -200,10 +231,12 @@ class _Reader:
         """Add the branch of a condition: the one that is taken if that is known, else the one with more operators."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
+        if {*branches} != {"then_branch", "else_branch"}:
+            raise ModelError(f"{self.name}: If {proto.name!r} has no two branches")
         if condition is not None and condition.known is not None:
             taken = branches["then_branch" if bool(condition.known.reshape(-1)[0]) else "else_branch"]
         else:
-            taken = max(branches.values(), key=lambda one: len(one.node))
+            taken = max(branches.values(), key=lambda one: sum(node.op_type not in IDLE for node in one.node))
         for tensor in taken.initializer:
             self.add_weight(tensor)
         for node in taken.node:
@@ -211,6 +244,66 @@ class _Reader:
         for outer, inner in zip(proto.output, taken.output, strict=False):
             self.values[outer] = self.values[inner.name]
             self.types[outer] = self.types[inner.name]
+
+    def add_loop(self, proto: NodeProto) -> None:
+        """Add the operators of each step of a loop; ModelError unless their number is known."""
+        import numpy as np
+
+        body = next((one.g for one in proto.attribute if one.name == "body"), None)
+        state = len(proto.input) - 2
+        if body is None or len(body.input) != 2 + state or len(body.output) < 1 + state:
+            raise ModelError(
+                f"{self.name}: Loop {proto.name!r} has no subgraph that takes and returns its {state} values"
+            )
+        count, condition = (self.find(one, proto) for one in (*proto.input, "", "")[:2])
+        most = None if count is None or count.known is None else int(count.known.reshape(-1)[0])
+        if most is None or (condition is not None and condition.known is None):
+            raise ModelError(
+                f"{self.name}: Loop {proto.name!r} has no formula: how often it runs its {len(body.node)} operators "
+                "depends on data"
+            )
+        carried = [self.find(one, proto) for one in proto.input[2:]]
+        kept: list[list[Value]] = [[] for _ in body.output[1 + len(carried) :]]
+        for step in range(most):
+            if condition is not None and condition.known is not None and not bool(condition.known.reshape(-1)[0]):
+                break
+            self.unrolled += max(len(body.node), 1)
+            if self.unrolled > MOST_UNROLLED:
+                raise ModelError(f"{self.name}: Loop {proto.name!r} runs more than {MOST_UNROLLED:,} operators")
+            self.keep_known(body.input[0].name, np.array(step, np.int64))
+            self.keep_known(body.input[1].name, np.array(True))
+            for inner, outer in zip(body.input[2:], carried, strict=True):
+                self.rename(inner.name, outer)
+            for tensor in body.initializer:
+                self.add_weight(tensor)
+            for node in body.node:
+                self.add(node)
+            condition, *made = (self.values[one.name] for one in body.output)
+            carried = [*made[: len(carried)]]
+            for one, value in zip(kept, made[len(carried) :], strict=True):
+                one.append(value)
+        for name, last in zip(proto.output, carried, strict=False):
+            self.rename(name, last)
+        for name, values in zip(proto.output[len(carried) :], kept, strict=False):
+            self.stack(name, values, proto)
+
+    def rename(self, name: str, value: Value | None) -> None:
+        """Let a value be known under another name too."""
+        from onnx import helper
+
+        if name and value is not None:
+            self.values[name] = value
+            kind = next((kind for kind, (dtype, _) in DTYPES.items() if dtype == value.dtype), 1)
+            self.types[name] = helper.make_tensor_type_proto(kind, value.shape)
+
+    def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
+        """Add the values of all steps of a loop as one."""
+        if not name or not values:
+            return
+        first = values[0]
+        made = Value(name, (len(values), *first.shape), first.dtype, first.item_size)
+        self.rename(name, made)
+        self.nodes.append(Node("PACK", proto.name, list(values), [made], {"axis": 0}))
 
     def add_constant(self, proto: NodeProto) -> None:
         """Add the value of a constant."""
@@ -303,7 +396,7 @@ class _Reader:
                 ir_version=self.ir_version,
             )
         except (checker.ValidationError, defs.SchemaError, shape_inference.InferenceError, *BROKEN) as error:
-            reason = str(error).strip().splitlines()[-1][:120]
+            reason = self.describe_outside(proto) or str(error).strip().splitlines()[-1][:120]
             raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
         made = []
         for one in outputs:
@@ -314,8 +407,9 @@ class _Reader:
             kind = told.tensor_type.elem_type if told is not None else TensorProto.UNDEFINED
             dims = told.tensor_type.shape.dim if told is not None and told.tensor_type.HasField("shape") else None
             if dims is None or not all(dim.HasField("dim_value") for dim in dims):
+                reason = self.describe_outside(proto) or "it depends on data"
                 raise ModelError(
-                    f"{self.name}: the output of {proto.op_type} {proto.name!r} has no known shape: it depends on data"
+                    f"{self.name}: the output of {proto.op_type} {proto.name!r} has no known shape: {reason}"
                 )
             shape = tuple(dim.dim_value for dim in dims)
             dtype, size = DTYPES.get(kind, ("fp32", 4))
@@ -323,6 +417,11 @@ class _Reader:
                 raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} makes {math.prod(shape):,} elements")
             made.append(self.keep(Value(one, shape, dtype, size), kind))
         return made
+
+    def describe_outside(self, proto: NodeProto) -> str:
+        """Return the reason that a constant's elements are not known; empty if all are in the file."""
+        found = next((one for one in proto.input[1:] if one in self.outside), None)
+        return f"its constant {found!r} lies in another file, which is not read" if found else ""
 
     def assume(self, proto: NodeProto, output: str) -> Value:
         """Return the output of an operator whose size depends on data, at the largest that it can have."""
@@ -344,6 +443,11 @@ class _Reader:
         shape = (first.count,) if axis is None else first.shape
         is_index = list(proto.output).index(output) > 0
         return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
+
+
+def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:
+    """Return sizes as text; open ones by their names."""
+    return "x".join(str(one) if one is not None else dim.dim_param or "?" for one, dim in zip(sizes, dims, strict=True))
 
 
 def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:

@@ -76,7 +76,10 @@ class FileNames(ModelNames):
         del talk  # it takes no time to speak of
         request = model.request
         program, notes = _read_graph(request)
-        return fuse(assemble(join_chains(program), request.model, request.key, request.batch or 1, notes))
+        made = assemble(join_chains(program), request.model, request.key, request.batch or 1, notes)
+        if all(one.is_view for one in made.operators):
+            raise ModelError(f"{request.model} has no operators that compute or move data")
+        return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
         """Return the precision of a quantized TFLite file and that of its weights; None for any other file."""
