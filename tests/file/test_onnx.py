@@ -19,7 +19,8 @@ from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input
-from joulemap.wing.file.assemble import assemble, view_at
+from joulemap.wing.file.assemble import assemble
+from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import read_program
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
@@ -197,6 +198,21 @@ def test_an_export_counts_as_its_trace(tmp_path: Path) -> None:
     assert len(found.subgraphs) == len(traced.subgraphs)
     assert sum(one.fused_byte_count for one in found.accesses) == sum(one.fused_byte_count for one in traced.accesses)
     assert {one.module_path for one in found.operators if one.operation == "linear"} == {"qkv", "out", "up", "down"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layer", [nn.LSTM(8, 16, 2, bidirectional=True), nn.GRU(8, 16), nn.RNN(8, 16)])
+def test_a_recurrent_layer_counts_as_its_trace(tmp_path: Path, layer: nn.Module) -> None:
+    x = torch.zeros(5, 3, 8)
+    path = tmp_path / "layer.onnx"
+    torch.onnx.export(layer.eval(), (x,), str(path), dynamo=False, opset_version=17)
+    from joulemap.hub.held import request_module
+
+    traced, found = request_module(layer, x)[1], read(path)
+    for what in ("mac_count", "elementwise_count", "special_count", "step_count", "gemm_k"):
+        counts = [[getattr(one, what) for one in work.operators if one.mac_count] for work in (found, traced)]
+        assert counts[0] == counts[1]
+    assert found.parameter_count == traced.parameter_count
 
 
 def test_a_file_is_a_model_of_every_question(tmp_path: Path) -> None:

@@ -372,6 +372,21 @@ def test_the_larger_branch_and_the_inside_of_a_composite_are_counted(tmp_path: P
         read(write_lite(tmp_path / "itself.tflite", itself))
 
 
+def test_a_recurrent_layer_by_hand(tmp_path: Path) -> None:
+    """5 steps of 3 sequences: a product of 8 inputs for 4 gates of 16 units, and one of 16 units in each step."""
+    gates = [constant(f"w{index}", 16, 8) for index in range(4)] + [constant(f"r{index}", 16, 16) for index in range(4)]
+    biases = [constant(f"b{index}", 16) for index in range(4)]
+    states = [Tensor(name, (3, 16), is_variable=True) for name in ("h", "c")]
+    tensors = [Tensor("x", (3, 5, 8)), *gates, *biases, *states, Tensor("y", (3, 5, 16))]
+    given = ["x", *(one.name for one in gates), "", "", "", *(one.name for one in biases), "", "", "h", "c"]
+    work = read_one(tmp_path, tensors, Op("UNIDIRECTIONAL_SEQUENCE_LSTM", given, ["y"]))
+    product, scan = work.operators
+    assert counts(product) == ("linear", 15 * 64 * 8, 15 * 64, 0)
+    assert counts(scan) == ("lstm_scan", 15 * 64 * 16, 15 * 16 * 14, 15 * 16 * 5)
+    assert scan.step_count == 5
+    assert work.weight_bytes == 4 * (64 * 8 + 64 * 16 + 64)
+
+
 @pytest.mark.parametrize("op", ["WHILE", "custom Mystery", "UNIDIRECTIONAL_SEQUENCE_LSTM", "L2_POOL_2D"])
 def test_an_operator_without_a_formula_is_named(tmp_path: Path, op: str) -> None:
     with pytest.raises(ModelError, match=op.removeprefix("custom ")):
