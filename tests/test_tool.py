@@ -49,6 +49,7 @@ def test_a_batch_of_sequences_fills_its_context() -> None:
         ("rk3588_npu", {"precision": "int8"}, ["rknn_benchmark"]),
         ("hailo_8", {"precision": "int8"}, ["hailortcli benchmark"]),
         ("coral_edge_tpu", {"precision": "int8"}, ["benchmark_model"]),
+        ("raspberry_pi_5", {"model": "net.tflite", "runtime": "eager"}, ["benchmark_model"]),
         ("kpu_t256", {"precision": "int8"}, []),  # no device exists
         ("l4", {"precision": "fp16", "weights": "int4"}, []),  # no tool stores weights so
     ],

@@ -19,7 +19,8 @@ from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input
-from joulemap.wing.file.assemble import assemble, view_at
+from joulemap.wing.file.assemble import assemble
+from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import read_program
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
@@ -199,6 +200,21 @@ def test_an_export_counts_as_its_trace(tmp_path: Path) -> None:
     assert {one.module_path for one in found.operators if one.operation == "linear"} == {"qkv", "out", "up", "down"}
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layer", [nn.LSTM(8, 16, 2, bidirectional=True), nn.GRU(8, 16), nn.RNN(8, 16)])
+def test_a_recurrent_layer_counts_as_its_trace(tmp_path: Path, layer: nn.Module) -> None:
+    x = torch.zeros(5, 3, 8)
+    path = tmp_path / "layer.onnx"
+    torch.onnx.export(layer.eval(), (x,), str(path), dynamo=False, opset_version=17)
+    from joulemap.hub.held import request_module
+
+    traced, found = request_module(layer, x)[1], read(path)
+    for what in ("mac_count", "elementwise_count", "special_count", "step_count", "gemm_k"):
+        counts = [[getattr(one, what) for one in work.operators if one.mac_count] for work in (found, traced)]
+        assert counts[0] == counts[1]
+    assert found.parameter_count == traced.parameter_count
+
+
 def test_a_file_is_a_model_of_every_question(tmp_path: Path) -> None:
     node = helper.make_node("Gemm", ["x", "w"], ["y"])
     path = write(tmp_path / "m.onnx", [node], {"w": floats(512, 256)}, ["n", 512])
@@ -230,6 +246,73 @@ def test_open_sizes_are_asked_for(tmp_path: Path) -> None:
             read(path, [wrong])
 
 
+def test_inputs_share_the_sizes_that_have_a_name(tmp_path: Path) -> None:
+    """The batch and the length of the mask are those of the tokens; a height is asked for by its name."""
+    tensors = [helper.make_tensor_value_info(name, FLOAT, ["n", "length", 8]) for name in ("x", "mask")]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "mask"], ["y"])], "graph", tensors,
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    assert read(path, ["mask=4x16x8"], batch=4).operators[0].output_element_count == 4 * 16 * 8
+    with pytest.raises(UsageError, match="length"):
+        read(path)
+
+
+def _loop(path: Path, count: Any, *, keeps: bool = False, inputs: Sequence[str] = ()) -> Path:
+    """Write a loop whose step is a product and an activation."""
+    state = helper.make_tensor_value_info("s", FLOAT, [1, 8])
+    nodes = [
+        helper.make_node("MatMul", ["s", "w"], ["p"]),
+        helper.make_node("Relu", ["p"], ["t"]),
+        helper.make_node("Identity", ["c"], ["d"]),
+    ]
+    inner = [
+        helper.make_tensor_value_info("i", TensorProto.INT64, []),
+        helper.make_tensor_value_info("c", 9, []),
+        state,
+    ]
+    outer = [helper.make_tensor_value_info(name, 9 if name == "d" else FLOAT, None) for name in "dt"]
+    body = helper.make_graph(nodes, "body", inner, [*outer, *outer[1:]] if keeps else outer)
+    loop = helper.make_node("Loop", ["n", "", "x"], ["e", "y"] if keeps else ["y"], body=body, name="steps")
+    weights = {"w": floats(8, 8)} | ({} if inputs else {"n": np.int64(count)})
+    free = [helper.make_tensor_value_info(one, 7, []) for one in inputs]
+    graph = helper.make_graph(
+        [loop], "graph", [helper.make_tensor_value_info("x", FLOAT, [1, 8]), *free],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
+    )  # fmt: skip
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    return path
+
+
+def test_the_steps_of_a_loop_are_counted_if_their_number_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    work = read(_loop(path, 5))
+    assert [one.operation for one in work.operators] == ["linear", "relu"] * 5
+    assert work.mac_count == 5 * 64
+    kept = read(_loop(path, 5, keeps=True)).operators[-1]
+    assert (kept.kind, kept.output_shape) == ("data_movement", (5, 1, 8))
+    for count, inputs in ((2**60, ()), (5, ("n",))):
+        with pytest.raises(ModelError, match="steps"):
+            read(_loop(path, count, inputs=inputs))
+
+
+def test_a_branch_that_computes_is_taken(tmp_path: Path) -> None:
+    """One product against one copy; a graph of copies alone has nothing to predict."""
+    value = helper.make_tensor_value_info("v", FLOAT, [1, 8])
+    product = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["v"])], "product", [], [value])
+    copy = helper.make_graph([helper.make_node("Identity", ["x"], ["v"])], "copy", [], [value])
+    node = helper.make_node("If", ["q"], ["y"], then_branch=product, else_branch=copy)
+    test = helper.make_node("Less", ["x", "zero"], ["q"])
+    weights = {"w": floats(8, 8), "zero": floats(1)}
+    assert read(write(tmp_path / "m.onnx", [test, node], weights, [1, 8])).mac_count == 64
+    path = write(tmp_path / "n.onnx", [helper.make_node("Identity", ["x"], ["y"])], {}, [1, 8])
+    with pytest.raises(ModelError):
+        Workspace(tmp_path / "m.duckdb").compare(str(path), hardware=["l4"])
+
+
 def test_a_fixed_batch_is_not_changed(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, [2, 8])
     with pytest.raises(UsageError):
@@ -250,7 +333,15 @@ def _cycle(path: Path) -> Path:
 
 
 def _unknown(path: Path) -> Path:
-    return write(path, [helper.make_node("Loop", ["x"], ["y"])], {}, [1])
+    return write(path, [helper.make_node("Loop", ["", "", "x"], ["y"])], {}, [1])
+
+
+def _branchless(path: Path) -> Path:
+    return write(path, [helper.make_node("If", ["x"], ["y"])], {}, [1])
+
+
+def _scan(path: Path) -> Path:
+    return write(path, [helper.make_node("Scan", ["x"], ["y"])], {}, [1])
 
 
 def _new(path: Path) -> Path:
@@ -272,10 +363,20 @@ def _missing(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _new, _cut, _other, _missing])
+@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _branchless, _scan, _new, _cut, _other, _missing])
 def test_files_that_are_refused(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(ModelError):
         read(make(tmp_path / "m.onnx"))
+
+
+def test_a_shape_outside_of_the_file_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("Reshape", ["x", "s"], ["y"])], {"s": np.array([2, 4])}, [1, 8])
+    import onnx
+
+    model = onnx.load(path)
+    save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    with pytest.raises(ModelError, match="another file"):
+        read(path)
 
 
 def test_weights_outside_of_the_file_are_not_read(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
     return (
         run.kind in tool["kinds"]
         and _matches(tool, chip)
+        and run.model.lower().endswith(tool.get("suffix", ""))
         and run.batch <= tool.get("largest_batch", run.batch)
         and run.engine.partition("@")[0] in tool.get("engines", [run.engine.partition("@")[0]])
         and run.runtime in tool.get("runtimes", [run.runtime])
@@ -146,6 +147,7 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "gguf": shlex.quote(gguf),
         "onnx": shlex.quote(onnx),
         "stem": shlex.quote(stem),
+        "file": shlex.quote(run.model),
         "weights": "" if run.weights == run.precision else run.weights,
         "batch": run.batch,
         "prompt": run.prompt,

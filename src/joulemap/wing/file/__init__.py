@@ -1,4 +1,4 @@
-"""Model files of other tools: ONNX graphs, read without torch."""
+"""Model files of other tools: ONNX and TFLite graphs, read without torch."""
 
 from __future__ import annotations
 

@@ -1,321 +1,24 @@
-"""Workload of an ONNX graph: its calls in order, the memory that each reads and writes, and the views between them.
-
-A value is a view where ATen would make one: its elements lie in the memory of another value at other strides. A reshape
-that the strides do not allow copies, as in PyTorch.
-"""
+"""Workload of a file's graph: its calls in order."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import Buffer, Edge, Tensor, Workload
 from joulemap.system.errors import ModelError
-from joulemap.trace.formula import Call, Cost, count
-from joulemap.trace.formula.attention import STEPS, attend
-from joulemap.wing.file.call import AtenCall, Turned, find_call
+from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
+from joulemap.wing.file.call import RULES, find_call
 from joulemap.wing.file.graph import Program
-from joulemap.wing.file.rewrite import ATTENTION
-from joulemap.wing.file.value import Node, Value
+from joulemap.wing.file.lite_call import LITE_RULES
+from joulemap.wing.file.recurrent import CELLS, add_recurrence
+from joulemap.wing.file.value import Node
 
-CHANGES: Final = frozenset({"view", "squeeze", "unsqueeze", "split", "expand", "select", "slice", "permute"})
-
-ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
-"""Operators of attention, which are counted as three."""
-
-INDICES: Final = frozenset({"int64", "int32", "uint64", "uint32", "bool", "string"})
-"""Dtypes of stored tensors that are positions, sizes and masks rather than learned numbers."""
-
-Strides = tuple[int, ...]
-
-
-@attrs.define(eq=False)
-class Place:
-    """Memory of a value."""
-
-    base: int
-    """Index of the tensor that owns the memory."""
-    strides: Strides
-    index: int = -1
-    """Index of the value's own tensor."""
-
-
-def lie_densely(shape: Sequence[int]) -> Strides:
-    """Return the strides of a contiguous tensor."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
-
-
-def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> Strides | None:
-    """Return the strides at which a tensor is seen with another shape; None if it must be copied.
-
-    Dimensions that are split or merged must follow one another in memory. Source: ATen, `computeStride`.
-    """
-    if not shape or 0 in shape:
-        return lie_densely(wanted)
-    found = [0] * len(wanted)
-    left, base = len(wanted) - 1, strides[-1]
-    held = seen = 1
-    for axis in reversed(range(len(shape))):
-        held *= shape[axis]
-        if axis and (shape[axis - 1] == 1 or strides[axis - 1] == held * base):
-            continue
-        while left >= 0 and (seen < held or wanted[left] == 1):
-            found[left] = seen * base
-            seen *= wanted[left]
-            left -= 1
-        if seen != held:
-            return None
-        if axis:
-            base, held, seen = strides[axis - 1], 1, 1
-    return None if left >= 0 else tuple(found)
-
-
-@attrs.define
-class Assembly:
-    """Workload in the making."""
-
-    operators: list[Operator] = attrs.field(factory=list)
-    tensors: list[Tensor] = attrs.field(factory=list)
-    accesses: list[Access] = attrs.field(factory=list)
-    edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
-    places: dict[int, Place] = attrs.field(factory=dict)
-    """id of a value -> its memory."""
-    held: list[Value] = attrs.field(factory=list)
-    names: Counter[str] = attrs.field(factory=Counter)
-    makers: dict[int, int] = attrs.field(factory=dict)
-    """Index of a tensor -> the operator that makes it."""
-    items: list[int] = attrs.field(factory=list)
-    """Index of a tensor -> bytes of an element that a precision scales."""
-
-    def place(self, value: Value) -> Place:
-        """Return the memory of a value; that of an input or a weight is new when it is first read."""
-        found = self.places.get(id(value))
-        if found is None:
-            if not (value.is_input or value.is_weight):
-                raise ModelError(f"{value.name!r} is read before it is made")
-            is_learned = value.dtype not in INDICES
-            found = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
-        return found
-
-    def own(self, value: Value, role: str, producer: int | None = None, byte_count: int | None = None) -> Place:
-        """Return new memory for a value."""
-        index = len(self.tensors)
-        self.tensors.append(
-            Tensor(
-                shape=value.shape,
-                dtype=value.dtype,
-                byte_count=value.byte_count if byte_count is None else byte_count,
-                role=role,
-                name=value.name if role in ("parameter", "constant") else "",
-                producer_index=producer,
-            )
-        )
-        self.items.append(value.item_bytes)
-        if producer is not None:
-            self.makers[index] = producer
-        self.held.append(value)
-        found = self.places[id(value)] = Place(index, lie_densely(value.shape), index)
-        return found
-
-    def see(self, value: Value, base: Place, strides: Strides) -> None:
-        """Make a value a view of other memory."""
-        self.held.append(value)
-        self.places[id(value)] = Place(base.base, strides, base.base)
-
-    def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
-        """Return the index of a new operator."""
-        m, n, k, groups = cost.gemm
-        word = label or cost.operation
-        name = path if own and path else f"{path}.{word}" if path else word
-        self.names[name] += 1
-        shape = output.shape if output is not None else ()
-        self.operators.append(
-            Operator(
-                name=name if self.names[name] == 1 else f"{name}:{self.names[name]}",
-                module_path=path,
-                operation=cost.operation,
-                kind=cost.kind,
-                aten=f"aten.{aten}.default",
-                output_shape=shape,
-                dtype=output.dtype if output is not None else "",
-                mac_count=cost.mac_count,
-                elementwise_count=cost.elementwise_count,
-                special_count=cost.special_count,
-                output_element_count=math.prod(shape),
-                gemm_m=m,
-                gemm_n=n,
-                gemm_k=k,
-                gemm_groups=groups,
-                tap_count=cost.tap_count,
-                is_foldable=output is not None and output.is_fixed,
-                scalars=cost.scalars,
-                variant=cost.variant,
-                step_count=cost.step_count,
-            )
-        )
-        return len(self.operators) - 1
-
-    def read(self, operator: int, values: Iterable[Value], limits: dict[int, int] | None = None) -> None:
-        """Record the values that an operator reads, each memory at most once."""
-        most = limits or {}
-        read: dict[int, tuple[Value, int]] = {}
-        for value in values:
-            place = self.place(value)
-            size = min(_touched(value, place.strides), most.get(id(value), 2**60))
-            before = read[place.base][1] if place.base in read else 0
-            whole = self.tensors[place.base].byte_count
-            read[place.base] = value, min(before + size, max(whole, size))
-            maker = self.makers.get(place.base)
-            if maker is not None:
-                self.edges[maker, operator, place.base] = None
-        for base, (value, size) in read.items():
-            tensor = self.tensors[base]
-            role = "weight" if tensor.role in ("parameter", "constant") else "input"
-            self.access(operator, base, role, size, value.item_bytes)
-
-    def access(self, operator: int, base: int, role: str, size: int, item_bytes: int) -> None:
-        """Add the traffic of an operator on a tensor."""
-        self.accesses.append(
-            Access(
-                operator_index=operator,
-                tensor_index=base,
-                role=role,
-                byte_count=size,
-                fused_byte_count=size,
-                item_bytes=item_bytes,
-                is_boundary=self.tensors[base].role == "input",
-            )
-        )
-
-    def write(self, operator: int, values: Iterable[Value]) -> None:
-        """Record the values that an operator writes."""
-        for value in values:
-            place = self.own(value, "activation", operator)
-            self.access(operator, place.base, "output", value.byte_count, value.item_bytes)
-
-    def add_view(self, node: Node, told: AtenCall, path: str) -> None:
-        """Add an operator that renames memory, or its copy if the layout requires one."""
-        source = node.given(0)
-        place = self.place(source)
-        for output in node.outputs[: None if told.aten == "split" else 1]:
-            strides = _find_strides(told, source, place, output)
-            if strides is None:
-                operator = self.add("clone", Cost(kind="data_movement", operation="reshape"), output, path, False)
-                self.read(operator, [source])
-                self.write(operator, [output])
-                continue
-            operator = self.add(told.aten, Cost(kind="view", operation=told.aten), output, path, False)
-            maker = self.makers.get(place.base)
-            if maker is not None:
-                self.edges[maker, operator, place.base] = None
-            self.see(output, place, strides)
-
-    def add_call(self, node: Node, told: AtenCall, path: str, own: bool) -> None:
-        """Add an operator that computes or moves."""
-        outputs = node.outputs
-        call = Call(told.args, {}, tuple(outputs))  # type: ignore[arg-type]
-        cost = count(told.aten, call)
-        operator = self.add(told.aten, cost, outputs[0], path, own)
-        values = list(_list_values(told.args))
-        limits: dict[int, int] = {}
-        if cost.gathers and values:
-            rows = outputs[0].count if cost.gathered_count is None else cost.gathered_count
-            limits[id(values[0])] = rows * values[0].item_size
-        self.read(operator, values, limits)
-        self.write(operator, outputs)
-
-    def add_attention(self, node: Node, path: str) -> None:
-        """Add the scores, the softmax and the weighted sum of attention."""
-        query, key, value, mask = (node.value(index) for index in range(4))
-        if query is None or key is None or value is None:
-            raise ModelError(f"{node.op} {node.name!r} has its queries, keys and values in one, which has no formula")
-        shape, columns, width = measure_attention(node, query, key, value)
-        steps = attend(shape, columns, width, score_operations=2 if mask is not None else 1)
-        scores = (*shape[:-1], columns)
-        inner = [Value(f"{node.name}.{step}", scores, query.dtype, query.item_size) for step in STEPS[:2]]
-        output = node.outputs[0]
-        for step, cost, reads, made in zip(
-            STEPS,
-            steps,
-            ([one for one in (query, key, mask) if one is not None], inner[:1], [inner[1], value]),
-            (inner[0], inner[1], output),
-            strict=True,
-        ):
-            operator = self.add("scaled_dot_product_attention", cost, made, path, False, step)
-            self.read(operator, reads)
-            self.write(operator, [made])
-        for cache in node.outputs[1:]:
-            self.see(cache, self.place(output), lie_densely(cache.shape))
-        if len(output.shape) == 4:  # kernels leave the heads of a token beside each other
-            batch, heads, rows, width = output.shape
-            del batch
-            self.places[id(output)].strides = (heads * rows * width, width, heads * width, 1)
-
-
-def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tuple[tuple[int, ...], int, int]:
-    """Return the shape of queries by heads, the number of keys, and the width of a head's values.
-
-    Queries, keys and values lie by heads, or side by side for all heads, whose number is then an attribute.
-    """
-    if node.op == ATTENTION:
-        return query.shape, key.shape[-1] if node.attributes["keys_last"] else key.shape[-2], value.shape[-1]
-    past = next((one for one in node.inputs[3:] if one is not None and len(one.shape) == 4 and not one.is_weight), None)
-    before = past.shape[2] if past is not None and len(node.outputs) > 1 else 0
-    if len(query.shape) == 4:
-        return query.shape, key.shape[-2] + before, value.shape[-1]
-    heads = int(node.attributes.get("q_num_heads", node.attributes.get("num_heads", 0)))
-    pairs = int(node.attributes.get("kv_num_heads", heads)) or heads
-    if not heads or query.shape[-1] % heads or value.shape[-1] % pairs:
-        raise ModelError(f"{node.op} {node.name!r} does not state its heads")
-    batch, rows, width = query.shape
-    return (batch, heads, rows, width // heads), key.shape[-2] + before, value.shape[-1] // pairs
-
-
-def _touched(value: Value, strides: Strides) -> int:
-    """Return the bytes of memory that a value covers: elements at a stride of 0 are one."""
-    return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
-
-
-def _find_strides(told: AtenCall, source: Value, place: Place, output: Value) -> Strides | None:
-    """Return the strides of a view; None if it must be a copy."""
-    strides = place.strides
-    if told.aten == "permute":
-        return tuple(strides[one] for one in told.args[1])
-    if told.aten in ("view", "squeeze", "unsqueeze"):
-        return view_at(source.shape, strides, output.shape)
-    if told.aten == "expand":
-        missing = len(output.shape) - len(source.shape)
-        sizes, steps = (1,) * missing + source.shape, (0,) * missing + strides
-        return tuple(
-            0 if size == 1 and wanted != 1 else step
-            for size, step, wanted in zip(sizes, steps, output.shape, strict=True)
-        )
-    if len(output.shape) == len(source.shape):
-        return strides
-    dropped = len(source.shape) - len(output.shape)
-    pairs = enumerate(zip(source.shape, output.shape, strict=False))
-    axis = next((place for place, (one, other) in pairs if one != other), len(output.shape))
-    return (*strides[:axis], *strides[axis + dropped :])
-
-
-def _list_values(args: Iterable[Any]) -> Iterable[Value]:
-    """Yield the values among arguments; a known number of one element is an argument, no memory."""
-    for one in args:
-        if isinstance(one, Turned):
-            yield one.value
-        elif isinstance(one, Value):
-            yield one
-        elif isinstance(one, list) and one and isinstance(one[0], Value):
-            yield from one
+EVERY: Final = {**RULES, **LITE_RULES}
+"""Operator of any format -> rule; no name means two operators."""
 
 
 def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: tuple[str, ...]) -> Workload:
@@ -323,7 +26,9 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     made = Assembly()
     for value in program.inputs:
         made.own(value, "input")
-    calls = [(node, None if node.op in ATTENTIONS else find_call(node)) for node in program.nodes]
+    calls = [
+        (node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)) for node in program.nodes
+    ]
     paths = [find_path(node) for node, _ in calls]
     alone = Counter(path for path, (node, told) in zip(paths, calls, strict=True) if told is None or not told.is_view)
     for path, (node, told) in zip(paths, calls, strict=True):
@@ -331,6 +36,8 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
             continue  # an engine computes it once, and keeps it as a weight
         if node.op in ATTENTIONS:
             made.add_attention(node, path)
+        elif node.op in CELLS:
+            add_recurrence(made, node, path)
         elif told is None:
             made.places[id(node.outputs[0])] = made.place(node.given(0))
             made.held.append(node.outputs[0])

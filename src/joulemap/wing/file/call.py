@@ -1,4 +1,4 @@
-"""ATen call of each ONNX operator, so that the formulas of the tracer count it.
+"""ATen call of each operator of ONNX, so that the formulas of the tracer count it.
 
 A rule returns the call, VIEW for an operator that only renames memory, or None for one that leaves its input as it is.
 """
@@ -23,6 +23,8 @@ class AtenCall:
     aten: str
     args: tuple[Any, ...]
     is_view: bool = False
+    output_shape: tuple[int, ...] = ()
+    """Shape of the output in the layout of ATen; empty where the file has that layout."""
 
 
 Rule = Callable[[Node], AtenCall | None]
@@ -120,7 +122,7 @@ def _einsum(node: Node) -> AtenCall:
     return AtenCall("bmm", operands)
 
 
-def _plain(aten: str, *positions: int) -> Rule:
+def plain(aten: str, *positions: int) -> Rule:
     """Return the rule of an operator whose ATen call takes these inputs, or the first one."""
     return lambda node: AtenCall(aten, tuple(node.value(one) for one in positions or (0,)))
 
@@ -287,39 +289,42 @@ VIEWED: Final[Mapping[str, str]] = {
 """Operators that rename memory without a copy if the layout permits."""
 
 RULES: Final[Mapping[str, Rule]] = {
-    **{op: _plain(aten) for op, aten in ELEMENTWISE.items()},
+    **{op: plain(aten) for op, aten in ELEMENTWISE.items()},
     **{op: _binary(aten) for op, aten in BINARY.items()},
     **{op: _reduce(aten) for op, aten in REDUCED.items()},
     **{op: _unknown_view(aten) for op, aten in VIEWED.items()},
     "Conv": _convolution, "ConvInteger": _convolution, "QLinearConv": _convolution, "ConvTranspose": _transposed,
     "Linear": _linear, "Gemm": _gemm, "QGemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul, "FusedMatMul": _matmul, "MatMulIntegerToFloat": _matmul, "MatMulNBits": _packed_product,
-    "Einsum": _einsum, "BatchNormalization": _plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
+    "Einsum": _einsum, "BatchNormalization": plain("batch_norm", 0, 1, 2, 3, 4), "Clip": _clip,
     "LayerNormalization": _layer_norm("layer_norm"), "RMSNormalization": _layer_norm("rms_norm"),
     "SimplifiedLayerNormalization": _layer_norm("rms_norm"), "SkipLayerNormalization": _skip_norm("layer_norm"),
     "SkipSimplifiedLayerNormalization": _skip_norm("rms_norm"), "GroupNormalization": _group_norm,
-    "InstanceNormalization": _plain("instance_norm", 0, 1, 2), "LRN": _plain("local_response_norm"),
+    "InstanceNormalization": plain("instance_norm", 0, 1, 2), "LRN": plain("local_response_norm"),
     "MaxPool": _pool("max_pool"), "AveragePool": _pool("avg_pool"),
     "GlobalAveragePool": _global_pool("adaptive_avg_pool"), "GlobalMaxPool": _global_pool("adaptive_max_pool"),
     "Softmax": _softmax("softmax"), "LogSoftmax": _softmax("log_softmax"), "Concat": _concatenate, "Gather": _gather,
-    "GatherElements": _plain("gather", 0, 1), "GatherND": _plain("index", 0, 1), "Where": _plain("where", 0, 1, 2),
+    "GatherElements": plain("gather", 0, 1), "GatherND": plain("index", 0, 1), "Where": plain("where", 0, 1, 2),
     "Max": _variadic("maximum"), "Min": _variadic("minimum"), "Sum": _variadic("add"), "Mean": _variadic("add"),
     "Resize": _resize, "Upsample": _resize, "Transpose": _transpose, "Slice": _slice, "Cast": _cast, "CastLike": _cast,
-    "Identity": _pass, "Dropout": _pass, "Tile": _plain("repeat"), "Pad": _plain("constant_pad_nd"),
-    "DepthToSpace": _plain("pixel_shuffle"), "SpaceToDepth": _plain("pixel_unshuffle"), "TopK": _top,
-    "QuantizeLinear": _plain("_to_copy"), "DequantizeLinear": _plain("_to_copy"),
-    "DynamicQuantizeLinear": _plain("_to_copy"), "ConstantOfShape": _plain("zeros", 0), "Range": _plain("arange", 0),
-    "NonZero": _plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": _plain("nonzero"),
-    "OneHot": _plain("one_hot"), "ScatterND": _scatter,
-    "ScatterElements": _plain("scatter", 0, 1, 2), "GridSample": _plain("grid_sampler_2d", 0, 1),
-    "Trilu": _plain("tril"), "BiasGelu": _plain("gelu", 0, 1),
+    "Identity": _pass, "Dropout": _pass, "Tile": plain("repeat"), "Pad": plain("constant_pad_nd"),
+    "DepthToSpace": plain("pixel_shuffle"), "SpaceToDepth": plain("pixel_unshuffle"), "TopK": _top,
+    "QuantizeLinear": plain("_to_copy"), "DequantizeLinear": plain("_to_copy"),
+    "DynamicQuantizeLinear": plain("_to_copy"), "ConstantOfShape": plain("zeros", 0), "Range": plain("arange", 0),
+    "NonZero": plain("nonzero"), "NonMaxSuppression": _suppress, "Compress": plain("nonzero"),
+    "OneHot": plain("one_hot"), "ScatterND": _scatter,
+    "ScatterElements": plain("scatter", 0, 1, 2), "GridSample": plain("grid_sampler_2d", 0, 1),
+    "Trilu": plain("tril"), "BiasGelu": plain("gelu", 0, 1),
 }  # fmt: skip
 """Operator of ONNX -> rule. Source: the operators of ONNX, opsets 7 to 27, and of ONNX Runtime."""
 
 
-def find_call(node: Node) -> AtenCall | None:
+def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
     """Return the call of a node, None where it leaves its input as it is; ModelError for an operator without rule."""
-    rule = RULES.get(node.op)
+    rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")
-    return rule(node)
+    try:
+        return rule(node)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ModelError(f"{node.op} {node.name!r} cannot be read: {error}") from error

@@ -1,36 +1,42 @@
-"""Names of model files for the core: paths that end in `.onnx`."""
+"""Names of model files for the core: paths that end in `.onnx` or `.tflite`."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+import attrs
+
+from joulemap.domain.default import SETTINGS
 from joulemap.plan.name import ModelNames
 from joulemap.system.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from joulemap.domain.configuration import Precision
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
+    from joulemap.trace.source import ModelRequest
     from joulemap.wing.file.graph import Program
+    from joulemap.wing.file.lite import LiteModel
 
-KIND: Final = "onnx"
-"""Kind of requests for ONNX files."""
+ONNX: Final = ".onnx"
 
-SUFFIX: Final = ".onnx"
+TFLITE: Final = ".tflite"
 
 
 class FileNames(ModelNames):
-    """Paths of ONNX files."""
+    """Paths of ONNX and TFLite files."""
 
     def claims(self, name: str, settings: Settings) -> bool:
-        """Return True for a path with the suffix of ONNX files."""
+        """Return True for a path with the suffix of a model file."""
         del settings
         return self.is_name(name)
 
@@ -44,10 +50,10 @@ class FileNames(ModelNames):
             raise UsageError(f"{name} takes no {'--config' if settings.config else 'arguments'}: it is built already")
         inputs = tuple(parse_input(text) for text in settings.inputs)
         sizes = " ".join(map(str, inputs))
-        digest = hashlib.sha256(f"{_read(Path(name))[1]} {sizes}".encode()).hexdigest()[:16]
+        digest = hashlib.sha256(f"{_find_digest(Path(name))} {sizes}".encode()).hexdigest()[:16]
         request = ModelRequest(
             model=name,
-            kind=KIND,
+            kind=Path(name).suffix.lower().removeprefix("."),
             batch=check_batch(batch) or (inputs[0].shape[0] if inputs else 1),
             inputs=inputs,
             is_default=not inputs,
@@ -58,22 +64,89 @@ class FileNames(ModelNames):
         return Model(request=request, retrace=settings.retrace, names=self)
 
     def is_name(self, word: str) -> bool:
-        """Return True for a path with the suffix of ONNX files."""
-        return word.lower().endswith(SUFFIX) and "\0" not in word
+        """Return True for a path with the suffix of a model file."""
+        return word.lower().endswith((ONNX, TFLITE)) and "\0" not in word
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a file; ModelError for an operator without formula, UsageError for an open size."""
         from joulemap.fuse import fuse
         from joulemap.wing.file.assemble import assemble
-        from joulemap.wing.file.graph import read_program
         from joulemap.wing.file.rewrite import join_chains
 
         del talk  # it takes no time to speak of
         request = model.request
-        message, _ = _read(Path(request.model))
-        program = read_program(message, request.model, request.inputs, request.batch)
-        batch = request.batch or 1
-        return fuse(assemble(join_chains(program), request.model, request.key, batch, describe_reading(program)))
+        program, notes = _read_graph(request)
+        made = assemble(join_chains(program), request.model, request.key, request.batch or 1, notes)
+        if all(one.is_view for one in made.operators):
+            raise ModelError(f"{request.model} has no operators that compute or move data")
+        return fuse(made)
+
+    def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
+        """Return the precision of a quantized TFLite file and that of its weights; None for any other file."""
+        found = find_precision(model)
+        if not any(found):
+            return None
+        return (cast("Precision", found[0] or SETTINGS.precision[0]),), (found[1],) if found[1] else ()
+
+    def apply_published(
+        self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
+    ) -> tuple[tuple[str, ...], Settings]:
+        """Return the precision of quantized TFLite files, unless others are given or a chip lacks it.
+
+        Raise UsageError for models of different precisions in one question.
+        """
+        found = {one: find_precision(one) for one in models}
+        if settings.precision != SETTINGS.precision or settings.weight_precision or not any(map(any, found.values())):
+            return models, settings
+        if len(set(found.values())) > 1:
+            told = ", ".join(f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in found.items())
+            raise UsageError(f"{told} numbers: ask about one file at a time, or state --precision for all models")
+        activations, weights = next(iter(found.values()))
+        if activations in shared:
+            settings = attrs.evolve(settings, precision=(cast("Precision", activations),))
+        elif activations:
+            weights = activations
+        return models, attrs.evolve(settings, weight_precision=(weights,) if weights else ())
+
+
+def find_precision(name: str) -> tuple[str, str]:
+    """Return the precision in which a TFLite file stores most activations, and its weights if these are narrower.
+
+    Empty texts stand for wide numbers and for models of other formats.
+    """
+    if not name.lower().endswith(TFLITE):
+        return "", ""
+    from joulemap.wing.file.lite_graph import measure_precision
+
+    return measure_precision(_read_lite(Path(name))[0])
+
+
+def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:
+    """Return the graph of a file, and notes on what it does not show."""
+    if request.model.lower().endswith(TFLITE):
+        from joulemap.wing.file.lite_graph import read_lite_program
+
+        content, _ = _read_lite(Path(request.model))
+        program = read_lite_program(content, request.model, request.inputs, request.batch)
+        return program, describe_lite(program, find_precision(request.model))
+    from joulemap.wing.file.graph import read_program
+
+    message, _ = _read_onnx(Path(request.model))
+    program = read_program(message, request.model, request.inputs, request.batch)
+    return program, describe_reading(program)
+
+
+def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ...]:
+    """Return the notes on what a TFLite file does not show."""
+    made_by = f" ({program.producer})" if program.producer else ""
+    activations, weights = precision
+    notes = [f"read from a TFLite graph{made_by}: batch norms are folded, and delegates may run other operators"]
+    if activations or weights:
+        notes.append(
+            f"the file stores activations as {activations or 'real numbers'} and weights as {weights or activations}; "
+            "--precision and --weight-precision set what a run reads"
+        )
+    return (*notes, *describe_assumed(program))
 
 
 def describe_reading(program: Program) -> tuple[str, ...]:
@@ -86,13 +159,18 @@ def describe_reading(program: Program) -> tuple[str, ...]:
     ]
     if stored:
         notes.append(f"the file stores weights as {' and '.join(stored)}; --precision sets what a run reads")
-    if program.assumed:
-        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest")
-    return tuple(notes)
+    return (*notes, *describe_assumed(program))
+
+
+def describe_assumed(program: Program) -> tuple[str, ...]:
+    """Return a note on operators whose size depends on data."""
+    if not program.assumed:
+        return ()
+    return (f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest",)
 
 
 @lru_cache(maxsize=4)
-def _read_once(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]:
+def _load_onnx(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]:
     """Return the message of a file as it is at this time, and its digest."""
     from joulemap.wing.file.proto import load_onnx
 
@@ -101,12 +179,35 @@ def _read_once(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]
     return message, hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
 
 
-def _read(path: Path) -> tuple[ModelProto, str]:
+@lru_cache(maxsize=4)
+def _load_lite(path: Path, changed_ns: int, size: int) -> tuple[LiteModel, str]:
+    """Return the content of a file as it is at this time, and its digest."""
+    from joulemap.wing.file.lite import load_lite
+
+    del changed_ns, size
+    content = load_lite(path)
+    return content, content.digest
+
+
+def _find_state(path: Path) -> tuple[int, int]:
+    """Return when a file was changed, and its size; ModelError if it is not there."""
     try:
         state = path.stat()
     except OSError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error.strerror}") from error
-    return _read_once(path, state.st_mtime_ns, state.st_size)
+    return state.st_mtime_ns, state.st_size
+
+
+def _read_onnx(path: Path) -> tuple[ModelProto, str]:
+    return _load_onnx(path, *_find_state(path))
+
+
+def _read_lite(path: Path) -> tuple[LiteModel, str]:
+    return _load_lite(path, *_find_state(path))
+
+
+def _find_digest(path: Path) -> str:
+    return (_read_lite if path.suffix.lower() == TFLITE else _read_onnx)(path)[1]
 
 
 NAMES: Final = FileNames()

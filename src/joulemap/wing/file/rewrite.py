@@ -23,6 +23,9 @@ PASSED: Final = ("Identity", "Dropout", "Cast")
 ATTENTION: Final = "joined attention"
 """Operator of attention that a file wrote out."""
 
+VALID: Final = 1
+"""Padding of TFLite that adds nothing."""
+
 ROOT_HALF: Final = 0.7071
 TOLERANCE: Final = 1e-3
 
@@ -372,6 +375,21 @@ def join_quantized(links: Links, node: Node) -> Found:
     return Node("Identity", node.name, [made.inputs[0]], node.outputs, {}), chain
 
 
+def join_padding(links: Links, node: Node) -> Found:
+    """Join zeros around an image, channels last, and the convolution that reads them."""
+    if node.op not in ("CONV_2D", "DEPTHWISE_CONV_2D") or node.attributes.get("padding") != VALID:
+        return None
+    made = links.maker(node.given(0), "Pad")
+    zeros = made.value(1) if made is not None and len(made.inputs) == 2 else None
+    if made is None or zeros is None or zeros.known is None or zeros.shape != (4, 2):
+        return None
+    batch, *spatial, channels = zeros.known.tolist()
+    if any((*batch, *channels)):
+        return None
+    attributes = {**node.attributes, "pads": [before for before, _ in spatial]}
+    return Node(node.op, node.name, [made.given(0), *node.inputs[1:]], node.outputs, attributes), (made, node)
+
+
 RULES: Final[tuple[Callable[[Links, Node], Found], ...]] = (
     join_quantized,
     join_norm,
@@ -380,4 +398,5 @@ RULES: Final[tuple[Callable[[Links, Node], Found], ...]] = (
     join_gate,
     join_attention,
     join_bias,
+    join_padding,
 )

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
 
-CODE: Final = ("wing/file", "fuse")
+CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "fuse")
 
 
 @cache

@@ -23,7 +23,7 @@ def here(
         str,
         typer.Argument(
             metavar="[MODEL]",
-            help="Model by name, or a GGUF or ONNX file; without one, popular models.",
+            help="Model by name or file; without one, popular models.",
             autocompletion=complete_models,
         ),
     ] = "",

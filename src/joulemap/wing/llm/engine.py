@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 CACHED: Final = 2048
 """Context in tokens of the decode step of a file that is named without a pass, as of `--phase decode`."""
 
-FILE_PRECISIONS: Final[tuple[Precision, ...]] = ("bf16", "fp16", "fp32")
-"""Precisions of activations of a file, the first that all hardware has."""
-
-FILE_ENGINE: Final = "llamacpp"
-"""Engine of GGUF files."""
+WIDE: Final[Precision] = "fp32"
+"""Precision of activations on hardware without the narrower ones."""
 
 COUNTED: Final = Template("prompts of {tokens:#} tokens")
 EVALUATION: Final = "one decode step, nothing cached"
@@ -74,13 +71,15 @@ def _describe_step(model: str) -> str:
 def apply_file(
     models: tuple[str, ...], settings: Settings, shared: Collection[str]
 ) -> tuple[tuple[str, ...], Settings]:
-    """Return GGUF files as decode steps of llama.cpp, with the precision of their weights and of the chips' operands.
+    """Return files of weights as decode steps of their engine, with the precisions of weights and products.
 
     Precisions other than the default stay. Raise UsageError for files with different weights in one question.
     """
-    from joulemap.wing.llm.decoder.name import is_weight_file
+    from joulemap.wing.llm.decoder.name import find_file_engine, is_weight_file
 
-    named = tuple(f"{one}(cached={CACHED},engine={FILE_ENGINE})" if _is_bare_file(one) else one for one in models)
+    named = tuple(
+        f"{one}(cached={CACHED},engine={find_file_engine(one)})" if _is_bare_file(one) else one for one in models
+    )
     files = [one for one in named if is_weight_file(one)]
     if settings.precision != SETTINGS.precision or settings.weight_precision:
         return named, settings
@@ -88,14 +87,26 @@ def apply_file(
     if len(files) < len(named) or len(set(stored.values())) > 1:
         told = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
         raise UsageError(f"{told} weights: ask about one file at a time, or state --weight-precision for all models")
-    precision = next((one for one in FILE_PRECISIONS if one in shared), FILE_PRECISIONS[0])
+    precisions = _list_activations(files[0].partition("(")[0])
+    precision = next((one for one in precisions if one in shared), precisions[0])
     weights = next(iter(stored.values()))
     runtime = settings.runtime
-    if runtime == SETTINGS.runtime and all(f"engine={FILE_ENGINE}" in one for one in files):
-        runtime = (cast("Runtime", find_runtime(FILE_ENGINE)),)
+    engine = find_file_engine(files[0])
+    if runtime == SETTINGS.runtime and all(f"engine={engine}" in one for one in files):
+        runtime = (cast("Runtime", find_runtime(engine)),)
     return named, attrs.evolve(
         settings, precision=(precision,), weight_precision=(weights,) if weights else (), runtime=runtime
     )
+
+
+def _list_activations(model: str) -> tuple[Precision, ...]:
+    """Return the precisions of activations that the products of a file take, the preferred one first."""
+    from joulemap.wing.llm.capacity.question import list_precisions
+    from joulemap.wing.llm.decoder.name import find_decoder
+
+    decoder = find_decoder(model)
+    assert decoder is not None
+    return (*list_precisions(decoder)[0], WIDE)
 
 
 def _is_bare_file(model: str) -> bool:

@@ -80,7 +80,7 @@ class DecoderNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return GGUF files as llama.cpp serves them: a decode step with the file's weights, unless others are given.
+        """Return files as their engine serves them: a decode step with the file's weights, unless others are given.
 
         Raise UsageError for files with different weights in one question.
         """

@@ -254,10 +254,10 @@ class PassRunOptions(WholeRunOptions):
         """Return the options with the weight format of the checkpoint for a pass, unless a precision is given."""
         if self.phase is None:
             return self
-        from joulemap.wing.llm.decoder.name import is_weight_file
-        from joulemap.wing.llm.engine import FILE_ENGINE, find_published
+        from joulemap.wing.llm.decoder.name import find_file_engine
+        from joulemap.wing.llm.engine import find_published
 
-        engine = self.engine or (FILE_ENGINE if is_weight_file(model) else "")
+        engine = self.engine or find_file_engine(model)
         weights = self.weight_precision or ("" if self.precision else find_published(model))
         return attrs.evolve(self, engine=engine, weight_precision=weights)
 

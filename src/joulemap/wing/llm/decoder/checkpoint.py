@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -89,7 +89,7 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
         return attrs.evolve(decoder, published=Published(method=method[:40], doubt=doubt))
     if values.get("dequantize"):
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method}, widened as it is loaded"))
-    layers, head = _list_weights(decoder)
+    layers, head = list_weights(decoder)
     if "experts" not in checkpoint.kinds and decoder.model_type not in FUSED:
         # experts were linear layers when checkpoints of these methods were published
         checkpoint = attrs.evolve(checkpoint, kinds=checkpoint.kinds | {"experts"})
@@ -101,25 +101,46 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
             {weight: experts if _is_experts(weight) else stored for weight, stored in formats.items()}
             for formats in found
         ]
+    made = store_formats(decoder, method, [*layers, head], [*found, outside])
+    if made.published is None:
+        return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
+    main, others = made.published.weights, made.published.others
+    return attrs.evolve(
+        made,
+        published=attrs.evolve(
+            made.published,
+            precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
+            doubt=_describe_doubt(checkpoint, main),
+        ),
+    )
+
+
+def store_formats(
+    decoder: Decoder, method: str, sizes: Sequence[Mapping[str, int]], formats: Sequence[Mapping[str, str]]
+) -> Decoder:
+    """Return a decoder whose weights have these formats; one without `published` if all have 16 bits or more.
+
+    `sizes` and `formats` map the weights of each layer, and last those outside of layers.
+    """
     counts = Counter[str]()
-    for formats, weights in zip((*found, outside), (*layers, head), strict=True):
-        for weight, stored in formats.items():
+    for stored_as, weights in zip(formats, sizes, strict=True):
+        for weight, stored in stored_as.items():
             counts[stored] += weights[weight]
     counts.pop("", None)
     if not counts:
-        return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method} converts none of its weights"))
+        layers = tuple(attrs.evolve(one, stored=()) for one in decoder.layers)
+        return attrs.evolve(decoder, layers=layers, published=None)
     main, *others = [name for name, _ in counts.most_common()]
-    kept = [tuple((weight, stored) for weight, stored in formats.items() if stored != main) for formats in found]
+    *inside, outside = formats
+    kept = [tuple((weight, stored) for weight, stored in own.items() if stored != main) for own in inside]
     return attrs.evolve(
         decoder,
         layers=tuple(attrs.evolve(one, stored=several) for one, several in zip(decoder.layers, kept, strict=True)),
         published=Published(
             method=method,
             weights=main,
-            precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
             others=tuple(others),
             stored=tuple((weight, stored) for weight, stored in outside.items() if stored),
-            doubt=_describe_doubt(checkpoint, main),
         ),
     )
 
@@ -165,7 +186,7 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
     return read_weight_format(f"{kind}{stored.bits}:{along or 'row'}").name
 
 
-def _list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
+def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
     """Return the product weights of each layer with their sizes, by path in the layer, and those outside of layers."""
     outside: dict[str, int] = {}
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
@@ -217,8 +238,13 @@ def _is_experts(weight: str) -> bool:
 
 def _name_module(path: str, *, is_experts: bool) -> Iterator[str]:
     """Yield the names that checkpoints may use for a module."""
-    paths = [path, *(path.replace(own, other, 1) for own, others in _PARTS if own in path for other in others)]
+    paths = name_parts(path)
     if is_experts:
         paths += [f"{one}.0.{product}" for one in paths for product in _EXPERTS]
     for one in dict.fromkeys(paths):
         yield from (f"{before}{one}" for before in _BEFORE)
+
+
+def name_parts(path: str) -> list[str]:
+    """Return the paths that checkpoints may use for the path of a module in this package."""
+    return [path, *(path.replace(own, other, 1) for own, others in _PARTS if own in path for other in others)]

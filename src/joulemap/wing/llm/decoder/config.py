@@ -305,6 +305,8 @@ class Decoder:
     source: str = ""
     notes: tuple[str, ...] = ()
     """Uncertain properties of the model."""
+    file_notes: tuple[str, ...] = ()
+    """Notes on the files that hold its weights."""
 
     is_traced: ClassVar[bool] = False
     """True if passes are traced rather than built from these sizes."""
@@ -343,7 +345,7 @@ class Decoder:
     def digest(self) -> str:
         """Sixteen hexadecimal digits over all fields that a workload depends on."""
         sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _TOLD]
-        return hashlib.sha256(repr(sizes).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr([*sizes, *self.file_notes]).encode()).hexdigest()[:16]
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
@@ -355,7 +357,7 @@ class Decoder:
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 
-_TOLD: Final = ("name", "text", "basis", "source", "notes", "context_length")
+_TOLD: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
 """Fields that do not affect workloads."""
 
 

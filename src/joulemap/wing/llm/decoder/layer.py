@@ -37,6 +37,7 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     check_step(decoder, step)
     notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
     notes += (_note_published(decoder.published),) if decoder.published else ()
+    notes += decoder.file_notes
     return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
 
 

@@ -5,6 +5,7 @@
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
     path/config.json(cached=2048)             from a configuration or its folder, where a family.toml may be beside it
     path/model-q4_k_m.gguf(cached=2048)       from a file of weights, whose header is read
+    path/model.safetensors(cached=2048)       from weights beside a configuration, or the folder of both
 
 Every pass has one canonical name, as every single operator has.
 """
@@ -33,8 +34,11 @@ DECODER: Final = "decoder"
 
 CONFIGURATION: Final = "config.json"
 
-WEIGHTS: Final = ".gguf"
+GGUF: Final = ".gguf"
 """Suffix of files of weights that state the sizes of their model."""
+
+SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
+"""Suffixes of files of weights beside a configuration, and of their index."""
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
 """Built-in configurations, with their names, sources and bases."""
@@ -43,6 +47,9 @@ LIBRARY: Final = "hf"
 """Prefix of model names of the Transformers library, which traces any configuration of a language model."""
 
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
+
+ADAPTER: Final = "adapter_"
+"""Prefix of files with weights of an adapter (LoRA), which are no model."""
 
 _KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
 """Suffix of a trained model's name that does not change its sizes."""
@@ -141,7 +148,7 @@ def _read_shipped(name: str) -> Decoder:
 
 
 def find_decoder(name: str) -> Decoder | None:
-    """Return the decoder of a built-in name, or of the path of a configuration, a GGUF file or a folder with either.
+    """Return the decoder of a built-in name, or of the path of a configuration, a file of weights or a folder of both.
 
     Return None for any other name. Raise ModelError for a file that cannot be read.
     """
@@ -153,22 +160,38 @@ def find_decoder(name: str) -> Decoder | None:
 
 
 def _find_path(name: str) -> Path | None:
-    """Return the configuration or the GGUF file at a path, or in the folder at a path; None if there is none."""
-    if "\0" in name or not ("/" in name or name.endswith((".json", WEIGHTS)) or name.startswith(".")):
+    """Return the configuration or the weights at a path, or in the folder at a path; None if there are none."""
+    suffixes = (".json", GGUF, *SAFETENSORS)
+    if "\0" in name or not ("/" in name or name.endswith(suffixes) or name.startswith(".")):
         return None
     path = Path(name)
-    if path.suffix in (".json", WEIGHTS):
+    if name.endswith(suffixes):
         return path
-    if (path / CONFIGURATION).is_file():
-        return path / CONFIGURATION
-    return next(iter(sorted(path.glob(f"*{WEIGHTS}"))), None) if path.is_dir() else None
+    if not path.is_dir():
+        return None
+    config = path / CONFIGURATION
+    files = next(iter(sorted(path.glob(f"*{GGUF}"))), None) if not config.is_file() else None
+    return files or find_weights(path) or (config if config.is_file() else None)
+
+
+def find_weights(folder: Path) -> Path | None:
+    """Return the file that stands for the weights in a folder: their index, or any of them; None if there are none."""
+    for ending in reversed(SAFETENSORS):
+        found = sorted(one for one in folder.glob(f"*{ending}") if not one.name.startswith(ADAPTER))
+        if found:
+            return next((one for one in found if one.name == f"model{ending}"), found[0])
+    return None
 
 
 def _read_file(path: Path, name: str) -> Decoder:
-    if path.suffix == WEIGHTS:
+    if path.suffix == GGUF:
         from joulemap.wing.llm.file.model import read_model_file
 
         return read_model_file(path, name)
+    if path.name.endswith(SAFETENSORS):
+        from joulemap.wing.llm.file.folder import read_folder
+
+        return read_folder(path, name)
     from joulemap.trace.configuration import read_checkpoint_files
     from joulemap.wing.llm.decoder.read import OWN, read_config
 
@@ -216,11 +239,21 @@ def is_pass(name: str) -> bool:
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
-def is_weight_file(name: str) -> bool:
-    """Return True for a GGUF file, or a folder with one, or a pass of either; only names are checked."""
+def find_file_engine(name: str) -> str:
+    """Return the engine that serves a file of weights, or a folder with some, or a pass of either; empty for others.
+
+    Only names are checked.
+    """
     parts = split_pass(name)
     path = _find_path(parts[0]) if parts and not find_shipped(parts[0]) else None
-    return path is not None and path.suffix == WEIGHTS
+    if path is None:
+        return ""
+    return "llamacpp" if path.suffix == GGUF else "vllm" if path.name.endswith(SAFETENSORS) else ""
+
+
+def is_weight_file(name: str) -> bool:
+    """Return True for a file of weights, or a folder with some, or a pass of either; only names are checked."""
+    return bool(find_file_engine(name))
 
 
 def complete(typed: str) -> list[str]:

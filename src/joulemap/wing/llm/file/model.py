@@ -194,12 +194,13 @@ def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
             f"{decoder.model_type} of another build"
         )
     if gap:
-        decoder.notes = (*decoder.notes, f"the file holds {stated:,} weights, {abs(gap):,} {_more(gap)} than counted")
+        decoder.file_notes = (describe_gap("the file holds", stated, gap),)
     return decoder
 
 
-def _more(gap: int) -> str:
-    return "more" if gap > 0 else "fewer"
+def describe_gap(holds: str, stated: int, gap: int) -> str:
+    """Return a note on weights of files that the sizes of a decoder do not have, or that the files lack."""
+    return f"{holds} {stated:,} weights, {abs(gap):,} {'more' if gap > 0 else 'fewer'} than counted"
 
 
 def _find_layer(name: str) -> int:

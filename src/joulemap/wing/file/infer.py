@@ -1,0 +1,251 @@
+"""Values of an ONNX graph: constants, what is computed from them, and the shapes of all others.
+
+Shapes are inferred one operator at a time, with the values that it needs: a whole graph would be inferred into memory
+without bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError
+from joulemap.wing.file.contrib import infer_contrib
+from joulemap.wing.file.value import DTYPES, MOST_ELEMENTS, Node, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import NodeProto
+
+MOST_COMPUTED: Final = 65_536
+"""Maximum elements of a value that is computed while a file is read."""
+
+BROKEN: Final = (RuntimeError, ValueError, TypeError)
+"""Errors of the library for an operator with invalid inputs or attributes."""
+
+OPEN: Final = frozenset({"NonZero", "NonMaxSuppression", "Compress", "Unique"})
+"""Operators whose output has a size that depends on data."""
+
+
+@attrs.define
+class Values:
+    """Values by name, and the operators that make them."""
+
+    name: str
+    opsets: dict[str, int]
+    ir_version: int
+    values: dict[str, Value] = attrs.field(factory=dict)
+    nodes: list[Node] = attrs.field(factory=list)
+    types: dict[str, Any] = attrs.field(factory=dict)
+    """Name of a value -> its type as a message."""
+    assumed: list[str] = attrs.field(factory=list)
+    """Operators whose outputs are taken at their largest size."""
+    outside: set[str] = attrs.field(factory=set)
+    """Constants whose elements lie in other files, which are not read."""
+
+    def add_weight(self, tensor: Any) -> Value:
+        """Return a stored tensor; its elements are known if they are few."""
+        from onnx import numpy_helper
+
+        shape = tuple(tensor.dims)
+        dtype, size = DTYPES.get(tensor.data_type, ("", 0))
+        if not dtype or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
+            raise ModelError(f"{self.name}: tensor {tensor.name[:60]!r} has type {tensor.data_type} and shape {shape}")
+        known = None
+        if tensor.external_data:
+            self.outside.add(tensor.name)
+        has_data = tensor.raw_data or tensor.float_data or tensor.int64_data or tensor.int32_data or tensor.double_data
+        if (has_data or not math.prod(shape)) and not tensor.external_data:
+            try:
+                known = numpy_helper.to_array(tensor)
+            except (TypeError, ValueError):
+                known = None
+        value = Value(tensor.name, shape, dtype, size, known, is_weight=True)
+        return self.keep(value, tensor.data_type)
+
+    def keep(self, value: Value, kind: int) -> Value:
+        """Register a value under its name and return it."""
+        from onnx import helper
+
+        self.values[value.name] = value
+        self.types[value.name] = helper.make_tensor_type_proto(kind, value.shape)
+        return value
+
+    def find(self, name: str, proto: NodeProto) -> Value | None:
+        """Return a value by name; None for an input that is left out."""
+        if not name:
+            return None
+        found = self.values.get(name)
+        if found is None:
+            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which nothing makes before")
+        return found
+
+    def add_constant(self, proto: NodeProto) -> None:
+        """Add the value of a constant."""
+        import numpy as np
+
+        attribute = next((one for one in proto.attribute if one.name.startswith("value")), None)
+        if attribute is None:
+            raise ModelError(f"{self.name}: the constant {proto.name!r} has no value")
+        if attribute.HasField("t"):
+            tensor = attribute.t
+            tensor.name = proto.output[0]
+            self.add_weight(tensor)
+            return
+        numbers = attribute.ints or attribute.floats
+        found = np.array(list(numbers) if numbers else attribute.i if attribute.type == 2 else attribute.f)
+        found = found.astype(np.int64 if attribute.type in (2, 7) else np.float32)
+        self.keep_known(proto.output[0], found)
+
+    def keep_known(self, name: str, found: NDArray[Any]) -> None:
+        """Keep a computed value."""
+        from onnx import helper
+
+        kind = helper.np_dtype_to_tensor_dtype(found.dtype)
+        dtype, size = DTYPES.get(kind, ("fp32", 4))
+        self.keep(Value(name, tuple(found.shape), dtype, size, found, is_weight=True), kind)
+
+    def rename(self, name: str, value: Value | None) -> None:
+        """Let a value be known under another name too."""
+        from onnx import helper
+
+        if name and value is not None:
+            self.values[name] = value
+            kind = next((kind for kind, (dtype, _) in DTYPES.items() if dtype == value.dtype), 1)
+            self.types[name] = helper.make_tensor_type_proto(kind, value.shape)
+
+    def add_size(self, proto: NodeProto, value: Value, attributes: Mapping[str, Any]) -> None:
+        """Add the shape of a value, or its number of elements, which are known here."""
+        import numpy as np
+
+        if proto.op_type == "Size":
+            self.keep_known(proto.output[0], np.array(value.count, np.int64))
+            return
+        start, end = int(attributes.get("start", 0)), attributes.get("end")
+        self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
+
+    def compute(self, proto: NodeProto) -> bool:
+        """Keep what an operator computes from known values; False if it is no operator that can be evaluated."""
+        from onnx import helper
+        from onnx.reference import ReferenceEvaluator
+
+        if proto.domain not in ("", "ai.onnx"):
+            return False
+        names = list(dict.fromkeys(one for one in proto.input if one))
+        graph = helper.make_graph(
+            [proto],
+            "one",
+            [helper.make_value_info(one, self.types[one]) for one in names],
+            [helper.make_empty_tensor_value_info(one) for one in proto.output if one],
+        )
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
+        made = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
+        try:
+            results = ReferenceEvaluator(made).run(None, {one: self.values[one].known for one in names})
+        except Exception:  # an operator that the evaluator lacks is only inferred
+            return False
+        for output, found in zip((one for one in proto.output if one), results, strict=False):
+            if not hasattr(found, "dtype"):
+                return False
+            self.keep_known(output, found)
+        return True
+
+    def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
+        """Return the outputs of an operator with their shapes; ModelError if these are not known."""
+        from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
+
+        outputs = [one for one in proto.output if one]
+        if proto.domain not in ("", "ai.onnx"):
+            found = infer_contrib(proto.op_type, inputs, read_attributes(proto))
+            if found is None:
+                raise ModelError(f"{self.name}: {proto.domain}.{proto.op_type} {proto.name!r} is not known")
+            return [
+                self.keep(Value(one, shape, *DTYPES[kind]), kind)
+                for one, (shape, kind) in zip(outputs, found, strict=False)
+            ]
+        try:
+            schema = defs.get_schema(proto.op_type, self.opsets.get("", self.opsets.get("ai.onnx", 1)), "")
+            values = [self.values[one] for one in dict.fromkeys(proto.input) if one]
+            data = {
+                one.name: numpy_helper.from_array(one.known)
+                for one in values
+                if one.known is not None and one.count <= MOST_COMPUTED
+            }
+            types = shape_inference.infer_node_outputs(
+                schema,
+                proto,
+                {one: self.types[one] for one in proto.input if one},
+                data,
+                opset_imports=[helper.make_opsetid(domain, version) for domain, version in self.opsets.items()],
+                ir_version=self.ir_version,
+            )
+        except (checker.ValidationError, defs.SchemaError, shape_inference.InferenceError, *BROKEN) as error:
+            reason = self.describe_outside(proto) or str(error).strip().splitlines()[-1][:120]
+            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
+        made = []
+        for one in outputs:
+            told = types.get(one)
+            if proto.op_type in OPEN:
+                made.append(self.assume(proto, one))
+                continue
+            kind = told.tensor_type.elem_type if told is not None else TensorProto.UNDEFINED
+            dims = told.tensor_type.shape.dim if told is not None and told.tensor_type.HasField("shape") else None
+            if dims is None or not all(dim.HasField("dim_value") for dim in dims):
+                reason = self.describe_outside(proto) or "it depends on data"
+                raise ModelError(
+                    f"{self.name}: the output of {proto.op_type} {proto.name!r} has no known shape: {reason}"
+                )
+            shape = tuple(dim.dim_value for dim in dims)
+            dtype, size = DTYPES.get(kind, ("fp32", 4))
+            if math.prod(shape) > MOST_ELEMENTS:
+                raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} makes {math.prod(shape):,} elements")
+            made.append(self.keep(Value(one, shape, dtype, size), kind))
+        return made
+
+    def describe_outside(self, proto: NodeProto) -> str:
+        """Return the reason that a constant's elements are not known; empty if all are in the file."""
+        found = next((one for one in proto.input[1:] if one in self.outside), None)
+        return f"its constant {found!r} lies in another file, which is not read" if found else ""
+
+    def assume(self, proto: NodeProto, output: str) -> Value:
+        """Return the output of an operator whose size depends on data, at the largest that it can have."""
+        values = [self.values[one] if one else None for one in proto.input]
+        first = values[0]
+        assert first is not None
+        if first.known is None:
+            self.assumed.append(proto.op_type)
+        if proto.op_type == "NonZero":
+            return self.keep(Value(output, (max(len(first.shape), 1), first.count), *DTYPES[7]), 7)
+        if proto.op_type == "NonMaxSuppression":
+            batch, boxes = first.shape[:2]
+            scores, most = values[1], values[2] if len(values) > 2 else None
+            classes = scores.shape[1] if scores is not None else 1
+            each = int(most.known.reshape(-1)[0]) if most is not None and most.known is not None else boxes
+            return self.keep(Value(output, (batch * classes * min(each, boxes), 3), *DTYPES[7]), 7)
+        kind = self.types[proto.input[0]].tensor_type.elem_type
+        axis = next((one.i for one in proto.attribute if one.name == "axis"), None)
+        shape = (first.count,) if axis is None else first.shape
+        is_index = list(proto.output).index(output) > 0
+        return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
+
+
+def read_attributes(proto: NodeProto) -> dict[str, Any]:
+    """Return the attributes of an operator as numbers, texts and lists."""
+    return dict(_list_attributes(proto))
+
+
+def _list_attributes(proto: NodeProto) -> Iterator[tuple[str, Any]]:
+    for one in proto.attribute:
+        if one.type == 1:
+            yield one.name, one.f
+        elif one.type == 2:
+            yield one.name, one.i
+        elif one.type == 3:
+            yield one.name, one.s.decode("utf-8", "replace")
+        elif one.type == 6:
+            yield one.name, list(one.floats)
+        elif one.type == 7:
+            yield one.name, list(one.ints)

@@ -1,0 +1,232 @@
+"""Tensors and operators of a TFLite file, without its weights.
+
+    Model ─ subgraphs ─┬ tensors: shape, type, scales, buffer ── small constants are kept, larger ones are passed over
+                       └ operators: code, inputs, outputs, options
+
+Source of field numbers: schema.fbs of TensorFlow Lite, version 3, as in the package tflite 2.18.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import mmap
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+from joulemap.system.errors import ModelError
+from joulemap.system.file import FileError, open_regular
+from joulemap.system.record import frozen
+from joulemap.wing.file.flat import BrokenTableError, FlatTable
+from joulemap.wing.file.value import MOST_ELEMENTS
+
+IDENTIFIER: Final = b"TFL3"
+"""Bytes 4 to 7 of a file."""
+
+MOST_DATA: Final = 4096
+"""Bytes of a constant up to which it is kept: shapes, axes and paddings have fewer, weights more."""
+
+MOST_TENSORS: Final = 200_000
+
+MOST_RANK: Final = 10
+
+INT4: Final = 17
+"""Type of elements of four bits, two of which share a byte."""
+
+DATA: Final = Path(__file__).parents[2] / "catalog" / "data" / "model" / "tflite.toml"
+
+COMPOSITE: Final = 206
+"""Code of an operator that has a subgraph of simpler ones."""
+
+CUSTOM: Final = 32
+
+
+@cache
+def load_schema() -> Mapping[str, Any]:
+    """Return operators, options and types of TFLite files."""
+    return tomllib.loads(DATA.read_text(encoding="utf-8"))
+
+
+def find_type(kind: int) -> tuple[str, int, str]:
+    """Return the dtype, the bytes and the type in numpy of elements."""
+    dtype, item_size, name = load_schema()["types"][str(kind)]
+    return dtype, item_size, name
+
+
+@frozen(kw_only=True)
+class LiteTensor:
+    """Tensor of a subgraph."""
+
+    name: str
+    shape: tuple[int, ...]
+    open_axes: tuple[int, ...]
+    """Axes whose size the file leaves open."""
+    kind: int
+    """Type of elements, by its number in the schema."""
+    is_scaled: bool
+    """True if elements are codes that scales map to real numbers."""
+    is_variable: bool
+    """True if the tensor keeps its elements from one call to the next."""
+    stored_bytes: int
+    """Bytes of a constant; 0 for a tensor that an operator makes."""
+    known: bytes
+    """Elements of a small constant; empty for others."""
+
+
+@frozen(kw_only=True)
+class LiteOperator:
+    """Operator of a subgraph."""
+
+    op: str
+    custom: str
+    """Name of an operator outside of the schema; empty for others."""
+    inputs: tuple[int, ...]
+    """Tensors, -1 for one that is left out."""
+    outputs: tuple[int, ...]
+    options: Mapping[str, int]
+
+
+@frozen(kw_only=True)
+class LiteGraph:
+    """Subgraph of a file."""
+
+    tensors: tuple[LiteTensor, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operators: tuple[LiteOperator, ...]
+
+
+@frozen(kw_only=True)
+class LiteModel:
+    """Content of a file without its weights; the first subgraph is the model."""
+
+    graphs: tuple[LiteGraph, ...]
+    description: str
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digits over everything that a workload depends on."""
+        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def load_lite(path: Path) -> LiteModel:
+    """Return the content of a TFLite file.
+
+    Raise ModelError for a file that is none or is cut short.
+    """
+    try:
+        with open_regular(path) as stream:
+            if stream.seek(0, 2) < 8:
+                raise BrokenTableError("it has fewer than 8 bytes")
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                if data[4:8] != IDENTIFIER:
+                    raise BrokenTableError(f"bytes 4 to 7 are {bytes(data[4:8])!r}, of a TFLite file {IDENTIFIER!r}")
+                return _read_model(data)
+    except (OSError, FileError, ValueError) as error:
+        raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
+    except BrokenTableError as error:
+        raise ModelError(f"{quote(str(path))} is no TFLite model, or not whole: {error}") from error
+
+
+def _read_model(data: mmap.mmap) -> LiteModel:
+    root = FlatTable.find_root(data)
+    codes = [_read_code(one) for one in root.tables(1)]
+    buffers = [_read_buffer(one) for one in root.tables(4)]
+    graphs = tuple(_read_graph(one, codes, buffers) for one in root.tables(2))
+    if not graphs or not graphs[0].operators:
+        raise BrokenTableError("it has no operators")
+    return LiteModel(graphs=graphs, description=root.text(3)[:200])
+
+
+def _read_code(table: FlatTable) -> tuple[str, str]:
+    """Return the name of an operator, and its own name if it is outside of the schema."""
+    code = max(table.number(0, "b"), table.number(3, "i"))
+    if code == CUSTOM:
+        return "CUSTOM", table.text(1)[:100]
+    if code == COMPOSITE:
+        return "STABLEHLO_COMPOSITE", ""
+    names = load_schema()["operators"]
+    return names[code] if 0 <= code < len(names) else f"operator {code}", ""
+
+
+def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
+    """Return the bytes of a constant and, of a short one, its content; large models keep theirs behind the tables."""
+    place, count = table.span(0)
+    if not count and table.number(1, "Q") > 1:
+        place, count = table.number(1, "Q"), table.number(2, "Q")
+    if place + count > len(table.data.data):
+        raise BrokenTableError(f"a constant of {count:,} bytes ends behind the file")
+    return count, table.data.take(place, count) if count <= MOST_DATA else b""
+
+
+def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tuple[int, bytes]]) -> LiteGraph:
+    tables = table.tables(0)
+    if len(tables) > MOST_TENSORS:
+        raise BrokenTableError(f"it has {len(tables):,} tensors")
+    tensors = tuple(_read_tensor(one, buffers) for one in tables)
+    graph = LiteGraph(
+        tensors=tensors,
+        inputs=table.numbers(1, "i"),
+        outputs=table.numbers(2, "i"),
+        operators=tuple(_read_operator(one, codes) for one in table.tables(3)),
+    )
+    used = [*graph.inputs, *graph.outputs, *(index for one in graph.operators for index in (*one.inputs, *one.outputs))]
+    if any(not -1 <= index < len(tensors) for index in used):
+        raise BrokenTableError("an operator reads a tensor that it does not have")
+    return graph
+
+
+def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTensor:
+    name, shape, kind = table.text(3)[:400], table.numbers(0, "i"), table.number(1, "b")
+    signature, buffer = table.numbers(7, "i"), table.number(2, "I")
+    if str(kind) not in load_schema()["types"] or buffer >= max(len(buffers), 1):
+        raise BrokenTableError(f"tensor {name[:60]!r} has the type {kind} and the buffer {buffer}")
+    if len(shape) > MOST_RANK or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
+        raise BrokenTableError(f"tensor {name[:60]!r} has the shape {shape}")
+    scales = table.table(4)
+    stored, known = buffers[buffer] if buffers else (0, b"")
+    is_packed = table.table(6) is not None
+    _, item_size, readable = find_type(kind)
+    expected = -(-math.prod(shape) // 2) if kind == INT4 else math.prod(shape) * item_size
+    if stored and not is_packed and (readable or kind == INT4) and stored != expected:
+        raise BrokenTableError(f"tensor {name[:60]!r} has the shape {shape} and {stored:,} bytes")
+    return LiteTensor(
+        name=name,
+        shape=shape,
+        open_axes=tuple(axis for axis, one in enumerate(signature) if one < 0) if len(signature) == len(shape) else (),
+        kind=kind,
+        is_scaled=scales is not None and scales.span(2, 4)[1] > 0,
+        is_variable=bool(table.number(5, "?")),
+        stored_bytes=stored,
+        known=b"" if is_packed else known,
+    )
+
+
+def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperator:
+    index = table.number(0, "I")
+    if index >= len(codes):
+        raise BrokenTableError(f"an operator has the code {index}, of {len(codes)}")
+    op, custom = codes[index]
+    options = table.table(12 if op == "STABLEHLO_COMPOSITE" else 4)
+    return LiteOperator(
+        op=op,
+        custom=custom,
+        inputs=table.numbers(1, "i"),
+        outputs=table.numbers(2, "i"),
+        options=_read_options(options, load_schema()["options"].get(op, "")),
+    )
+
+
+def _read_options(table: FlatTable | None, told: str) -> dict[str, Any]:
+    found = {}
+    for one in told.split():
+        name, _, rest = one.partition(":")
+        place, _, default = rest.partition("=")
+        found[name] = (
+            int(default or 0) if table is None else int(table.number(int(place[:-1]), place[-1], default or 0))
+        )
+    return found

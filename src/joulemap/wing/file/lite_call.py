@@ -1,0 +1,162 @@
+"""ATen calls of TFLite operators whose layout has channels last, and of those that ONNX does not have.
+
+CONV_2D: input N H W C, weights O kh kw I ─► conv2d: input N C H W, weights O I kh kw; it is the same memory
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from joulemap.system.errors import ModelError
+from joulemap.wing.file.call import AtenCall, Rule, Turned, plain
+from joulemap.wing.file.value import Node, Value
+
+SAME: Final = 0
+"""Padding that keeps the size of the input, divided by the stride."""
+
+AXES: Final = ("d", "h", "w")
+"""Names of spatial axes in options, the last two for images."""
+
+
+def _turn(value: Value) -> Turned:
+    """Return a value with its channels in front of its spatial axes."""
+    batch, *spatial, channels = value.shape
+    return Turned(value, shape=(batch, channels, *spatial))
+
+
+def _window(node: Node, x: Value, kernel: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """Return strides, padding at the beginning of each axis, and dilations."""
+    axes = AXES[-len(kernel) :]
+    strides = [max(int(node.attributes.get(f"stride_{one}", 1)), 1) for one in axes]
+    dilations = [max(int(node.attributes.get(f"dilation_{one}", 1)), 1) for one in axes]
+    given = node.attributes.get("pads")
+    if given is not None:
+        return strides, list(given), dilations
+    if node.attributes.get("padding") != SAME:
+        return strides, [0] * len(kernel), dilations
+    pads = []
+    for size, stride, taps, gap in zip(x.shape[1:-1], strides, kernel, dilations, strict=True):
+        whole = (-(-size // stride) - 1) * stride + (taps - 1) * gap + 1 - size
+        pads.append(max(whole, 0) // 2)
+    return strides, pads, dilations
+
+
+def _convolve(node: Node) -> AtenCall:
+    x, weight = node.given(0), node.given(1)
+    outputs, *kernel, width = weight.shape
+    strides, pads, dilations = _window(node, x, kernel)
+    turned = Turned(weight, shape=(outputs, width, *kernel))
+    args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1] // width)
+    return AtenCall(f"conv{len(kernel)}d", args, output_shape=_turn(node.outputs[0]).shape)
+
+
+def _convolve_deep(node: Node) -> AtenCall:
+    """Return the call of CONV_3D, whose weights lie depth, height, width, input, output."""
+    x, weight = node.given(0), node.given(1)
+    *kernel, width, outputs = weight.shape
+    strides, pads, dilations = _window(node, x, kernel)
+    turned = Turned(weight, shape=(outputs, width, *kernel))
+    args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1] // width)
+    return AtenCall("conv3d", args, output_shape=_turn(node.outputs[0]).shape)
+
+
+def _convolve_channels(node: Node) -> AtenCall:
+    """Return the call of DEPTHWISE_CONV_2D, whose weights lie 1, height, width, channel."""
+    x, weight = node.given(0), node.given(1)
+    _, *kernel, outputs = weight.shape
+    strides, pads, dilations = _window(node, x, kernel)
+    turned = Turned(weight, shape=(outputs, 1, *kernel))
+    args = (_turn(x), turned, node.value(2), strides, pads, dilations, x.shape[-1])
+    return AtenCall("conv2d", args, output_shape=_turn(node.outputs[0]).shape)
+
+
+def _transpose_convolve(node: Node) -> AtenCall:
+    """Return the call of a transposed convolution: inputs are the weights O kh kw I, the input and the bias."""
+    x, weight = node.given(1), node.given(0)
+    outputs, *kernel, width = weight.shape
+    strides, pads, _ = _window(node, x, kernel)
+    turned = Turned(weight, shape=(width, outputs, *kernel))
+    args = (_turn(x), turned, node.value(2), strides, pads)
+    return AtenCall(f"conv_transpose{len(kernel)}d", args, output_shape=_turn(node.outputs[0]).shape)
+
+
+def _pool(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        x = node.given(0)
+        kernel = [int(node.attributes["filter_h"]), int(node.attributes["filter_w"])]
+        strides, pads, _ = _window(node, x, kernel)
+        return AtenCall(aten, (_turn(x), kernel, strides, pads), output_shape=_turn(node.outputs[0]).shape)
+
+    return rule
+
+
+def _resize(aten: str) -> Rule:
+    def rule(node: Node) -> AtenCall:
+        output = _turn(node.outputs[0]).shape
+        return AtenCall(aten, (_turn(node.given(0)), list(output[2:])), output_shape=output)
+
+    return rule
+
+
+def _product(node: Node) -> AtenCall:
+    """Return the product of two tensors, either of which may lie transposed."""
+    operands = (node.given(0), node.given(1))
+    told = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
+    shapes = [
+        (*one.shape[:-2], one.shape[-1], one.shape[-2]) if is_turned else one.shape
+        for one, is_turned in zip(operands, told, strict=True)
+    ]
+    return AtenCall("matmul", tuple(Turned(one, shape=shape) for one, shape in zip(operands, shapes, strict=True)))
+
+
+def _dense(node: Node) -> AtenCall:
+    """Return the product of FULLY_CONNECTED; several axes of its input are one where the weights are so wide."""
+    return AtenCall("linear", (node.given(0), node.given(1), node.value(2)))
+
+
+def _suppress(node: Node) -> AtenCall:
+    boxes = node.given(0)
+    if len(boxes.shape) < 2:
+        raise ModelError(f"{node.op} {node.name!r} has no boxes")
+    return AtenCall("nms", (Turned(boxes, shape=boxes.shape[-2:]), node.given(1)))
+
+
+def _unpack(node: Node) -> AtenCall:
+    return AtenCall("split", (node.given(0),), is_view=True)
+
+
+def _concatenate(node: Node) -> AtenCall:
+    """Return the call for an axis; rows of an image are joined as rows, while axis 1 of ATen has channels."""
+    rank = len(node.outputs[0].shape)
+    axis = int(node.attributes.get("axis", 0)) % max(rank, 1)
+    return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))
+
+
+def _pack(node: Node) -> AtenCall:
+    return AtenCall("cat", ([one for one in node.inputs if one is not None], int(node.attributes.get("axis", 0))))
+
+
+def _look_up(node: Node) -> AtenCall:
+    return AtenCall("embedding", (node.given(1), node.given(0)))
+
+
+def _fill(node: Node) -> AtenCall:
+    return AtenCall("full", (list(node.outputs[0].shape),))
+
+
+LITE_RULES: Final[Mapping[str, Rule]] = {
+    "CONV_2D": _convolve, "DEPTHWISE_CONV_2D": _convolve_channels, "CONV_3D": _convolve_deep,
+    "TRANSPOSE_CONV": _transpose_convolve, "AVERAGE_POOL_2D": _pool("avg_pool2d"), "MAX_POOL_2D": _pool("max_pool2d"),
+    "RESIZE_BILINEAR": _resize("upsample_bilinear2d"), "RESIZE_NEAREST_NEIGHBOR": _resize("upsample_nearest2d"),
+    "FULLY_CONNECTED": _dense, "BATCH_MATMUL": _product, "RSQRT": plain("rsqrt"), "SQUARE": plain("square"),
+    "NOT_EQUAL": plain("ne", 0, 1), "FLOOR_DIV": plain("floor_divide", 0, 1),
+    "ATAN2": plain("atan2", 0, 1), "BITWISE_XOR": plain("bitwise_xor", 0, 1),
+    "RIGHT_SHIFT": plain("bitwise_right_shift", 0, 1), "REVERSE_V2": plain("flip"),
+    "REVERSE_SEQUENCE": plain("flip"), "SPACE_TO_BATCH_ND": plain("constant_pad_nd"),
+    "BATCH_TO_SPACE_ND": plain("clone"), "ASSIGN_VARIABLE": plain("clone"),
+    "MIRROR_PAD": plain("reflection_pad2d"), "CONCATENATION": _concatenate, "PACK": _pack, "UNPACK": _unpack,
+    "EMBEDDING_LOOKUP": _look_up, "FILL": _fill, "ZEROS_LIKE": _fill,
+    "TFLite_Detection_PostProcess": _suppress, "Convolution2DTransposeBias": _transpose_convolve,
+}  # fmt: skip
+"""Operator of TFLite, or a custom one by its name -> rule."""

@@ -1,0 +1,376 @@
+"""Graph of a TFLite file in the operators of ONNX, so that its chains are joined and counted as those of ONNX are.
+
+    first subgraph ─► operator by operator: translate it, and its fused activation as one of its own
+                      IF, CALL, composites ─► the operators of their subgraph
+
+Numbers that stand for real ones by a scale are counted as these: the precision of a run says how wide they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.wing.file.graph import CARRIED, MOST_NODES, Program, match_inputs
+from joulemap.wing.file.lite import LiteModel, LiteOperator, LiteTensor, find_type
+from joulemap.wing.file.value import Node, Value
+
+if TYPE_CHECKING:
+    from joulemap.trace.source import InputSpec
+
+DEEPEST: Final = 16
+"""Maximum subgraphs within one another."""
+
+CODES: Final = frozenset({"int8", "uint8", "int16", "int4", "int32", "int64"})
+"""Types whose elements stand for real numbers where they have a scale."""
+
+INDICES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool", "string"})
+"""Types of sizes, positions and masks: an operator on constants of these is computed before a run."""
+
+ACTIVATIONS: Final[Mapping[int, tuple[str, dict[str, float]]]] = {
+    1: ("Relu", {}), 2: ("Clip", {"min": -1.0, "max": 1.0}), 3: ("Clip", {"min": 0.0, "max": 6.0}), 4: ("Tanh", {}),
+    5: ("Sign", {}),
+}  # fmt: skip
+"""Code of a fused activation -> operator and its bounds."""
+
+CLIPPED: Final[Mapping[str, tuple[float, float]]] = {
+    "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0),
+}  # fmt: skip
+
+SILENT: Final = frozenset({"VAR_HANDLE", "CALL_ONCE"})
+"""Operators that prepare state once and compute nothing in a run."""
+
+NAMED: Final[Mapping[str, str]] = {
+    "ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow", "FLOOR_MOD": "Mod", "EQUAL": "Equal",
+    "LESS": "Less", "LESS_EQUAL": "LessOrEqual", "GREATER": "Greater", "GREATER_EQUAL": "GreaterOrEqual",
+    "LOGICAL_AND": "And", "LOGICAL_OR": "Or", "LOGICAL_NOT": "Not", "MAXIMUM": "Max", "MINIMUM": "Min",
+    "RELU": "Relu", "LEAKY_RELU": "LeakyRelu", "ELU": "Elu", "LOGISTIC": "Sigmoid", "TANH": "Tanh",
+    "HARD_SWISH": "HardSwish", "GELU": "Gelu", "EXP": "Exp", "LOG": "Log", "SQRT": "Sqrt", "ABS": "Abs", "NEG": "Neg",
+    "FLOOR": "Floor", "CEIL": "Ceil", "ROUND": "Round", "SIN": "Sin", "COS": "Cos", "SIGN": "Sign", "PRELU": "PRelu",
+    "SELECT": "Where", "SELECT_V2": "Where", "CAST": "Cast", "SOFTMAX": "Softmax", "LOG_SOFTMAX": "LogSoftmax",
+    "RESHAPE": "Reshape", "SQUEEZE": "Squeeze", "EXPAND_DIMS": "Unsqueeze", "BROADCAST_TO": "Expand",
+    "MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin",
+    "REDUCE_PROD": "ReduceProd", "REDUCE_ANY": "ReduceMax", "REDUCE_ALL": "ReduceMin", "ARG_MAX": "ArgMax",
+    "ARG_MIN": "ArgMin", "CUMSUM": "CumSum", "TILE": "Tile", "PAD": "Pad", "PADV2": "Pad",
+    "SLICE": "Slice", "STRIDED_SLICE": "Slice", "GATHER": "Gather", "GATHER_ND": "GatherND",
+    "SPACE_TO_DEPTH": "SpaceToDepth", "DEPTH_TO_SPACE": "DepthToSpace", "QUANTIZE": "QuantizeLinear",
+    "DEQUANTIZE": "DequantizeLinear", "DENSIFY": "DequantizeLinear", "FAKE_QUANT": "Identity", "TOPK_V2": "TopK",
+    "ONE_HOT": "OneHot", "RANGE": "Range", "WHERE": "NonZero", "NON_MAX_SUPPRESSION_V4": "NonMaxSuppression",
+    "NON_MAX_SUPPRESSION_V5": "NonMaxSuppression", "ADD_N": "Sum", "LOCAL_RESPONSE_NORMALIZATION": "LRN",
+    "DYNAMIC_UPDATE_SLICE": "ScatterND",
+}  # fmt: skip
+"""Operator that differs from one of ONNX by its name alone."""
+
+OPEN: Final = frozenset({"WHERE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"})
+"""Operators whose output has a size that depends on data."""
+
+
+@attrs.define
+class Stage:
+    """Operator with its values."""
+
+    told: LiteOperator
+    name: str
+    inputs: list[Value | None]
+    outputs: list[Value]
+
+    def given(self, index: int) -> Value:
+        """Return an input that the operator must have."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise ModelError(f"{self.told.op} {self.name!r} lacks its input {index + 1}")
+        return found
+
+
+def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
+    """Return the graph of a model at a batch.
+
+    Raise UsageError for a size that the file fixes or leaves open, ModelError for an operator that cannot be read.
+    """
+    return _Reader(name=name, model=model).read(inputs, batch)
+
+
+@attrs.define
+class _Reader:
+    """Walk over the subgraphs of a file."""
+
+    name: str
+    model: LiteModel
+    nodes: list[Node] = attrs.field(factory=list)
+    weights: dict[tuple[int, int], Value] = attrs.field(factory=dict)
+    """(subgraph, tensor) -> constant."""
+    kept: list[Value] = attrs.field(factory=list)
+    """Values that a run keeps for the next one."""
+    assumed: list[str] = attrs.field(factory=list)
+    batch: int = 1
+    base: int = 1
+    """Batch that the shapes of the file have."""
+    step_count: int = 0
+
+    def read(self, inputs: Sequence[InputSpec], batch: int | None) -> Program:
+        graph = self.model.graphs[0]
+        free = [graph.tensors[index] for index in graph.inputs]
+        specs = match_inputs(self.name, [one.name for one in free], inputs)
+        self.set_batch(free, [specs.get(one.name) for one in free], batch)
+        given = [attrs.evolve(self.make(one), is_input=True) for one in free]
+        outputs = self.walk(0, given, 0)
+        return Program(
+            nodes=self.nodes,
+            inputs=given,
+            outputs=[*outputs, *self.kept],
+            weights=list(self.weights.values()),
+            producer=self.model.description,
+            opset=3,
+            assumed=tuple(dict.fromkeys(self.assumed)),
+        )
+
+    def set_batch(self, free: Sequence[LiteTensor], specs: Sequence[InputSpec | None], batch: int | None) -> None:
+        """Set the batch: that of the inputs that are given, or of the question. UsageError for any other change."""
+        is_open = any(0 in one.open_axes for one in free)
+        self.base = next((max(one.shape[0], 1) for one in free if 0 in one.open_axes), 1)
+        told = next((spec.shape[0] for one, spec in zip(free, specs, strict=True) if spec and 0 in one.open_axes), None)
+        self.batch = told or batch or 1 if is_open else 1
+        for one, spec in zip(free, specs, strict=True):
+            shape, shown = self.size(one), "x".join("?" if axis in one.open_axes else str(size) for axis, size in
+                                                    enumerate(one.shape))  # fmt: skip
+            if spec is not None and spec.shape != shape:
+                raise UsageError(f"{self.name}: input {one.name} is {shown}, not {'x'.join(map(str, spec.shape))}")
+            if spec is None and any(one.open_axes[1:] if 0 in one.open_axes else one.open_axes):
+                raise UsageError(
+                    f"{self.name}: input {one.name} is {shown}: convert the model with fixed sizes behind the batch"
+                )
+        fixed = free[0].shape[0] if free and free[0].shape else 1
+        if not is_open and batch not in (None, 1, fixed):
+            raise UsageError(f"{self.name}: input {free[0].name} has the batch {fixed}, which is fixed in the file")
+
+    def size(self, tensor: LiteTensor) -> tuple[int, ...]:
+        """Return the shape of a tensor at the batch."""
+        if 0 not in tensor.open_axes or not tensor.shape:
+            return tensor.shape
+        return (max(tensor.shape[0], 1) * self.batch // self.base, *tensor.shape[1:])
+
+    def make(self, tensor: LiteTensor) -> Value:
+        """Return a new value of a tensor."""
+        dtype, item_size, _ = find_type(tensor.kind)
+        if tensor.is_scaled and dtype in CODES:
+            dtype, item_size = "fp32", 4
+        return Value(tensor.name, self.size(tensor), dtype, item_size)
+
+    def find_weight(self, graph: int, index: int) -> Value:
+        """Return a constant; its elements are known if they are few."""
+        found = self.weights.get((graph, index))
+        if found is None:
+            tensor = self.model.graphs[graph].tensors[index]
+            found = self.weights[graph, index] = attrs.evolve(self.make(tensor), is_weight=True, shape=tensor.shape)
+            kind = find_type(tensor.kind)[2]
+            if tensor.known and kind:
+                import numpy as np
+
+                found.known = np.frombuffer(tensor.known, np.dtype(kind).newbyteorder("<")).reshape(tensor.shape)
+        return found
+
+    def walk(self, index: int, given: Sequence[Value], depth: int) -> list[Value]:
+        """Add the operators of a subgraph and return its outputs."""
+        if not 0 <= index < len(self.model.graphs) or depth > DEEPEST:
+            raise ModelError(f"{self.name}: subgraph {index} is not in the file, or within itself")
+        graph = self.model.graphs[index]
+        values: dict[int, Value] = dict(zip(graph.inputs, given, strict=False))
+
+        def find(one: int) -> Value | None:
+            if one < 0:
+                return None
+            tensor = graph.tensors[one]
+            if one not in values and tensor.stored_bytes:
+                values[one] = self.find_weight(index, one)
+            elif one not in values:
+                values[one] = attrs.evolve(self.make(tensor), is_input=tensor.is_variable)
+            return values[one]
+
+        for told in graph.operators:
+            self.step_count += 1
+            if self.step_count > MOST_NODES:
+                raise ModelError(f"{self.name} has more than {MOST_NODES:,} operators")
+            if told.op in SILENT:
+                continue
+            outputs = [value for one in told.outputs if (value := find(one)) is not None]
+            label = (outputs[0].name if outputs else told.op).partition(";")[0]
+            stage = Stage(told, label, [find(one) for one in told.inputs], outputs)
+            made = self.add(stage, depth)
+            values.update(zip((one for one in told.outputs if one >= 0), made, strict=False))
+        return [value for one in graph.outputs if (value := find(one)) is not None]
+
+    def add(self, stage: Stage, depth: int) -> list[Value]:
+        """Add an operator and its activation; return its outputs."""
+        op = stage.told.op
+        if op in ("IF", "CALL", "STABLEHLO_COMPOSITE"):
+            return self.walk(self.choose(stage.told), _present(stage.inputs[op == "IF" :]), depth + 1)
+        if op == "READ_VARIABLE":
+            stage.outputs[0].is_input = True
+            return stage.outputs
+        if op == "ASSIGN_VARIABLE":
+            value = stage.given(1)
+            self.kept.append(attrs.evolve(value, name=f"{value.name} kept", is_weight=False, is_input=False))
+            self.put(op, stage, [value], [self.kept[-1]], {})
+            return []
+        if op in ("SHAPE", "RANK"):
+            for one in stage.outputs:
+                one.is_weight = True
+            return stage.outputs
+        if op in OPEN:
+            self.assumed.append(op)
+        activation = ACTIVATIONS.get(stage.told.options.get("activation", 0))
+        outputs = stage.outputs
+        if activation is not None and outputs:
+            outputs = [attrs.evolve(stage.outputs[0], name=f"{stage.outputs[0].name} linear"), *stage.outputs[1:]]
+        for name, inputs, made, attributes in translate(stage, outputs):
+            self.put(name, stage, inputs, made, attributes)
+        if activation is not None and stage.outputs:
+            self.put(activation[0], stage, outputs[:1], stage.outputs[:1], dict(activation[1]))
+        return stage.outputs
+
+    def choose(self, told: LiteOperator) -> int:
+        """Return the subgraph that an operator runs; of a condition, the branch with more operators."""
+        if told.op != "IF":
+            return told.options["subgraph"]
+        branches = [told.options["then"], told.options["else"]]
+        known = [one for one in branches if 0 <= one < len(self.model.graphs)]
+        return max(known, key=lambda one: len(self.model.graphs[one].operators), default=-1)
+
+    def put(
+        self,
+        op: str,
+        stage: Stage,
+        inputs: Sequence[Value | None],
+        outputs: list[Value],
+        attributes: dict[str, Any],
+    ) -> None:
+        """Add a node; its outputs are constants where it only carries constants."""
+        told = _present(inputs)
+        is_constant = bool(told) and all(one.is_weight for one in told)
+        for one in outputs:
+            one.is_weight = is_constant and (op in CARRIED or one.dtype in INDICES)
+            one.is_fixed = bool(told) and all(one.is_weight or one.is_fixed for one in told)
+        self.nodes.append(Node(op, stage.name, list(inputs), outputs, attributes))
+
+
+def _present(values: Sequence[Value | None]) -> list[Value]:
+    return [one for one in values if one is not None]
+
+
+Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]
+"""Operator, inputs, outputs and attributes of a node."""
+
+
+def translate(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield the nodes of an operator."""
+    told = stage.told
+    if told.op in FORMS:
+        yield from FORMS[told.op](stage, outputs)
+    elif told.op in CLIPPED:
+        low, high = CLIPPED[told.op]
+        yield "Clip", stage.inputs[:1], outputs, {"min": low, "max": high}
+    else:
+        yield NAMED.get(told.op, told.custom or told.op), stage.inputs, outputs, dict(told.options)
+
+
+def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    order = stage.given(1).known
+    rank = len(stage.given(0).shape)
+    axes = [int(one) for one in order.reshape(-1)] if order is not None else list(range(rank))[::-1]
+    if sorted(axes) != list(range(rank)):
+        raise ModelError(f"{stage.told.op} {stage.name!r} has the axes {axes}")
+    yield "Transpose", stage.inputs[:1], outputs, {"perm": axes}
+
+
+def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield SPLIT, whose axis comes before its data, or SPLIT_V."""
+    yield "Split", [stage.given(1 if stage.told.op == "SPLIT" else 0)], outputs, {}
+
+
+def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a product; one whose second operand is transposed as a view and a plain product, which rules know."""
+    options = dict(stage.told.options)
+    left, right = stage.given(0), stage.given(1)
+    if options.get("adj_x") or len(right.shape) < 2:
+        yield "BATCH_MATMUL", [left, right], outputs, options
+        return
+    if options.get("adj_y"):
+        rank = len(right.shape)
+        order = [*range(rank - 2), rank - 1, rank - 2]
+        turned = attrs.evolve(right, name=f"{right.name} turned", shape=tuple(right.shape[one] for one in order))
+        turned.known = None
+        yield "Transpose", [right], [turned], {"perm": order}
+        right = turned
+    yield "MatMul", [left, right], outputs, {}
+
+
+def _differ(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a squared difference as a difference and its square."""
+    inner = attrs.evolve(outputs[0], name=f"{outputs[0].name} difference")
+    yield "Sub", stage.inputs, [inner], {}
+    yield "SQUARE", [inner], outputs, {}
+
+
+def _normalize(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a division by the root of the sum of squares of the last axis."""
+    x = stage.given(0)
+    length = attrs.evolve(outputs[0], name=f"{outputs[0].name} length", shape=(*x.shape[:-1], 1))
+    yield "ReduceL2", [x], [length], {}
+    yield "Div", [x, length], outputs, {}
+
+
+def _transpose_convolve(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a transposed convolution without the input that states the shape of its output."""
+    options = dict(stage.told.options)
+    if stage.told.custom:
+        yield stage.told.custom, [stage.given(1), stage.given(0), *stage.inputs[2:3]], outputs, options
+        return
+    yield "TRANSPOSE_CONV", stage.inputs[1:4], outputs, options
+
+
+def _choose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield a custom operator under its own name."""
+    custom = stage.told.custom
+    if custom == "Convolution2DTransposeBias":
+        yield from _transpose_convolve(stage, outputs)
+    else:
+        yield custom or "CUSTOM", stage.inputs, outputs, {}
+
+
+def _place(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
+    """Yield an update of a part of a tensor: inputs are the tensor, the update and its place."""
+    yield "ScatterND", [stage.given(0), stage.given(2), stage.given(1)], outputs, {}
+
+
+FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
+    "TRANSPOSE": _transpose, "SPLIT": _split, "SPLIT_V": _split, "BATCH_MATMUL": _multiply,
+    "SQUARED_DIFFERENCE": _differ, "L2_NORMALIZATION": _normalize, "TRANSPOSE_CONV": _transpose_convolve,
+    "CUSTOM": _choose, "DYNAMIC_UPDATE_SLICE": _place,
+}  # fmt: skip
+"""Operator -> nodes, where these differ from one of ONNX by more than a name."""
+
+
+def measure_precision(model: LiteModel) -> tuple[str, str]:
+    """Return the precision of most activations of a model, and the one of its weights if these are narrower.
+
+    Empty texts stand for real numbers.
+    """
+    graph = model.graphs[0]
+    made = {index for one in graph.operators for index in one.outputs if index >= 0}
+    sizes: dict[tuple[bool, str], int] = {}
+    for index, tensor in enumerate(graph.tensors):
+        if index not in made and not (tensor.stored_bytes and len(tensor.shape) > 1):
+            continue
+        dtype = find_type(tensor.kind)[0]
+        is_code = tensor.is_scaled and dtype in ("int8", "uint8", "int4")
+        key = bool(tensor.stored_bytes), dtype.removeprefix("u") if is_code else ""
+        sizes[key] = sizes.get(key, 0) + math.prod(tensor.shape)
+    activations, weights = (
+        max((size, name) for (is_weight, name), size in [*sizes.items(), ((told, ""), 0)] if is_weight == told)[1]
+        for told in (False, True)
+    )
+    return activations, "" if weights == activations else weights

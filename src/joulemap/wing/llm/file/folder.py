@@ -1,0 +1,269 @@
+"""Decoder of a folder with a configuration and safetensors files: sizes by the one, formats of weights by the others.
+
+    config.json ─► decoder ───────────────┐
+    headers of the files ─► its weights ──┴► the same decoder, each weight in the format in which it is stored
+
+The weights of the decoder are counted against those of the files, so that a wrong configuration or a lost tensor cannot
+pass unnoticed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+import attrs
+
+from joulemap.domain.weight import read_weight_format
+from joulemap.system.errors import ModelError, UnknownFamilyError
+from joulemap.system.record import frozen
+from joulemap.system.units import format_si
+from joulemap.trace.configuration import read_checkpoint_files
+from joulemap.wing.llm.decoder.checkpoint import find_quantization, list_weights, name_parts, store_formats
+from joulemap.wing.llm.decoder.config import Decoder
+from joulemap.wing.llm.decoder.read import OWN, read_config
+from joulemap.wing.llm.file.header import StoredTensor
+from joulemap.wing.llm.file.model import LARGEST_GAP, count_weights, describe_gap
+from joulemap.wing.llm.file.pack import UNKNOWN, WEIGHT, join_parts
+from joulemap.wing.llm.file.safetensors import (
+    RawTensor,
+    list_dtypes,
+    list_parts,
+    read_tensors,
+)
+
+CONFIGURATION: Final = "config.json"
+
+METHOD: Final = "safetensors"
+"""Method of narrow weights that no configuration describes."""
+
+SAME: Final = 0.01
+"""Maximum relative difference of the bytes of a weight between two descriptions of one format."""
+
+NAMED: Final = 3
+"""Maximum groups of tensors that a note names."""
+
+_STACK: Final = re.compile(
+    r"(?P<before>(?:[^.]+\.)*?)(?P<word>layers|layer|blocks|block|h)\.(?P<index>\d+)\.(?P<rest>.+)"
+)
+"""Name of a tensor in one of several layers."""
+
+_OTHER: Final = re.compile(
+    r"visual|vision|image|audio|speech|talker|code2wav|projector|connector|resampler|aligner|mtp|merger|embed_vision"
+)
+"""Part of a name that stands for another model beside the language model."""
+
+_HEADS: Final = ("lm_head", "output", "embed_out", "output_layer")
+"""Names of the output embedding, which may lie outside of the module of the layers."""
+
+_BUFFERS: Final = re.compile(r"(inv_freq|masked_bias|e_score_correction_bias|expert_bias|position_ids)$")
+"""Tensors that are no weights of a product, norm or table: rotary frequencies, masks, and biases of a choice."""
+
+_EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),
+    "down": ("down_proj", "0.down_proj", "0.w2"),
+}
+"""Weight of experts in this package -> its names in files: of all experts, else of the first."""
+
+
+@frozen(kw_only=True)
+class Contents:
+    """Weights of a model's files, by their place in the language model."""
+
+    layers: Mapping[int, Mapping[str, StoredTensor]]
+    """Layer -> path in the layer -> weight."""
+    outside: Mapping[str, StoredTensor]
+    others: Counter[str]
+    """Beginning of names -> elements of what is beside the language model."""
+
+    @property
+    def element_count(self) -> int:
+        """Number of weights of the language model."""
+        inside = (one for layer in self.layers.values() for one in layer.values())
+        return sum(one.element_count for one in (*inside, *self.outside.values()))
+
+    @property
+    def has_unknown(self) -> bool:
+        """True if a weight is stored in codes whose layout is not known."""
+        inside = (one for layer in self.layers.values() for one in layer.values())
+        return any(one.stored == UNKNOWN for one in (*inside, *self.outside.values()))
+
+
+def read_folder(path: Path, name: str) -> Decoder:
+    """Return the decoder of the configuration beside a safetensors file or its index, its weights as they are stored.
+
+    Raise ModelError for a file that cannot be read, a part that is missing, and sizes that do not make the weights;
+    UnknownFamilyError for an architecture that can be traced.
+    """
+    config = path.with_name(CONFIGURATION)
+    if not path.is_file():
+        raise ModelError(f"{quote(name)} cannot be read: no such file")
+    if not config.is_file():
+        raise ModelError(f"{quote(name)} holds weights alone: the {CONFIGURATION} of its model is missing beside it")
+    files = (config, path.with_name(OWN), path, *list_parts(path))
+    return _read_once(path, name, tuple(_find_state(one) for one in files))
+
+
+def _find_state(path: Path) -> tuple[int, int]:
+    try:
+        state = path.stat()
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size
+
+
+@lru_cache(maxsize=16)
+def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Decoder:
+    """Return the decoder of files as they are at this time; a command asks for it several times."""
+    del state
+    config, own = path.with_name(CONFIGURATION), path.with_name(OWN)
+    values = read_checkpoint_files(config, name)
+    try:
+        decoder = read_config(values, name, own=own if own.is_file() else None)
+    except UnknownFamilyError as error:
+        if Path(name).is_dir():
+            raise
+        raise ModelError(str(error)) from error  # a file alone cannot be traced, its folder can
+    tensors = read_tensors(path)
+    contents = _place(join_parts(tensors, _find_packed_bits(decoder)), decoder.layer_count)
+    decoder = _check_weights(decoder, contents)
+    if not (find_quantization(values, name) or {}).get("dequantize"):  # an engine widens these as it loads them
+        decoder = _apply_formats(decoder, contents)
+    return attrs.evolve(decoder, file_notes=(_describe_bytes(tensors), *decoder.file_notes))
+
+
+def _find_packed_bits(decoder: Decoder) -> int:
+    """Return the bits of integer codes in words, as the configuration says."""
+    published = decoder.published
+    names = (published.weights, *published.others) if published else ()
+    found = [read_weight_format(one).bits for one in names if one.removeprefix("u").startswith("int")]
+    return int(found[0]) if found else 4
+
+
+def _place(weights: Iterable[StoredTensor], layer_count: int) -> Contents:
+    """Return the weights by layer; the language model has the largest stack of layers."""
+    placed = [(_STACK.fullmatch(one.name), one) for one in weights]
+    stacks = Counter[str]()
+    for found, one in placed:
+        if found is not None and not _OTHER.search(found["before"]):
+            stacks[found["before"]] += one.element_count
+    before = max(stacks, key=lambda one: stacks[one], default="")
+    layers: dict[int, dict[str, StoredTensor]] = defaultdict(dict)
+    outside: dict[str, StoredTensor] = {}
+    others = Counter[str]()
+    for found, one in placed:
+        if _BUFFERS.search(one.name) or (one.name.endswith(".attn.bias") and len(one.shape) > 2):
+            continue
+        is_own = found is not None and found["before"] == before
+        if found is not None and is_own and int(found["index"]) < layer_count:
+            layers[int(found["index"])][found["rest"]] = one
+        elif found is None and _is_outside(one.name, before):
+            outside[one.name.removeprefix(before)] = one
+        else:
+            others[_name_group(one.name, before, is_own=is_own)] += one.element_count
+    return Contents(layers=layers, outside=outside, others=others)
+
+
+def _is_outside(name: str, before: str) -> bool:
+    """Return True for a table, norm or head of the language model."""
+    if _OTHER.search(name):
+        return False
+    return name.startswith(before) or any(part in _HEADS for part in name.split("."))
+
+
+def _name_group(name: str, before: str, *, is_own: bool) -> str:
+    """Return the beginning of a name that a note shows: that of a layer beyond the last, or of another model."""
+    if is_own:
+        return f"{before}{name.removeprefix(before).split('.')[0]}.{name.removeprefix(before).split('.')[1]}"
+    rest = name.removeprefix(before)
+    return f"{before if rest != name else ''}{rest.split('.')[0]}"
+
+
+def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
+    """Return a decoder with notes on weights that it does not count; ModelError if many are missing or too many."""
+    notes = []
+    if contents.others:
+        total = sum(contents.others.values())
+        names = [name for name, _ in contents.others.most_common()]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        told = f"{', '.join(names[:NAMED])}{more}"
+        notes.append(f"{total:,} weights outside the language model are not counted: {told}")
+    if contents.has_unknown:
+        notes.append(f"weights are stored in codes of an unknown layout: sizes are those of {CONFIGURATION} alone")
+        return attrs.evolve(decoder, file_notes=tuple(notes))
+    stated, counted = contents.element_count, count_weights(decoder)
+    if not decoder.is_tied and stated != counted and stated == count_weights(attrs.evolve(decoder, is_tied=True)):
+        decoder, counted = attrs.evolve(decoder, is_tied=True), stated
+        notes.append("no file holds an output embedding: it is tied to the table of tokens")
+    gap = stated - counted
+    if abs(gap) > LARGEST_GAP * counted:
+        raise ModelError(
+            f"{decoder.name}: its files hold {stated:,} weights, and {CONFIGURATION} makes {counted:,}: is it that of "
+            f"another model? {CONFIGURATION} alone can be named"
+        )
+    if gap:
+        notes.append(describe_gap("the files hold", stated, gap))
+    return attrs.evolve(decoder, file_notes=tuple(notes))
+
+
+def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
+    """Return a decoder whose weights are stored as its files say, where these differ from the configuration."""
+    layers, head = list_weights(decoder)
+    sizes = [*layers, head]
+    published = decoder.published
+    main = published.weights if published else ""
+    told = [
+        {weight: dict(layer.stored).get(weight, main) for weight in own}
+        for layer, own in zip(decoder.layers, layers, strict=True)
+    ]
+    beside = dict(published.stored) if published else {}
+    told.append({weight: beside.get(weight, "") for weight in head})
+    held = [contents.layers.get(index, {}) for index in range(len(layers))] + [contents.outside]
+    formats = [
+        {weight: _choose_format(one, _find_stored(weight, kept)) for weight, one in own.items()}
+        for own, kept in zip(told, held, strict=True)
+    ]
+    if formats == told:
+        return decoder
+    made = store_formats(decoder, published.method if published else METHOD, sizes, formats)
+    if published is None or made.published is None:
+        return made
+    if made.published.weights == main:
+        kept_own = attrs.evolve(made.published, precision=published.precision, doubt=published.doubt)
+        made = attrs.evolve(made, published=kept_own)
+    changed = sum(one[key] != two[key] for one, two in zip(formats, told, strict=True) for key in one)
+    note = f"{changed:,} matrices are stored as their files say, not as the quantization_config of {CONFIGURATION} does"
+    return attrs.evolve(made, file_notes=(*made.file_notes, note))
+
+
+def _choose_format(told: str, held: StoredTensor | None) -> str:
+    """Return the format that a file shows; the one of the configuration if both take the same bytes."""
+    if held is None or held.stored in (told, UNKNOWN):
+        return told
+    if not told or not held.stored:
+        return held.stored
+    one, other = read_weight_format(told), read_weight_format(held.stored)
+    rows, columns = held.element_count // held.shape[-1], held.shape[-1]
+    is_same = one.bits == other.bits and abs(one.row_bytes(columns) * rows / held.byte_count - 1.0) <= SAME
+    return told if is_same else held.stored
+
+
+def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor | None:
+    """Return the weight of a layer, or of those outside, that a file holds under one of its names."""
+    path, _, leaf = weight.rpartition(".")
+    inner = _EXPERT_NAMES.get(leaf, ()) if path.endswith("experts") else ()
+    names = [f"{one}.{product}" for one in name_parts(path) for product in inner] or name_parts(path)
+    found = (held.get(f"{one}{ending}") for one in names for ending in (WEIGHT, ""))
+    return next((one for one in found if one is not None), None)
+
+
+def _describe_bytes(tensors: Sequence[RawTensor]) -> str:
+    """Return a note on the bytes that the files hold, by the types of their elements."""
+    total = sum(one.byte_count for one in tensors)
+    types = ", ".join(f"{dtype} {format_si(size, 'B')}" for dtype, size in list_dtypes(tensors).items())
+    return f"the files hold {total:,} bytes in {len(tensors):,} tensors: {types}"

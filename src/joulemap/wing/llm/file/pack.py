@@ -1,0 +1,189 @@
+"""Weights of a checkpoint, each joined from the tensors that store it: codes, scales, zero points.
+
+    q_proj.qweight, .qzeros, .scales, .g_idx         ─► q_proj: 4096 x 4096 weights as gptq, bytes of all four
+    up_proj.weight (F8_E4M3), .weight_scale_inv      ─► up_proj: 14336 x 4096 weights as fp8_block
+
+Names, types and shapes of tensors decide. Source: the linear layers of GPTQModel, AutoAWQ, bitsandbytes,
+compressed-tensors, Model Optimizer and transformers (fp8, mxfp4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from joulemap.domain.weight import WHOLE_ROW, read_weight_format
+from joulemap.system.errors import UsageError
+from joulemap.wing.llm.file.header import StoredTensor
+from joulemap.wing.llm.file.safetensors import RawTensor
+
+UNKNOWN: Final = "?"
+"""Format of codes whose layout is not known."""
+
+WEIGHT: Final = ".weight"
+
+WORD_BITS: Final = 32
+"""Bits of the words in which codes of GPTQ, AWQ and compressed-tensors are packed."""
+
+BLOCK: Final = 128
+"""Minimum extent of a block that covers all rows or columns: a matrix may be smaller than its block."""
+
+FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
+
+FLOAT8: Final = frozenset({"F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ"})
+
+EXPONENTS: Final = frozenset({"U8", "F8_E8M0"})
+"""Types of scales that are powers of two."""
+
+INDICES: Final = frozenset({"I64", "U64", "I32", "U32", "I16", "U16", "BOOL", "C64"})
+"""Types that hold positions and masks rather than learned numbers."""
+
+SCALES: Final = (".weight_scale_inv", ".weight_scale", ".scale", "_scale_inv", "_scale")
+"""Endings of the scales of a weight, the first that applies."""
+
+BESIDE: Final = (
+    ".qzeros", ".scales", ".g_idx", ".weight_scale_2", ".weight_shape", ".weight_zero_point", ".weight_g_idx",
+    ".weight_global_scale", ".weight.absmax", ".weight.quant_map", ".weight.nested_absmax", ".weight.nested_quant_map",
+    ".weight.quant_state.bitsandbytes__nf4", ".weight.quant_state.bitsandbytes__fp4", ".SCB", ".weight_format",
+    "_scales", *SCALES,
+)  # fmt: skip
+"""Endings of tensors that belong to the codes of a weight."""
+
+ACTIVATIONS: Final = (".input_global_scale", ".input_scale", ".output_scale", ".activation_scale", "_input_scale",
+                      ".k_scale", ".v_scale", ".q_scale")  # fmt: skip
+"""Endings of scales of activations, which are no weights."""
+
+ENDINGS: Final = tuple(
+    sorted((".qweight", ".weight_packed", "_blocks", *BESIDE, *ACTIVATIONS, WEIGHT), key=len, reverse=True)
+)
+"""Endings of the names of tensors, the longest first."""
+
+Parts = Mapping[str, RawTensor]
+"""Tensors of a weight by the ending of their names."""
+
+
+def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTensor, ...]:
+    """Return the weights that tensors store, each with its format and the bytes of all of its tensors.
+
+    `packed_bits` is the width of integer codes in words, where no tensor shows it.
+    """
+    stems: dict[str, dict[str, RawTensor]] = {}
+    for tensor in tensors:
+        ending = next((one for one in ENDINGS if tensor.name.endswith(one)), "")
+        stems.setdefault(tensor.name.removesuffix(ending), {})[ending] = tensor
+    found: list[StoredTensor] = []
+    for stem, parts in stems.items():
+        codes = next((one for one in (".qweight", ".weight_packed", "_blocks", WEIGHT, "") if one in parts), None)
+        if codes is None or (codes in (WEIGHT, "") and parts[codes].dtype in FLOATS):
+            found += [_keep(one) for ending, one in parts.items() if ending not in ACTIVATIONS]
+        else:
+            shape, stored = _find_format(codes, parts, packed_bits)
+            name = stem if codes in ("_blocks", "") else f"{stem}{WEIGHT}"
+            byte_count = sum(one.byte_count for one in parts.values())
+            found.append(StoredTensor(name=name, shape=shape, stored=stored, byte_count=byte_count))
+    return tuple(found)
+
+
+def _keep(tensor: RawTensor) -> StoredTensor:
+    """Return a tensor as a weight of its own; positions and masks count as no weights."""
+    shape = (0,) if tensor.dtype in INDICES else tensor.shape
+    return StoredTensor(name=tensor.name, shape=shape, stored="", byte_count=tensor.byte_count)
+
+
+def _find_format(codes: str, parts: Parts, packed_bits: int) -> tuple[tuple[int, ...], str]:
+    """Return the shape of a weight and its format: empty for 16 bits and more, UNKNOWN for an unknown layout."""
+    tensor = parts[codes]
+    try:
+        if codes == ".qweight":
+            return _read_words(tensor, parts)
+        if codes == ".weight_packed":
+            return _read_packed(tensor, parts, packed_bits)
+        if codes == "_blocks":
+            count, rows, groups, size = tensor.shape
+            return (count, rows, 2 * groups * size), "mxfp4"
+        if tensor.dtype in INDICES:
+            return (0,), ""
+        if ".weight.absmax" in parts:
+            return (2 * math.prod(tensor.shape),), "nf4_double" if ".weight.nested_absmax" in parts else "nf4"
+        if ".SCB" in parts:
+            return tensor.shape, _name("int8", 0)
+        scale = next((parts[one] for one in SCALES if one in parts), None)
+        if tensor.dtype in FLOAT8:
+            return tensor.shape, _name_float8(tensor.shape, scale)
+        if scale is not None:
+            return _read_codes(tensor, scale)
+    except (UsageError, ValueError, ZeroDivisionError, IndexError, KeyError):
+        pass  # tensors of these names in other shapes than the libraries store
+    return tensor.shape, UNKNOWN if len(tensor.shape) > 1 else ""
+
+
+def _name(kind: str, group: int) -> str:
+    return read_weight_format(f"{kind}:{group or WHOLE_ROW}").name
+
+
+def _divide(total: int, count: int) -> int:
+    """Return the extent of `count` groups: a power of two, unless they divide the total; 0 for one of all."""
+    if count == 1:
+        return 0
+    if total % count == 0:
+        return total // count
+    return int(2 ** (total // count).bit_length())
+
+
+def _read_words(tensor: RawTensor, parts: Parts) -> tuple[tuple[int, ...], str]:
+    """Return shape and format of GPTQ, whose words run along the sum, or of AWQ, whose words run along the outputs."""
+    scales, zeros = parts[".scales"], parts.get(".qzeros")
+    groups, rows = scales.shape
+    is_gptq = tensor.shape[1] == rows
+    width = zeros.shape[1] if zeros is not None and is_gptq else tensor.shape[1]
+    bits = WORD_BITS * width // rows if zeros is not None or not is_gptq else 4
+    columns = tensor.shape[0] * WORD_BITS // bits if is_gptq else tensor.shape[0]
+    kind = "gptq" if is_gptq else "awq" if zeros is not None else "int"
+    return (rows, columns), _name(f"{kind}{bits}", _divide(columns, groups))
+
+
+def _read_packed(tensor: RawTensor, parts: Parts, bits: int) -> tuple[tuple[int, ...], str]:
+    """Return shape and format of compressed-tensors: words of integers, or pairs of FP4 codes."""
+    *outer, words = tensor.shape
+    scale, zeros = parts[".weight_scale"], parts.get(".weight_zero_point")
+    if tensor.dtype == "U8":
+        return (*outer, 2 * words), _name_float4(2 * words, scale)
+    if zeros is not None:
+        bits = WORD_BITS * zeros.shape[0] // outer[-1]
+    columns = words * WORD_BITS // bits
+    kind = "uint" if zeros is not None else "int"
+    return (*outer, columns), _name(f"{kind}{bits}", _divide(columns, scale.shape[-1]))
+
+
+def _read_codes(tensor: RawTensor, scale: RawTensor) -> tuple[tuple[int, ...], str]:
+    """Return shape and format of codes in bytes: integers, or pairs of FP4 codes by the type of their scales."""
+    *outer, columns = tensor.shape
+    if scale.dtype in FLOATS and tensor.dtype == "I8":
+        groups = scale.shape[-1] if len(scale.shape) > 1 else 1
+        return tensor.shape, _name("int8", _divide(columns, groups))
+    if scale.dtype in FLOATS:
+        return tensor.shape, UNKNOWN
+    wide = columns if tensor.dtype == "F4" else 2 * columns
+    return (*outer, wide), _name_float4(wide, scale)
+
+
+def _name_float4(columns: int, scale: RawTensor) -> str:
+    group = columns // scale.shape[-1]
+    if group == 16 and scale.dtype not in EXPONENTS:
+        return "nvfp4"
+    return "mxfp4" if group == 32 and scale.dtype in EXPONENTS else read_weight_format(f"fp4:{group}").name
+
+
+def _name_float8(shape: Sequence[int], scale: RawTensor | None) -> str:
+    """Return the FP8 format whose scales cover a matrix, a row, a group of a row or a block."""
+    if len(shape) < 2 or scale is None or math.prod(scale.shape) <= math.prod(shape[:-2]):
+        return "fp8_tensor"
+    rows, columns = shape[-2:]
+    down, along = scale.shape[-2:] if len(scale.shape) > 1 else (scale.shape[0], 1)
+    if (down, along) in ((rows, 1), (1, columns)):
+        return "fp8"
+    high, wide = _divide(rows, down) or max(rows, BLOCK), _divide(columns, along) or max(columns, BLOCK)
+    if down == rows:
+        return "mxfp8" if wide == 32 and scale.dtype in EXPONENTS else read_weight_format(f"fp8:{wide}").name
+    return read_weight_format(f"fp8:{high}x{wide}").name

@@ -1,0 +1,200 @@
+"""Headers of safetensors files, one or several parts of a model.
+
+    length of the header (8 bytes) │ {"name": {"dtype", "shape", "data_offsets"} …} │ weights, which are not read
+
+Source of the format: github.com/huggingface/safetensors, README.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from shlex import quote
+from typing import Any, Final
+
+from joulemap.system.errors import ModelError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.record import frozen
+from joulemap.wing.llm.file.header import MOST_TENSORS, HeaderReader, check_shape, open_header
+
+SUFFIX: Final = ".safetensors"
+
+INDEX_SUFFIX: Final = ".safetensors.index.json"
+"""Suffix of the file that lists the tensors of each part."""
+
+PLAIN: Final = "model.safetensors"
+"""Name of the weights of a model in one file."""
+
+POINTER: Final = b"version "
+"""First bytes of the text that Git LFS leaves in place of a file that was not downloaded."""
+
+MOST_HEADER_BYTES: Final = 25_000_000
+"""Maximum bytes of a header; 90,000 tensors in one file take 12 million."""
+
+MOST_INDEX_BYTES: Final = 50_000_000
+
+LEAST_BYTES: Final = 12
+"""Minimum bytes of a header per bracket: an entry of a tensor has three brackets and over 50 bytes."""
+
+ITEM_BITS: Final[Mapping[str, int]] = {
+    "F64": 64, "I64": 64, "U64": 64, "C64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16,
+    "U16": 16, "I8": 8, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
+}  # fmt: skip
+"""Type of elements -> bits of one. Source: safetensors 0.8, safetensors/src/tensor.rs."""
+
+PART: Final = re.compile(r"(?P<begin>.*)-(?P<part>\d{5})-of-(?P<count>\d{5})\.safetensors")
+"""Name of one part of a model in several files."""
+
+
+@frozen(kw_only=True)
+class RawTensor:
+    """Tensor of a file, as it is stored."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    byte_count: int
+
+
+def list_parts(path: Path) -> tuple[Path, ...]:
+    """Return all files of a model, given its index or any of its files.
+
+    Raise ModelError for a part that is missing, and for an index that names no files beside it.
+    """
+    if path.name.endswith(INDEX_SUFFIX):
+        parts = tuple(path.with_name(file) for file in sorted(set(read_index(path).values())))
+        told = "lists"
+    else:
+        found = PART.fullmatch(path.name)
+        if found is None:
+            return (path,)
+        count = int(found["count"])
+        names = (f"{found['begin']}-{index:05}-of-{count:05}{SUFFIX}" for index in range(1, count + 1))
+        parts = tuple(path.with_name(name) for name in names)
+        told = "is one of"
+    missing = [part.name for part in parts if not part.is_file()]
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise ModelError(
+            f"{quote(str(path))} {told} {len(parts)} files of weights; {missing[0]}{more} missing: download the rest"
+        )
+    return parts
+
+
+def read_index(path: Path) -> dict[str, str]:
+    """Return the file of each tensor; ModelError unless the index names files of its own folder."""
+    try:
+        told = json.loads(read_text(path, MOST_INDEX_BYTES))
+    except FileError as error:
+        raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{quote(str(path))} is no index of weights: it is no JSON") from error
+    found = told.get("weight_map") if isinstance(told, dict) else None
+    if not isinstance(found, dict) or not found or not all(isinstance(one, str) for one in found.values()):
+        raise ModelError(f"{quote(str(path))} is no index of weights: it has no weight_map of tensors and files")
+    for file in set(found.values()):
+        if not file.endswith(SUFFIX) or PurePath(file).name != file or "\\" in file or "\0" in file:
+            raise ModelError(f"{quote(str(path))}: {file[:80]!r} is no safetensors file of its folder")
+    return found
+
+
+def read_tensors(path: Path) -> tuple[RawTensor, ...]:
+    """Return the tensors of a model, given its index or any of its files; their data is not read.
+
+    Raise ModelError for a file that is no safetensors file, is not whole, or lacks tensors of its index.
+    """
+    parts = list_parts(path)
+    tensors = [tensor for part in parts for tensor in _read_part(part)]
+    names = {tensor.name for tensor in tensors}
+    if len(names) != len(tensors):
+        raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
+    if not tensors:
+        raise ModelError(f"{quote(str(path))} holds no tensors")
+    if path.name.endswith(INDEX_SUFFIX):
+        lacking = sorted(read_index(path).keys() - names)
+        if lacking:
+            raise ModelError(f"{quote(str(path))} lists {lacking[0][:80]!r}, which its file does not hold")
+    return tuple(tensors)
+
+
+def _read_part(path: Path) -> tuple[RawTensor, ...]:
+    with open_header(path) as reader:
+        begin = reader.take(8, "the length of its header")
+        length = int.from_bytes(begin, "little")
+        if begin == POINTER:
+            raise reader.refuse("it is a pointer of Git LFS; download the weights: git lfs pull")
+        if length > reader.size - reader.position:
+            raise reader.refuse(
+                f"its header takes {length:,} bytes, and {reader.size - reader.position:,} are left: no safetensors "
+                "file, or not whole"
+            )
+        if length > MOST_HEADER_BYTES:
+            raise reader.refuse(f"its header takes {length:,} bytes, at most {MOST_HEADER_BYTES:,} are read")
+        told = _parse(reader, reader.take(length, "its header"))
+        told.pop("__metadata__", None)
+        if len(told) > MOST_TENSORS:
+            raise reader.refuse(f"it has {len(told):,} tensors")
+        room = reader.size - reader.position
+        return tuple(_tensor(reader, name, value, room) for name, value in told.items())
+
+
+def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
+    """Return the object in a header; ModelError for anything else, before it takes many times its size."""
+    if text[:1] != b"{" or (text.count(b"[") + text.count(b"{")) * LEAST_BYTES > len(text) + 100:
+        raise reader.refuse("its header is no list of tensors")
+    try:
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=_refuse_doubles)
+    except RecursionError as error:
+        raise reader.refuse("its header is no list of tensors") from error
+    except ValueError as error:
+        raise reader.refuse(f"its header is no JSON: {str(error)[:120]}") from error
+    return found
+
+
+def _refuse_doubles(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in it")
+    return found
+
+
+def _tensor(reader: HeaderReader, name: str, told: Any, room: int) -> RawTensor:
+    shape, offsets = (_read_counts(told.get(key)) for key in ("shape", "data_offsets")) if _is_entry(told) else (0, 0)
+    if not isinstance(shape, tuple) or not isinstance(offsets, tuple) or len(offsets) != 2:
+        raise reader.refuse(f"tensor {name[:80]!r} needs a dtype, a shape of counts and two data_offsets")
+    dtype = told["dtype"]
+    if dtype not in ITEM_BITS:
+        raise reader.refuse(f"tensor {name[:80]!r} has the type {str(dtype)[:20]!r}, which is not known")
+    check_shape(reader, name, shape)
+    count = 1
+    for size in shape:
+        count *= size
+    byte_count = -(-count * ITEM_BITS[dtype] // 8)
+    if offsets[1] - offsets[0] != byte_count:
+        raise reader.refuse(
+            f"tensor {name[:80]!r} has {byte_count:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its offsets"
+        )
+    if offsets[1] > room:
+        raise reader.refuse(f"its weights take {offsets[1]:,} bytes or more, and {room:,} are there: is it whole?")
+    return RawTensor(name=name, shape=shape, dtype=dtype, byte_count=byte_count)
+
+
+def _is_entry(told: Any) -> bool:
+    return isinstance(told, dict) and isinstance(told.get("dtype"), str)
+
+
+def _read_counts(value: Any) -> tuple[int, ...] | None:
+    """Return a list of counts; None for anything else."""
+    is_list = isinstance(value, list) and all(type(one) is int and 0 <= one < 2**63 for one in value)
+    return tuple(value) if is_list else None
+
+
+def list_dtypes(tensors: Iterable[RawTensor]) -> dict[str, int]:
+    """Return the bytes of each type of elements, the largest first."""
+    found: dict[str, int] = {}
+    for tensor in tensors:
+        found[tensor.dtype] = found.get(tensor.dtype, 0) + tensor.byte_count
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
