@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> Non
 def test_what_draws_little_was_fitted_to_boards(everything: list[dict[str, object]]) -> None:
     catalogue = load_catalogue().hardware
     low = [row for row in everything if row["status"] == "low"]
-    assert len(low) < 10
+    assert len(low) < 15
     for row in low:
         assert catalogue[str(row["hardware"])].priced_at == "board", row
         assert "prices were fitted to boards at work" in str(row["reason"]), row
@@ -73,7 +74,7 @@ def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precisio
         elif LIMIT_SHARE not in chip.coefficients:
             assert chip.is_projection, row
         elif DIVIDED in chip.geometry:  # one request has one of the cores
-            assert "most of the chip waits" in str(row["reason"]), row
+            assert re.search("most of the chip waits|a small part of what the chip is made for", str(row["reason"])), row
         else:
             assert has_host_memory(chip), row
             assert "waits for the link to its host" in str(row["reason"]), row

@@ -314,9 +314,10 @@ WORKSPACE_BYTES = 33 * 1024**2 + 1024
 def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = tmp_path / "mine.csv"
-    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench,2" for mode in ("7W", "15W")]
+    modes = [f"jetson_orin_nano_8gb@{mode},resnet18,fp16,1,fused,0.01,8,a bench,2,board" for mode in ("7W", "15W")]
     path.write_text(
-        f"{HEADER.strip()},stream_count\n" + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench,2"])
+        f"{HEADER.strip()},stream_count,boundary\n"
+        + "\n".join([*modes, "h200_sxm,resnet18,fp16,1,fused,0.001,300,a bench,2,board"])
     )
     workspace.import_measurements(path)
     for calibration in ("none", made(target("h200_sxm"))):

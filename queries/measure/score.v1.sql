@@ -10,7 +10,7 @@ model = { type = "VARCHAR", meaning = "name as the measurement stores it" }
 hardware = { type = "VARCHAR", meaning = "id of the hardware description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
 scope = { type = "VARCHAR", meaning = "scope of measured energy and power" }
-measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median latency per batch" }
+measured_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "median latency per batch; NULL for an energy alone" }
 predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "predicted latency per batch; null where the hardware cannot run it" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
 measured_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "measured energy per batch; null without a counter" }
