@@ -340,6 +340,12 @@ def _branchless(path: Path) -> Path:
     return write(path, [helper.make_node("If", ["x"], ["y"])], {}, [1])
 
 
+def _unmade(path: Path) -> Path:
+    value = helper.make_tensor_value_info("v", FLOAT, [1])
+    empty = helper.make_graph([], "empty", [], [value])
+    return write(path, [helper.make_node("If", ["x"], ["y"], then_branch=empty, else_branch=empty)], {}, [1])
+
+
 def _scan(path: Path) -> Path:
     return write(path, [helper.make_node("Scan", ["x"], ["y"])], {}, [1])
 
@@ -363,7 +369,7 @@ def _missing(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _branchless, _scan, _new, _cut, _other, _missing])
+@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _branchless, _unmade, _scan, _new, _cut, _other, _missing])
 def test_files_that_are_refused(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(ModelError):
         read(make(tmp_path / "m.onnx"))

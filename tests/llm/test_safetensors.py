@@ -252,13 +252,14 @@ def test_experts_of_a_file_are_those_of_its_configuration(tmp_path: Path) -> Non
 
 def test_weights_beside_the_language_model_are_named(tmp_path: Path) -> None:
     tensors = llama(begin="language_model.model.")
+    tensors += [("language_model.visual.merger.weight", (64, 64), "BF16")]
     tensors += [(f"vision_tower.encoder.layers.{index}.fc.weight", (64, 64), "BF16") for index in range(40)]
     tensors += [("multi_modal_projector.weight", (64, 256), "BF16"), ("language_model.model.layers.2.eh.weight", (8, 8),
                 "BF16"), ("language_model.model.layers.0.self_attn.rotary_emb.inv_freq", (32,), "F32")]  # fmt: skip
     decoder = read(write_folder(tmp_path / "own", LLAMA, tensors))
     (_, note) = decoder.file_notes
-    assert note.startswith(f"{40 * 64 * 64 + 64 * 256 + 64:,} ")
-    assert note.endswith("vision_tower, multi_modal_projector, language_model.model.layers.2")
+    assert note.startswith(f"{41 * 64 * 64 + 64 * 256 + 64:,} ")
+    assert note.endswith("vision_tower, multi_modal_projector, language_model.visual and 1 more")
 
 
 def test_a_missing_head_is_tied(tmp_path: Path) -> None:

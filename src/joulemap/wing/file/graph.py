@@ -180,8 +180,7 @@ class _Reader(Values):
         for node in taken.node:
             self.add(node)
         for outer, inner in zip(proto.output, taken.output, strict=False):
-            self.values[outer] = self.values[inner.name]
-            self.types[outer] = self.types[inner.name]
+            self.rename(outer, self.find(inner.name, proto))
 
     def add_loop(self, proto: NodeProto) -> None:
         """Add the operators of each step of a loop; ModelError unless their number is known."""
@@ -216,7 +215,7 @@ class _Reader(Values):
                 self.add_weight(tensor)
             for node in body.node:
                 self.add(node)
-            condition, *made = (self.values[one.name] for one in body.output)
+            condition, *made = (self.find_made(one.name, proto) for one in body.output)
             carried = [*made[: len(carried)]]
             for one, value in zip(kept, made[len(carried) :], strict=True):
                 one.append(value)
@@ -224,6 +223,13 @@ class _Reader(Values):
             self.rename(name, last)
         for name, values in zip(proto.output[len(carried) :], kept, strict=False):
             self.stack(name, values, proto)
+
+    def find_made(self, name: str, proto: NodeProto) -> Value:
+        """Return a value that a step of a loop returns."""
+        found = self.find(name, proto)
+        if found is None:
+            raise ModelError(f"{self.name}: Loop {proto.name!r} returns a value without a name")
+        return found
 
     def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
         """Add the values of all steps of a loop as one."""
@@ -237,7 +243,7 @@ class _Reader(Values):
 
 def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:
     """Return sizes as text; open ones by their names."""
-    return "x".join(str(one) if one is not None else dim.dim_param or "?" for one, dim in zip(sizes, dims, strict=True))
+    return "x".join(str(one if one is not None else dim.dim_param or "?") for one, dim in zip(sizes, dims, strict=True))
 
 
 def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) -> dict[str, InputSpec]:

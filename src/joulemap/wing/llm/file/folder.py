@@ -179,9 +179,10 @@ def _is_outside(name: str, before: str) -> bool:
 def _name_group(name: str, before: str, *, is_own: bool) -> str:
     """Return the beginning of a name that a note shows: that of a layer beyond the last, or of another model."""
     if is_own:
-        return f"{before}{name.removeprefix(before).split('.')[0]}.{name.removeprefix(before).split('.')[1]}"
-    rest = name.removeprefix(before)
-    return f"{before if rest != name else ''}{rest.split('.')[0]}"
+        return before + ".".join(name.removeprefix(before).split(".")[:2])
+    parts, shared = name.split("."), before.split(".")
+    differing = next((index for index, (one, other) in enumerate(zip(parts, shared, strict=False)) if one != other), 0)
+    return ".".join(parts[: differing + 1])
 
 
 def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
