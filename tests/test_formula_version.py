@@ -121,7 +121,7 @@ def test_a_changed_formula_is_evaluated_and_what_is_stored_of_the_old_one_stays(
     assert [one.formula_version for one in stored] == [formula_version("cpu"), formula_version("gpu")]
 
     # words are no formula
-    copy.change("kernel.py", "carries what belongs", "bears what belongs")
+    copy.change("kernel.py", "operators that run together", "operators that run at once")
     assert copy.compare() == (first, stored)
 
     # a number of the GPU: a new run of it, the CPU's is served again

@@ -74,7 +74,9 @@ def test_a_product_that_occupies_a_part_of_the_chip_waits_or_has_a_slow_precisio
         elif LIMIT_SHARE not in chip.coefficients:
             assert chip.is_projection, row
         elif DIVIDED in chip.geometry:  # one request has one of the cores
-            assert re.search("most of the chip waits|a small part of what the chip is made for", str(row["reason"])), row
+            assert re.search("most of the chip waits|a small part of what the chip is made for", str(row["reason"])), (
+                row
+            )
         else:
             assert has_host_memory(chip), row
             assert "waits for the link to its host" in str(row["reason"]), row

@@ -17,7 +17,7 @@ class Score(Row, query="measure.score"):
     batch: int
     runtime: str
     scope: str
-    measured_latency_s: float
+    measured_latency_s: float | None
     predicted_latency_s: float | None
     latency_ratio: float | None
     measured_energy_j: float | None
