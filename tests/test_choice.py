@@ -25,7 +25,7 @@ from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, suggest_host
+from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.store.connection import Connection
@@ -610,20 +610,44 @@ def list_in_catalogue(connection: Connection) -> None:
 
 
 def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> None:
-    for slot in (*SLOT_HOSTS, ""):
-        text = find_query("cube.cost").sql
-        (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
-        found = made_up.execute(f"SELECT {condition.replace('v.needs_host', '?')}", [slot]).fetchall()
-        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS else None,)]
+    text = find_query("cube.cost").sql
+    (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
+    for slot in (*SLOT_HOSTS, "", "module jetson_orin_nx_16gb", "SoC apple_m4_cpu"):
+        found = made_up.execute(
+            f"SELECT {condition} FROM (SELECT CAST(? AS VARCHAR) AS needs_host) AS v", [slot]
+        ).fetchall()
+        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
 
 
-STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "jetson_orin_nx_dla"), precision="int8", batch=1)
+@pytest.mark.parametrize("unavailable", ["", "not sold alone"])
+def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
+    made_up: Connection, unavailable: str
+) -> None:
+    """A DLA of 2 mJ in 4 ms, in a module of 5 W and 57.6 USD."""
+    part = MadeUp(hardware="dla", latency_s=4e-3, energy_j=2e-3, host_share=None, deployment="edge")
+    whole = MadeUp(hardware="board", static_w=5.0, purchase_usd=57.6, unavailable=unavailable)
+    ids = fill(made_up, [part, whole])[:1]
+    made_up.execute("UPDATE internal.hardware_version SET needs_host = 'module board' WHERE hardware = 'dla'")
+    list_in_catalogue(made_up)
+    (row,) = ask(made_up, "recommend.configuration", run_ids=ids)
+    assert (row["assumed_host"], row["is_available"]) == ("board", not unavailable)
+    assert_close(row["total_energy_per_inference_j"], 2e-3 + 5.0 * 4e-3, rel=1e-9)
+    assert_close(row["total_power_w"], 0.5 + 5.0, rel=1e-9)
+    assert_close(row["price_purchase_usd"], 57.6, rel=1e-9)
+    if not unavailable:
+        (paid,) = ask(made_up, "cost.million", run_ids=ids, utilization=1.0, usd_per_kwh=3.6, pay="bought")
+        assert paid["host_share_ratio"] == 0.0
+        # 22 mJ of the part and its module, a million times, at 1 USD per MJ
+        assert_close(paid["energy_usd_per_million"], 22e-3, rel=1e-9)
+
+
+STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
 
 
 def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None:
     """The ranked energy is that of the runs with --host; the runs themselves stay those of the board."""
-    assumed = workspace.recommend("mobilenet_v2", STICKS)
-    named = workspace.recommend("mobilenet_v2", attrs.evolve(STICKS, host="raspberry_pi_5"))
+    assumed = workspace.recommend("resnet50", STICKS)
+    named = workspace.recommend("resnet50", attrs.evolve(STICKS, host="raspberry_pi_5"))
     known = {row.hardware: row for row in named.rows}
     assert [row.hardware for row in assumed.rows] == [row.hardware for row in named.rows]
     for row in assumed.rows:
@@ -633,7 +657,7 @@ def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None
         assert known[row.hardware].assumed_host == ""
     first, alone = assumed.best, assumed.best_without_host
     assert alone is not None
-    assert (first.hardware, alone.hardware, alone.assumed_host) == ("jetson_orin_nx_dla", "hailo_8", "raspberry_pi_5")
+    assert (first.hardware, alone.hardware, alone.assumed_host) == ("kpu_t64", "hailo_8", "raspberry_pi_5")
     assert not named.counts_hosts and assumed.counts_hosts
     data = assumed.data()
     assert data["best_without_host"]["hardware"] == "hailo_8"

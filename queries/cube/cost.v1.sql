@@ -41,7 +41,8 @@ resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power b
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
-assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
+assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
+module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for others, and where the energy contains it" }
 host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host in addition to average_power_w: static power of assumed_host, else average_power_w * host_energy_share_ratio" }
 host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host in addition to energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are of the chip alone" }
 total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference including the host" }
@@ -84,7 +85,9 @@ powered AS MATERIALIZED (
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
-        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_available, r.status, r.reason, r.{metric},
+        r.peak_memory_bytes, r.compute_utilization_fraction,
+        r.is_available AND coalesce(w.is_available OR NOT regexp_matches(v.needs_host, '^(module|SoC) '), TRUE) AS is_available,
+        r.status, r.reason, r.{metric},
         rent.usd AS usd_per_hour,
         buy.usd AS purchase_usd,
         rent.basis AS rented_basis,
@@ -103,6 +106,11 @@ powered AS MATERIALIZED (
         END AS host_energy_share,
         CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
+        CASE
+            WHEN v.host = '' AND v.boundary <> 'system' AND regexp_matches(v.needs_host, '^(module|SoC)')
+                THEN coalesce(w.static_power_w, 0e0)
+            ELSE 0e0
+        END AS module_w,
         v.boundary,
         coalesce(f.idle_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
@@ -117,9 +125,10 @@ powered AS MATERIALIZED (
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
-    -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
+    -- A stick or M.2 card has a host of its own (`suggest_host` in domain/host.py), and a part has the rest of its module
+    -- or SoC; the power of neither follows that of the chip.
     LEFT JOIN hardware AS w
-        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END
+        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
         AND w.static_power_w > 0e0
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
     LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
@@ -147,7 +156,7 @@ powered AS MATERIALIZED (
             coalesce(
                 f.host_share_ratio,
                 CASE
-                    WHEN v.needs_host = '' AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
+                    WHEN (v.needs_host = '' OR regexp_matches(v.needs_host, '^(module|SoC)')) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
                     ELSE a.host_share
                 END
             ) AS host_share
@@ -188,7 +197,7 @@ SELECT
     END AS unlike_told,
     s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
-    coalesce(s.assumed_host, '') AS assumed_host, s.host_power_w, s.host_energy_per_inference_j,
+    coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.host_power_w, s.host_energy_per_inference_j,
     s.energy_per_inference_j + s.host_energy_per_inference_j AS total_energy_per_inference_j,
     (s.energy_per_inference_j + s.host_energy_per_inference_j) * s.batch AS total_energy_j,
     s.average_power_w + s.host_power_w AS total_power_w, s.utilization AS utilization_fraction,
@@ -201,7 +210,7 @@ FROM (
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
         p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
-        p.host_share, p.host_energy_share, p.assumed_host,
+        p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
         CASE
             WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w ELSE p.average_power_w * p.host_energy_share
         END AS host_power_w,

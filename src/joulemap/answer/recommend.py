@@ -27,6 +27,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
@@ -59,6 +60,7 @@ MISSED_PRICE: Final = Template("its price is not known, so it misses {metric.lab
 ALONE: Final = "No other hardware meets the limits."
 HOST: Final = Template("The value includes {host} ({alone} without).")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
+ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
 
@@ -95,7 +97,8 @@ MISS_NOTE: Final = (
 )
 HOST_NOTE: Final = (
     "Rankings and limits by energy include the host. USB and M.2 accelerators include a host and its static "
-    "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
+    "power between batches, as with --host. A part of a module or SoC includes the static power of the rest, or of "
+    "rk3588_cpu if the catalogue lacks it. Other chips add the host share that fleet and cost use; complete "
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"
 )
@@ -282,7 +285,7 @@ class RecommendAnswer(CandidateAnswer):
         """Return the sentence on the host that the value includes; empty for none."""
         if row.hostless_value == row.objective_value:
             return ""
-        return HOST(host=_name_host(row), alone=self._show_objective(row.hostless_value))
+        return HOST(host=self._name_host(row), alone=self._show_objective(row.hostless_value))
 
     def _describe_hostless(self, best: RankedConfiguration) -> str:
         """Return the sentence on the hardware that would be first without hosts; empty if it is the same."""
@@ -290,7 +293,15 @@ class RecommendAnswer(CandidateAnswer):
         if other is None or find_chip(other) == find_chip(best):
             return ""
         alone, whole = self._show_objective(other.hostless_value), self._show_objective(other.objective_value)
-        return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=_name_host(other))
+        return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=self._name_host(other))
+
+    def _name_host(self, row: RankedConfiguration) -> str:
+        """Return the host that is counted with a configuration, or the share that replaces it."""
+        slot = self.scope.slots.get(row.hardware, "")
+        if row.assumed_host:
+            return ASSUMED_REST(row, whole=slot.partition(" ")[0]) if is_part(slot) else ASSUMED_HOST(row)
+        share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
+        return HOST_SHARE(percent=share * 100.0)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         return "" if self.counts_hosts or chosen is None else self.scope.warn_unhosted(headline)
@@ -419,14 +430,6 @@ class RecommendAnswer(CandidateAnswer):
 def _pay_otherwise(row: RankedConfiguration) -> float | None:
     """Return the cost in the unranked way of paying; None without a price, or if both ways are ranked."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
-
-
-def _name_host(row: RankedConfiguration) -> str:
-    """Return the host that is counted with a configuration, or the share that replaces it."""
-    if row.assumed_host:
-        return ASSUMED_HOST(row)
-    share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
-    return HOST_SHARE(percent=share * 100.0)
 
 
 def _percent(row: RankedConfiguration) -> str:
