@@ -600,6 +600,71 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("needs_host", "host", "mean_w", "hostless_w"),
+    [
+        # 2 mJ in 4 ms at 50/s: 0.1 W, and 0.3 W of idle power for 80 % of the time
+        ("", "", 0.1 + 0.24, 0.34),
+        # a Raspberry Pi of 3 W while the stick works and 2 W while it idles
+        ("USB port", "", 0.34 + 0.6 + 1.6, 0.34),
+        # the same if it was named: its 3 W are in the energy of the run
+        ("USB port", "raspberry_pi_5", 0.34 + 1.6, 0.34),
+        # a part of a module idles within the idle power of the module
+        ("module raspberry_pi_5", "", 0.1 + 0.6 + 1.6, 0.1),
+        # a host that is half of the chip's own power
+        ("PCIe slot", "", 0.34 * 1.5, 0.34),
+    ],
+)
+def test_a_fixed_rate_counts_idle_power_between_inferences(
+    made_up: Connection, needs_host: str, host: str, mean_w: float, hostless_w: float
+) -> None:
+    chip = MadeUp(hardware="chip", latency_s=4e-3, energy_j=2e-3, idle_w=0.3, static_w=0.4, host_share=0.5)
+    if not needs_host.startswith("PCIe"):
+        chip = attrs.evolve(chip, host_share=0.0)
+    ids = fill(made_up, [chip, MadeUp(hardware="raspberry_pi_5", static_w=3.0, idle_w=2.0)])[:1]
+    made_up.execute(
+        f"UPDATE internal.hardware_version SET needs_host = '{needs_host}', host = '{host}' WHERE hardware = 'chip'"
+    )
+    list_in_catalogue(made_up)
+    asked: dict[str, Any] = {"run_ids": ids, "rate_per_s": 50.0, "min_throughput_per_s": 50.0}
+    (row,) = ask(made_up, "recommend.configuration", objective="power", max_power_w=mean_w * 0.8, **asked)
+    (told,) = ask(made_up, "recommend.violation", max_power_w=mean_w * 0.8, **asked)
+    assert (row["status"], row["worst_limit"], told["limit_name"]) == ("infeasible", "power", "power")
+    assert_close(row["busy_fraction"], 0.2, rel=1e-12)
+    assert_close(row["average_power_w"], 0.5, rel=1e-12)
+    for value in (row["total_power_w"], row["objective_value"], row["worst_value"], told["value"]):
+        assert_close(value, mean_w, rel=1e-9)
+    assert_close(row["hostless_value"], hostless_w, rel=1e-9)
+    parts = ("energy_per_inference_j", "idle_energy_per_inference_j", "host_energy_per_inference_j")
+    assert_close(sum(row[name] for name in parts), mean_w / 50.0, rel=1e-9)
+    assert_close(row["total_energy_per_inference_j"], mean_w / 50.0, rel=1e-9)
+    (kept,) = ask(made_up, "recommend.configuration", max_power_w=mean_w * 1.01, **asked)
+    assert (kept["status"], kept["rank"]) == ("feasible", 1)
+    assert_close(kept["objective_value"], mean_w / 50.0, rel=1e-9)
+
+
+def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
+    (row,) = ask(
+        made_up, "recommend.configuration", [MadeUp(latency_s=0.1, energy_j=0.05, idle_w=0.3)], rate_per_s=50.0
+    )
+    assert (row["busy_fraction"], row["idle_energy_per_inference_j"]) == (1.0, 0.0)
+    assert_close(row["total_power_w"], 0.5 * (1.0 + (row["host_energy_per_inference_j"] / 0.05)), rel=1e-9)
+
+
+def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -> None:
+    """One of two boards draws over 3 W at full speed; at 30 images per second both keep within it."""
+    asked = Settings(hardware=("ax630c_npu", "rdk_x5"), precision="int8", scenario="camera", power_budget_w=3.0)
+    found = workspace.recommend("mobilenet_v2", asked, limits=Limits(min_throughput_per_s=30.0))
+    assert (found.rate_per_s, found.limits.max_power_w) == (30.0, 3.0)
+    rows = {row.hardware: row for row in found.rows}
+    assert {row.status for row in rows.values()} == {"feasible"}
+    assert (rows["rdk_x5"].average_power_w or 0.0) > 3.0 > (rows["rdk_x5"].total_power_w or 0.0)
+    for row in rows.values():
+        assert_close(row.busy_fraction or 0.0, 30.0 / (row.throughput_per_s or 0.0), rel=1e-9)
+    full = workspace.recommend("mobilenet_v2", attrs.evolve(asked, power_budget_w=20.0))
+    assert full.rate_per_s == 0.0 and {row.busy_fraction for row in full.rows} == {1.0}
+
+
 def list_in_catalogue(connection: Connection) -> None:
     """List every made-up hardware in the catalogue of its database."""
     connection.execute("DELETE FROM internal.catalogue_entry")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from joulemap.answer.candidate import (
     describe_limits,
     describe_use,
     find_chip,
+    find_rate,
     first_of_each,
     list_metrics,
     plan_candidates,
@@ -42,16 +44,17 @@ from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}: {metric.best} {metric.meaning}{with_host} among {count}[, {use}]")
+TITLE: Final = Template("{model}: {metric.best} {metric.meaning}[ at {rate}]{with_host} among {count}[, {use}]")
 WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
-    "{name} has the {metric.best} {metric.meaning}[ of the {sold}][ with {kept}]: {value}"
+    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][ with {kept}]: {value}"
     "[, {ratio:x} better than {next}][, equal to {equal}][ ({chance:chance} confidence)]."
 )
 ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
 NOT_SOLD: Final = Template(
-    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}: {value}."
+    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}[ at {rate}]: "
+    "{value}."
 )
 NOTHING: Final = Template("No configuration has {kept}. The nearest is {name}: {miss}[; it also misses {others:and}].")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
@@ -69,6 +72,7 @@ DECIDING: Final = Template(
     "[{price} | ]"
 )
 PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
 TOTALS: Final = {
@@ -77,6 +81,7 @@ TOTALS: Final = {
     "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
 }
 """Metric -> column that a limit applies to, where that includes the host."""
+MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"
 MISSES: Final = Template("Configurations that miss a limit ({count:#}), nearest first")
@@ -102,6 +107,10 @@ HOST_NOTE: Final = (
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"
 )
+RATE_NOTE: Final = Template(
+    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between them. "
+    "Average power = energy per inference x rate + idle power x idle share; `busy` is rate / throughput"
+)
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"
 BEYOND_PRICE: Final = "outside a limit on the price"
@@ -123,6 +132,8 @@ class RecommendAnswer(CandidateAnswer):
 
     objective: MetricName
     limits: Limits
+    rate_per_s: float = 0.0
+    """Fixed rate at which inferences arrive; 0 for full speed."""
     rows: Table[RankedConfiguration]
     """Rows by rank, best first; then those that violate a limit, nearest first."""
     violations: Table[Violation]
@@ -191,7 +202,9 @@ class RecommendAnswer(CandidateAnswer):
             "objective_meaning": METRIC[self.objective].meaning,
             "limits": [
                 {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": meaning}
-                for (name, bound), meaning in zip(self.limits.bounds, describe_limits(self.limits, LIMIT), strict=True)
+                for (name, bound), meaning in zip(
+                    self.limits.bounds, describe_limits(self.limits, LIMIT, self._rate), strict=True
+                )
             ],
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
@@ -200,6 +213,15 @@ class RecommendAnswer(CandidateAnswer):
     @property
     def _metric(self) -> Metric:
         return METRIC[self.objective]
+
+    @property
+    def _rate(self) -> str:
+        return show_metric("throughput", self.rate_per_s) if self.rate_per_s else ""
+
+    @property
+    def _rated(self) -> str:
+        """Fixed rate, where the objective depends on it."""
+        return self._rate if self._metric.energy_power else ""
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows that meet the limits and `limit` rows that violate one."""
@@ -210,6 +232,7 @@ class RecommendAnswer(CandidateAnswer):
         title = TITLE(
             model=self.scope.model,
             metric=self._metric,
+            rate=self._rated or None,
             with_host=WITH_HOST if self.counts_hosts else "",
             count=CONFIGURATIONS(count=len(self.rows)),
             use=describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else "",
@@ -242,7 +265,7 @@ class RecommendAnswer(CandidateAnswer):
     def describe_best(self) -> str:
         """Return the headline: the best configuration, or the nearest miss if none meets the limits."""
         best, nearest, second = self.best, self.nearest_miss, self._next
-        kept = join_names(describe_limits(self.limits, KEPT))
+        kept = join_names(describe_limits(self.limits, KEPT, self._rate))
         if best is None and nearest is None:
             return UNKNOWN(metric=self._metric)
         if best is None:
@@ -257,6 +280,7 @@ class RecommendAnswer(CandidateAnswer):
         told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
             name=self._name(best),
             metric=self._metric,
+            **({} if text is BEST and all(row.rank == 1 for row in ranked) else {"rate": self._rated or None}),
             sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
             kept=kept,
             value=self._show_objective(best.objective_value, best.objective_half_width),
@@ -355,7 +379,7 @@ class RecommendAnswer(CandidateAnswer):
         """Return a grid of each chip at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
         bounded = [
-            TOTALS.get(name) or list_metrics((name,))
+            self._show_mean_power() if name == "power" and self._rate else TOTALS.get(name) or list_metrics((name,))
             for name, _ in self.limits.bounds
             if name == "power" or name != self.objective
         ]
@@ -364,10 +388,12 @@ class RecommendAnswer(CandidateAnswer):
             rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
         )
 
+    def _show_mean_power(self) -> str:
+        return MEAN_POWER(rate=self._rate, with_host=WITH_HOST if self.counts_hosts else "")
+
     def _show_every(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
-        figures = (
-            list_metrics(FIGURES, (self.objective,)) + (TOTALS["power"] if self.limits.max_power_w else "") + LIMITED
-        )
+        power = self._show_mean_power() if self._rate else TOTALS["power"] if self.limits.max_power_w else ""
+        figures = list_metrics(FIGURES, (self.objective,)) + power + LIMITED
         return self._show_ranked(rows, figures, limit, {row.run_id: row.probability_best for row in rows})
 
     def _show_ranked(
@@ -380,12 +406,15 @@ class RecommendAnswer(CandidateAnswer):
         held: Sequence[str] = (),
     ) -> Grid:
         """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
-        label = f"{self._metric.label}{WITH_HOST}" if self.counts_hosts else self._metric.label
-        parts = PARTS(label=self._metric.label, column=self._metric.column) if self.counts_hosts else ""
+        rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
+        label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
+        parts = PARTS(label=rated, column=self._metric.column) if self.counts_hosts else ""
+        idle = IDLE if self._rate else ""
         return self._lay_rows(
             rows,
             DECIDING(label=label, parts=parts, way=PAY if self._is_money else "", price=PRICE if self._is_money else "")
-            + figures,
+            + figures
+            + idle,
             limit,
             noun=noun,
             ranked=" | ".join((label, *held)),
@@ -419,6 +448,7 @@ class RecommendAnswer(CandidateAnswer):
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
+            *([RATE_NOTE(rate=self._rate)] if self._rate else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
             *self._describe_unknown(unpriced, BEYOND_PRICE),
@@ -457,11 +487,15 @@ def recommend(
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
-    plan = plan_candidates(model, settings)
+    rate_per_s = find_rate(settings, limits)
+    plan = plan_candidates(model, settings, rate_per_s)
+    if rate_per_s and plan.selection.budget is not None:
+        within = (plan.selection.budget.power_w, limits.max_power_w or math.inf)
+        limits = attrs.evolve(limits, max_power_w=min(within))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
-        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all}
+        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all, "rate_per_s": rate_per_s}
         scope = find_scope(runs)
         if limits.bounds:
             records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
@@ -469,12 +503,15 @@ def recommend(
         else:
             found = {
                 "rows": fetch(connection, RankedConfiguration, **bounds, **more),
-                "violations": fetch_none(connection, Violation, **bounds, host_share=used["host_share"]),
+                "violations": fetch_none(
+                    connection, Violation, **bounds, host_share=used["host_share"], rate_per_s=rate_per_s
+                ),
             }
         answer = RecommendAnswer(
             scope=scope,
             objective=objective,
             limits=limits,
+            rate_per_s=rate_per_s,
             assumptions=fetch(connection, AssumedNumber, **used),
             **found,
         )

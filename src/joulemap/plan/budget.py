@@ -142,6 +142,8 @@ class Budget:
     """Origin of the budget, with its source; empty where it was requested directly."""
     is_asked: bool
     """True where the budget was requested, not only implied by a deployment."""
+    is_mean: bool = False
+    """True where it limits the average power at a fixed rate, not the cap of a power mode."""
 
     def __str__(self) -> str:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")

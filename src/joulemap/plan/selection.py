@@ -164,9 +164,10 @@ def is_choice(settings: Settings) -> bool:
     return any(chosen)
 
 
-def select_hardware(settings: Settings, default: Default = "four") -> Selection:
+def select_hardware(settings: Settings, default: Default = "four", *, is_capped: bool = True) -> Selection:
     """Return the hardware of settings, each pair once.
 
+    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself.
     Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
     catalogue, UsageError where nothing is left.
     """
@@ -207,6 +208,8 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if budget is None or (default == "every mode" and not budget.is_asked):
         return selection
+    if not is_capped:
+        return attrs.evolve(selection, budget=attrs.evolve(budget, is_mean=True))
     beside_w = {
         **find_rest_w((entry for entry, _ in chosen), known),
         **{name: host.entry.static_w for name, host in hosts.items() if host.is_counted},
