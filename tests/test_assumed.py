@@ -150,7 +150,7 @@ def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -
 
 def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Workspace) -> None:
     asked = Settings(precision=("int8",), batch=(8,))
-    pair = ("hailo_8", "jetson_orin_nx_dla")
+    pair = ("hailo_8", "rdk_x3")
     mixed = workspace.pareto("resnet18", asked, hardware=pair).document().answer
     hosted = workspace.pareto("resnet18", asked, hardware=pair, host="raspberry_pi_5").document().answer
     alike = workspace.pareto("resnet18", asked, hardware=("hailo_8", "coral_edge_tpu")).document().answer

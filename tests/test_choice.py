@@ -25,7 +25,7 @@ from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, suggest_host
+from joulemap.domain.host import SLOT_HOSTS, SOLE_SLOTS, is_part, suggest_host
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
 from joulemap.store.connection import Connection
@@ -600,6 +600,71 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
 
 
+@pytest.mark.parametrize(
+    ("needs_host", "host", "mean_w", "hostless_w"),
+    [
+        # 2 mJ in 4 ms at 50/s: 0.1 W, and 0.3 W of idle power for 80 % of the time
+        ("", "", 0.1 + 0.24, 0.34),
+        # a Raspberry Pi of 3 W while the stick works and 2 W while it idles
+        ("USB port", "", 0.34 + 0.6 + 1.6, 0.34),
+        # the same if it was named: its 3 W are in the energy of the run
+        ("USB port", "raspberry_pi_5", 0.34 + 1.6, 0.34),
+        # a part of a module idles within the idle power of the module
+        ("module raspberry_pi_5", "", 0.1 + 0.6 + 1.6, 0.1),
+        # a host that is half of the chip's own power
+        ("PCIe slot", "", 0.34 * 1.5, 0.34),
+    ],
+)
+def test_a_fixed_rate_counts_idle_power_between_inferences(
+    made_up: Connection, needs_host: str, host: str, mean_w: float, hostless_w: float
+) -> None:
+    chip = MadeUp(hardware="chip", latency_s=4e-3, energy_j=2e-3, idle_w=0.3, static_w=0.4, host_share=0.5)
+    if not needs_host.startswith("PCIe"):
+        chip = attrs.evolve(chip, host_share=0.0)
+    ids = fill(made_up, [chip, MadeUp(hardware="raspberry_pi_5", static_w=3.0, idle_w=2.0)])[:1]
+    made_up.execute(
+        f"UPDATE internal.hardware_version SET needs_host = '{needs_host}', host = '{host}' WHERE hardware = 'chip'"
+    )
+    list_in_catalogue(made_up)
+    asked: dict[str, Any] = {"run_ids": ids, "rate_per_s": 50.0, "min_throughput_per_s": 50.0}
+    (row,) = ask(made_up, "recommend.configuration", objective="power", max_power_w=mean_w * 0.8, **asked)
+    (told,) = ask(made_up, "recommend.violation", max_power_w=mean_w * 0.8, **asked)
+    assert (row["status"], row["worst_limit"], told["limit_name"]) == ("infeasible", "power", "power")
+    assert_close(row["busy_fraction"], 0.2, rel=1e-12)
+    assert_close(row["average_power_w"], 0.5, rel=1e-12)
+    for value in (row["total_power_w"], row["objective_value"], row["worst_value"], told["value"]):
+        assert_close(value, mean_w, rel=1e-9)
+    assert_close(row["hostless_value"], hostless_w, rel=1e-9)
+    parts = ("energy_per_inference_j", "idle_energy_per_inference_j", "host_energy_per_inference_j")
+    assert_close(sum(row[name] for name in parts), mean_w / 50.0, rel=1e-9)
+    assert_close(row["total_energy_per_inference_j"], mean_w / 50.0, rel=1e-9)
+    (kept,) = ask(made_up, "recommend.configuration", max_power_w=mean_w * 1.01, **asked)
+    assert (kept["status"], kept["rank"]) == ("feasible", 1)
+    assert_close(kept["objective_value"], mean_w / 50.0, rel=1e-9)
+
+
+def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
+    (row,) = ask(
+        made_up, "recommend.configuration", [MadeUp(latency_s=0.1, energy_j=0.05, idle_w=0.3)], rate_per_s=50.0
+    )
+    assert (row["busy_fraction"], row["idle_energy_per_inference_j"]) == (1.0, 0.0)
+    assert_close(row["total_power_w"], 0.5 * (1.0 + (row["host_energy_per_inference_j"] / 0.05)), rel=1e-9)
+
+
+def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -> None:
+    """One of two boards draws over 3 W at full speed; at 30 images per second both keep within it."""
+    asked = Settings(hardware=("ax630c_npu", "rdk_x5"), precision="int8", scenario="camera", power_budget_w=3.0)
+    found = workspace.recommend("mobilenet_v2", asked, limits=Limits(min_throughput_per_s=30.0))
+    assert (found.rate_per_s, found.limits.max_power_w) == (30.0, 3.0)
+    rows = {row.hardware: row for row in found.rows}
+    assert {row.status for row in rows.values()} == {"feasible"}
+    assert (rows["rdk_x5"].average_power_w or 0.0) > 3.0 > (rows["rdk_x5"].total_power_w or 0.0)
+    for row in rows.values():
+        assert_close(row.busy_fraction or 0.0, 30.0 / (row.throughput_per_s or 0.0), rel=1e-9)
+    full = workspace.recommend("mobilenet_v2", attrs.evolve(asked, power_budget_w=20.0))
+    assert full.rate_per_s == 0.0 and {row.busy_fraction for row in full.rows} == {1.0}
+
+
 def list_in_catalogue(connection: Connection) -> None:
     """List every made-up hardware in the catalogue of its database."""
     connection.execute("DELETE FROM internal.catalogue_entry")
@@ -610,20 +675,44 @@ def list_in_catalogue(connection: Connection) -> None:
 
 
 def test_the_host_of_a_slot_is_the_same_in_the_queries(made_up: Connection) -> None:
-    for slot in (*SLOT_HOSTS, ""):
-        text = find_query("cube.cost").sql
-        (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
-        found = made_up.execute(f"SELECT {condition.replace('v.needs_host', '?')}", [slot]).fetchall()
-        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS else None,)]
+    text = find_query("cube.cost").sql
+    (condition,) = re.findall(r"w\.hardware = (CASE WHEN .*? END)", text)
+    for slot in (*SLOT_HOSTS, "", "module jetson_orin_nx_16gb", "SoC apple_m4_cpu"):
+        found = made_up.execute(
+            f"SELECT {condition} FROM (SELECT CAST(? AS VARCHAR) AS needs_host) AS v", [slot]
+        ).fetchall()
+        assert found == [(suggest_host(slot) if slot in SOLE_SLOTS or is_part(slot) else None,)]
 
 
-STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "jetson_orin_nx_dla"), precision="int8", batch=1)
+@pytest.mark.parametrize("unavailable", ["", "not sold alone"])
+def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
+    made_up: Connection, unavailable: str
+) -> None:
+    """A DLA of 2 mJ in 4 ms, in a module of 5 W and 57.6 USD."""
+    part = MadeUp(hardware="dla", latency_s=4e-3, energy_j=2e-3, host_share=None, deployment="edge")
+    whole = MadeUp(hardware="board", static_w=5.0, purchase_usd=57.6, unavailable=unavailable)
+    ids = fill(made_up, [part, whole])[:1]
+    made_up.execute("UPDATE internal.hardware_version SET needs_host = 'module board' WHERE hardware = 'dla'")
+    list_in_catalogue(made_up)
+    (row,) = ask(made_up, "recommend.configuration", run_ids=ids)
+    assert (row["assumed_host"], row["is_available"]) == ("board", not unavailable)
+    assert_close(row["total_energy_per_inference_j"], 2e-3 + 5.0 * 4e-3, rel=1e-9)
+    assert_close(row["total_power_w"], 0.5 + 5.0, rel=1e-9)
+    assert_close(row["price_purchase_usd"], 57.6, rel=1e-9)
+    if not unavailable:
+        (paid,) = ask(made_up, "cost.million", run_ids=ids, utilization=1.0, usd_per_kwh=3.6, pay="bought")
+        assert paid["host_share_ratio"] == 0.0
+        # 22 mJ of the part and its module, a million times, at 1 USD per MJ
+        assert_close(paid["energy_usd_per_million"], 22e-3, rel=1e-9)
+
+
+STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
 
 
 def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None:
     """The ranked energy is that of the runs with --host; the runs themselves stay those of the board."""
-    assumed = workspace.recommend("mobilenet_v2", STICKS)
-    named = workspace.recommend("mobilenet_v2", attrs.evolve(STICKS, host="raspberry_pi_5"))
+    assumed = workspace.recommend("resnet50", STICKS)
+    named = workspace.recommend("resnet50", attrs.evolve(STICKS, host="raspberry_pi_5"))
     known = {row.hardware: row for row in named.rows}
     assert [row.hardware for row in assumed.rows] == [row.hardware for row in named.rows]
     for row in assumed.rows:
@@ -633,7 +722,7 @@ def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None
         assert known[row.hardware].assumed_host == ""
     first, alone = assumed.best, assumed.best_without_host
     assert alone is not None
-    assert (first.hardware, alone.hardware, alone.assumed_host) == ("jetson_orin_nx_dla", "hailo_8", "raspberry_pi_5")
+    assert (first.hardware, alone.hardware, alone.assumed_host) == ("kpu_t64", "hailo_8", "raspberry_pi_5")
     assert not named.counts_hosts and assumed.counts_hosts
     data = assumed.data()
     assert data["best_without_host"]["hardware"] == "hailo_8"

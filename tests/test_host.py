@@ -13,7 +13,7 @@ from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.host import suggest_host
+from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import HOST_ACTION
 from joulemap.domain.settings import Settings
@@ -37,6 +37,9 @@ def test_a_card_is_suggested_a_computer_that_has_its_slot() -> None:
     assert len(needing) >= 16
     for name, slot in needing.items():
         host = CATALOGUE[suggest_host(slot)]
+        if is_part(slot):
+            assert (host.needs_host, host.deployment) == ("", CATALOGUE[name].deployment)
+            continue
         assert (host.architecture, host.needs_host, host.is_launched) == ("cpu", "", False)
         if slot.startswith("PCIe"):
             assert "datacenter" in host.deployment, name
@@ -79,6 +82,16 @@ def test_only_what_needs_a_host_is_put_in_one() -> None:
     hosted = plain.modified(hosts["l4"].modifier(use, "board"))
     assert hosted.bind(CATALOGUE["l4"]).host == HOST.id
     assert hosted.digest != plain.digest
+
+
+def test_a_part_of_a_module_runs_with_its_module_whatever_the_host() -> None:
+    asked = Settings(hardware=("jetson_orin_nx_dla", "rv1126b_npu", "hailo_8"), host="raspberry_pi_5")
+    hosts = {name: (host.entry.id, host.is_counted) for name, host in select_hardware(asked).hosts.items()}
+    assert hosts == {
+        "jetson_orin_nx_dla": ("jetson_orin_nx_16gb", True),
+        "rv1126b_npu": ("rk3588_cpu", True),
+        "hailo_8": ("raspberry_pi_5", True),
+    }
 
 
 def test_a_host_launches_at_its_own_pace() -> None:
@@ -124,6 +137,13 @@ def test_a_host_counts_within_a_power_budget() -> None:
     assert found.left_out == {"hailo_8": "at least 11.7 W with its host"}
     assert found.hosts["coral_edge_tpu"].is_counted
     assert len(select_hardware(attrs.evolve(asked, host="Pi5", power_budget_w=11.7)).pairs) == 2
+
+
+def test_a_part_counts_with_its_module_within_a_power_budget() -> None:
+    # 4 W of a DLA and 5.7 W of the module around it are 9.7 W
+    asked = Settings(hardware=("jetson_orin_nx_dla", "ax630c_npu"), power_budget_w=9.6)
+    assert select_hardware(asked).left_out == {"jetson_orin_nx_dla": "at least 9.7 W with its host"}
+    assert len(select_hardware(attrs.evolve(asked, power_budget_w=9.8)).pairs) == 2
 
 
 def test_what_needs_a_host_is_none() -> None:

@@ -41,12 +41,15 @@ resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power b
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
 host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
-assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip; empty where the host is a share, none, or in the energy" }
-host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host in addition to average_power_w: static power of assumed_host, else average_power_w * host_energy_share_ratio" }
-host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host in addition to energy_per_inference_j: host_power_w / throughput_per_s; 0 where energies are of the chip alone" }
-total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference including the host" }
-total_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch including the host" }
-total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average_power_w + host_power_w" }
+assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
+module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for others, and where the energy contains it" }
+busy_fraction = { type = "DOUBLE", null = true, meaning = "share of the time in which the chip works: rate_per_s over throughput_per_s, at most 1; 1 at full speed" }
+host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power of the host in addition to the chip's: static power of assumed_host while the chip works and idle power while it idles, else the chip's power * host_energy_share_ratio" }
+idle_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the chip while it idles before the next inference, at its idle power; 0 at full speed, and for a part of a module, whose idle power is in the host's" }
+host_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the host in addition to the chip's: host_power_w over the rate of inferences; 0 where energies are of the chip alone" }
+total_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one inference: energy_per_inference_j + idle_energy_per_inference_j + host_energy_per_inference_j" }
+total_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch including idle time and the host" }
+total_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power of the chip and its host: average_power_w + host_power_w at full speed" }
 utilization_fraction = { type = "DOUBLE", meaning = "share of the powered or rented hours in which a chip works" }
 lifetime_years = { type = "DOUBLE", unit = "year", meaning = "years that a bought chip serves" }
 hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "hours per year that a bought chip is powered" }
@@ -84,7 +87,9 @@ powered AS MATERIALIZED (
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
-        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_available, r.status, r.reason, r.{metric},
+        r.peak_memory_bytes, r.compute_utilization_fraction,
+        r.is_available AND coalesce(w.is_available OR NOT regexp_matches(v.needs_host, '^(module|SoC) '), TRUE) AS is_available,
+        r.status, r.reason, r.{metric},
         rent.usd AS usd_per_hour,
         buy.usd AS purchase_usd,
         rent.basis AS rented_basis,
@@ -103,6 +108,21 @@ powered AS MATERIALIZED (
         END AS host_energy_share,
         CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
+        CASE
+            WHEN v.boundary = 'system' OR v.needs_host = '' THEN 0e0
+            WHEN v.host = '' THEN coalesce(wf.idle_power_w, w.static_power_w, 0e0)
+            ELSE coalesce(gf.idle_power_w, gf.static_power_w, 0e0)
+        END AS host_idle_w,
+        CASE
+            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary <> 'system' AND (v.host <> '' OR w.hardware IS NOT NULL)
+                THEN 0e0
+            ELSE 1e0
+        END AS idle_share,
+        CASE
+            WHEN v.host = '' AND v.boundary <> 'system' AND regexp_matches(v.needs_host, '^(module|SoC)')
+                THEN coalesce(w.static_power_w, 0e0)
+            ELSE 0e0
+        END AS module_w,
         v.boundary,
         coalesce(f.idle_power_w, f.static_power_w) * coalesce(s.wall_ratio, 1e0) + coalesce(s.host_w, 0e0) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
@@ -117,10 +137,14 @@ powered AS MATERIALIZED (
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
-    -- A stick or module has a host of its own (SOLE_SLOTS in domain/host.py), whose power does not follow that of the chip.
+    -- A stick or M.2 card has a host of its own (`suggest_host` in domain/host.py), and a part has the rest of its module
+    -- or SoC; the power of neither follows that of the chip.
     LEFT JOIN hardware AS w
-        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' END
+        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
         AND w.static_power_w > 0e0
+    LEFT JOIN fact AS wf ON wf.hardware_digest = w.hardware_digest
+    LEFT JOIN hardware AS g ON g.hardware = v.host
+    LEFT JOIN fact AS gf ON gf.hardware_digest = g.hardware_digest
     LEFT JOIN price AS rent ON rent.hardware_digest = r.hardware_digest AND rent.way = 'rented'
     LEFT JOIN price AS buy ON buy.hardware_digest = r.hardware_digest AND buy.way = 'bought'
     CROSS JOIN (
@@ -147,7 +171,7 @@ powered AS MATERIALIZED (
             coalesce(
                 f.host_share_ratio,
                 CASE
-                    WHEN v.needs_host = '' AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
+                    WHEN (v.needs_host = '' OR regexp_matches(v.needs_host, '^(module|SoC)')) AND (r.architecture = 'cpu' OR NOT list_contains(r.deployment, 'datacenter')) THEN 0e0
                     ELSE a.host_share
                 END
             ) AS host_share
@@ -188,10 +212,11 @@ SELECT
     END AS unlike_told,
     s.idle_w AS idle_power_w, s.idle_quantity, s.resting_w AS resting_power_w, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
     s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio,
-    coalesce(s.assumed_host, '') AS assumed_host, s.host_power_w, s.host_energy_per_inference_j,
-    s.energy_per_inference_j + s.host_energy_per_inference_j AS total_energy_per_inference_j,
-    (s.energy_per_inference_j + s.host_energy_per_inference_j) * s.batch AS total_energy_j,
-    s.average_power_w + s.host_power_w AS total_power_w, s.utilization AS utilization_fraction,
+    coalesce(s.assumed_host, '') AS assumed_host, s.module_w AS module_power_w, s.busy_fraction, s.host_power_w,
+    s.idle_energy_per_inference_j, s.host_energy_per_inference_j,
+    s.energy_per_inference_j + s.idle_energy_per_inference_j + s.host_energy_per_inference_j AS total_energy_per_inference_j,
+    (s.energy_per_inference_j + s.idle_energy_per_inference_j + s.host_energy_per_inference_j) * s.batch AS total_energy_j,
+    s.own_power_w + s.host_power_w AS total_power_w, s.utilization AS utilization_fraction,
     s.lifetime_years, s.hours_per_year, s.usd_per_kwh, s.gco2_per_kwh, s.{metric}
 FROM (
     SELECT
@@ -201,14 +226,13 @@ FROM (
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
         p.rented_told, p.bought_told, p.rented_alike, p.bought_alike,
-        p.host_share, p.host_energy_share, p.assumed_host,
+        p.host_share, p.host_energy_share, p.assumed_host, p.module_w,
+        b.busy_fraction,
+        b.own_power_w,
+        b.host_power_w,
+        b.idle_power_w / (p.throughput_per_s * b.busy_fraction) AS idle_energy_per_inference_j,
         CASE
-            WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w ELSE p.average_power_w * p.host_energy_share
-        END AS host_power_w,
-        CASE
-            WHEN p.boundary IN ('chip', 'system') THEN 0e0
-            WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w / p.throughput_per_s
-            ELSE p.energy_per_inference_j * p.host_energy_share
+            WHEN p.boundary IN ('chip', 'system') THEN 0e0 ELSE b.host_power_w / (p.throughput_per_s * b.busy_fraction)
         END AS host_energy_per_inference_j,
         p.idle_w, p.idle_quantity, p.resting_w, p.pue, p.utilization, p.lifetime_years,
         p.hours_per_year, p.usd_per_kwh, p.gco2_per_kwh, p.{metric},
@@ -227,5 +251,24 @@ FROM (
         END AS way
     FROM powered AS p
     CROSS JOIN asked AS y
+    -- Idle time draws the idle power of the chip and of its host. The energy of a host that was named contains its power
+    -- while the chip works.
+    CROSS JOIN LATERAL (
+        SELECT
+            d.busy_fraction,
+            d.idle_power_w,
+            p.average_power_w * d.busy_fraction + d.idle_power_w AS own_power_w,
+            p.host_idle_w * (1e0 - d.busy_fraction) + CASE
+                WHEN p.assumed_host IS NOT NULL THEN p.assumed_host_w * d.busy_fraction
+                ELSE (p.average_power_w * d.busy_fraction + d.idle_power_w) * p.host_energy_share
+            END AS host_power_w
+        FROM (
+            SELECT u.busy_fraction, coalesce(p.idle_w, 0e0) * p.idle_share * (1e0 - u.busy_fraction) AS idle_power_w
+            FROM (
+                SELECT
+                    CASE WHEN $rate_per_s > 0e0 THEN least($rate_per_s / p.throughput_per_s, 1e0) ELSE 1e0 END AS busy_fraction
+            ) AS u
+        ) AS d
+    ) AS b
 ) AS s
 ORDER BY s.position, s.run_id

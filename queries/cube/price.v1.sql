@@ -27,15 +27,21 @@ WITH version AS (
         v.hardware AS hardware_id,
         v.vendor,
         v.unavailable = '' AS is_available,
-        max(f.value) FILTER (WHERE f.quantity = w.quantity) AS own_usd,
-        max(f.basis) FILTER (WHERE f.quantity = w.quantity) AS own_basis,
-        max(f.source) FILTER (WHERE f.quantity = w.quantity) AS own_source,
-        max(f.note) FILTER (WHERE f.quantity = w.quantity) AS own_note,
+        coalesce(first(m.hardware), v.hardware) AS priced_id,
+        first(f.value) AS own_usd,
+        first(f.basis) AS own_basis,
+        first(f.source) AS own_source,
+        first(f.note) AS own_note,
         w.way,
         coalesce(list_position(CAST($price_of AS VARCHAR[]), v.hardware || ':' || w.way), 0) AS given_place
     FROM internal.hardware_version AS v
     CROSS JOIN (VALUES ('rented', 'price_cloud'), ('bought', 'price_purchase')) AS w (way, quantity)
-    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = w.quantity
+    -- A part of a module or SoC costs what the whole does (`is_part` in domain/host.py), unless it has its own price.
+    LEFT JOIN internal.hardware_fact AS o ON o.hardware_digest = v.hardware_digest AND o.quantity = w.quantity
+    LEFT JOIN hardware AS m
+        ON regexp_matches(v.needs_host, '^(module|SoC) ') AND m.hardware = split_part(v.needs_host, ' ', 2) AND o.value IS NULL
+    LEFT JOIN internal.hardware_fact AS f
+        ON f.hardware_digest = coalesce(m.hardware_digest, v.hardware_digest) AND f.quantity = w.quantity
     WHERE v.hardware_digest IN (SELECT r.hardware_digest FROM internal.run AS r WHERE r.run_id IN (SELECT unnest($run_ids)))
     GROUP BY v.hardware_digest, v.hardware, v.vendor, v.unavailable, w.way
 ),
@@ -60,7 +66,7 @@ offered AS (
         CASE WHEN v.given_place > 0 THEN '' ELSE coalesce(s.note, v.own_note) END AS price_note
     FROM version AS v
     LEFT JOIN internal.seller_price AS s
-        ON v.given_place = 0 AND s.hardware = v.hardware_id AND s.way = v.way AND s.reference_usd = v.own_usd
+        ON v.given_place = 0 AND s.hardware = v.priced_id AND s.way = v.way AND s.reference_usd = v.own_usd
     WHERE v.given_place > 0 OR v.own_usd IS NOT NULL
 ),
 compared AS (

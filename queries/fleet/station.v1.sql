@@ -55,6 +55,7 @@ SELECT
     c.pue_ratio,
     c.host_share_ratio,
     c.host_energy_share_ratio,
+    c.module_power_w,
     c.lifetime_years,
     c.usd_per_kwh,
     c.gco2_per_kwh,

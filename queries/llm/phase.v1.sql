@@ -114,6 +114,7 @@ powered AS (
         c.price_purchase_usd AS purchase_usd,
         c.host_share_ratio AS host_share,
         c.host_energy_share_ratio AS host_energy_share,
+        c.module_power_w AS module_w,
         c.utilization_fraction AS utilization,
         c.lifetime_years, c.hours_per_year, c.usd_per_kwh, c.gco2_per_kwh,
         e.each * e.batch AS token_count,

@@ -18,7 +18,7 @@ takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavail
 status = { type = "VARCHAR", meaning = "status: feasible; unranked, within the limits but without a known objective; infeasible; unsupported" }
 rank = { type = "BIGINT", null = true, meaning = "rank among the feasible, 1 for the best; null for others, and for unavailable hardware beside available" }
 miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible, 1 for the smallest violation_fraction; null for others, and for unavailable hardware beside available" }
-objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the energy of the host where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
+objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the energy of the host and of idle time where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
 hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the energy of the host, in objective_unit; null where unknown" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", null = true, meaning = "ratio to the best feasible objective, above 1 is worse; null without one" }
@@ -44,19 +44,25 @@ WITH chosen AS MATERIALIZED (
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.told, p.unlike_told,
         p.gco2_per_million,
         p.is_available, p.reason, p.assumed_host, p.host_energy_per_inference_j, p.total_energy_per_inference_j,
-        p.total_energy_j,
-        metric_value($objective, p) AS hostless_value,
+        p.total_energy_j, p.busy_fraction, p.idle_energy_per_inference_j,
+        metric_value($objective, p) * CASE
+            WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
+            ELSE pow(
+                (p.energy_per_inference_j + p.idle_energy_per_inference_j) / p.energy_per_inference_j,
+                find_metric($objective).energy_power
+            )
+        END * CASE WHEN $objective = 'power' THEN p.busy_fraction ELSE 1e0 END AS hostless_value,
         -- Costs and carbon count the electricity of a host by themselves.
         metric_value($objective, p) * CASE
             WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
             ELSE pow(
                 p.total_energy_per_inference_j / p.energy_per_inference_j, find_metric($objective).energy_power
             )
-        END AS objective_value
+        END * CASE WHEN $objective = 'power' THEN p.busy_fraction ELSE 1e0 END AS objective_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
     ) AS p
 ),
 missed AS (
@@ -73,7 +79,7 @@ missed AS (
         max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
         $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, utilization := $utilization, lifetime_years
         := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share
-        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
+        := $host_share, region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay, rate_per_s := $rate_per_s
     ) AS k
     GROUP BY k.run_id
 ),
@@ -187,6 +193,7 @@ SELECT
     k.probability AS probability_kept,
     c.latency_s, c.energy_j, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
     c.total_power_w, c.assumed_host, c.host_energy_per_inference_j, c.total_energy_per_inference_j, c.total_energy_j,
+    c.busy_fraction, c.idle_energy_per_inference_j,
     c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
     c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.told,
     c.gco2_per_million,

@@ -6,7 +6,7 @@ max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of 
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of a batch including its host; 0 for any" }
 max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of one inference including its host; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum power of a chip and its host while it runs; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
@@ -52,7 +52,8 @@ WITH limited AS (
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay
+        region := $region, seller := $seller, gco2_per_kwh := $gco2_per_kwh, pay := $pay,
+        rate_per_s := $rate_per_s
     ) AS c
     WHERE c.reason = ''
 )

@@ -8,7 +8,7 @@ max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of 
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of a batch including its host; 0 for any" }
 max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of one inference including its host; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
-max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum power of a chip and its host while it runs; 0 for any" }
+max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "maximum price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
@@ -36,7 +36,8 @@ FROM recommend.miss(
     run_ids := $run_ids, max_latency_s := $max_latency_s, max_energy_j := $max_energy_j,
     max_energy_per_inference_j := $max_energy_per_inference_j, max_memory_bytes := $max_memory_bytes,
     max_power_w := $max_power_w, min_throughput_per_s := $min_throughput_per_s, max_price_usd_per_hour :=
-    $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, host_share := $host_share
+    $max_price_usd_per_hour, max_purchase_usd := $max_purchase_usd, host_share := $host_share,
+    rate_per_s := $rate_per_s
 ) AS m
 JOIN run_configurations AS r ON r.run_id = m.run_id
 ORDER BY hardware, precision, batch, runtime, run_id, violation_fraction DESC NULLS FIRST, limit_name

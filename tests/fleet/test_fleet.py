@@ -273,7 +273,7 @@ def station_of(device: float, idle_w: float = 0.0, **more: float | None) -> Stat
     figures: dict[str, Any] = dict.fromkeys(Station.__annotations__)
     figures |= {"price_cloud_usd_per_hour": device / HOURS, "idle_power_w": idle_w, "lifetime_years": 3.0}
     figures |= {"pue_ratio": 1.0, "gco2_per_kwh": 400.0, "usd_per_kwh": 0.1}
-    return Station(**figures | {"host_share_ratio": 0.0, "host_energy_share_ratio": 0.0} | more)
+    return Station(**figures | {"host_share_ratio": 0.0, "host_energy_share_ratio": 0.0, "module_power_w": 0.0} | more)
 
 
 def priced(

@@ -47,6 +47,7 @@ EVERY_WAY: Final = "bought or rented"
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 KEPT: Final = Template("{metric.label} of {word} {bound}")
+MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 AT_MOST: Final = "at most"
 AT_LEAST: Final = "at least"
 
@@ -103,16 +104,25 @@ SHOWN_REASONS: Final = 2
 Row = TypeVar("Row", bound="Candidate")
 
 
-def plan_candidates(model: str, settings: Settings) -> Plan:
+def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> Plan:
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. Raises as `plan_runs`.
+    one input at a time. At a fixed rate, any power mode may keep the power budget on average. Raises as `plan_runs`.
     """
-    is_use_case = settings.scenario and settings.scenario not in get_args(Deployment)
-    batch = settings.batch or (() if settings.inputs else (1,) if is_use_case else BATCHES)
+    batch = settings.batch or (() if settings.inputs else (1,) if is_use_case(settings) else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
-    return plan_selected((model,), settings, select_hardware(settings, "every mode"))
+    return plan_selected((model,), settings, select_hardware(settings, "every mode", is_capped=not rate_per_s))
+
+
+def is_use_case(settings: Settings) -> bool:
+    """Return True for a scenario that takes one input at a time at a fixed rate, such as a camera."""
+    return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
+
+
+def find_rate(settings: Settings, limits: Limits) -> float:
+    """Return the fixed rate of inferences per second: the minimum throughput of a use case; 0 for full speed."""
+    return limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
 
 
 def _take_published(model: str, settings: Settings) -> Settings:
@@ -175,13 +185,14 @@ def show_metric(metric: MetricName, value: float | None) -> str:
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 
-def describe_limits(limits: Limits, template: Template) -> list[str]:
-    """Return each limit in words."""
+def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
+    """Return each limit in words; at a fixed rate, the limit on power applies to the average power."""
     return [
-        template(
+        (MEAN_KEPT if rate and name == "power" else template)(
             metric=METRIC[name],
             word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
             bound=show_metric(name, bound),
+            **({"rate": rate} if rate and name == "power" else {}),
         )
         for name, bound in limits.bounds
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from joulemap.answer.candidate import (
     describe_limits,
     describe_use,
     find_chip,
+    find_rate,
     first_of_each,
     list_metrics,
     plan_candidates,
@@ -27,6 +29,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
+from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
@@ -41,16 +44,17 @@ from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}: {metric.best} {metric.meaning}{with_host} among {count}[, {use}]")
+TITLE: Final = Template("{model}: {metric.best} {metric.meaning}[ at {rate}]{with_host} among {count}[, {use}]")
 WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
-    "{name} has the {metric.best} {metric.meaning}[ of the {sold}][ with {kept}]: {value}"
+    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][ with {kept}]: {value}"
     "[, {ratio:x} better than {next}][, equal to {equal}][ ({chance:chance} confidence)]."
 )
 ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
 NOT_SOLD: Final = Template(
-    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}: {value}."
+    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}[ at {rate}]: "
+    "{value}."
 )
 NOTHING: Final = Template("No configuration has {kept}. The nearest is {name}: {miss}[; it also misses {others:and}].")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
@@ -59,6 +63,7 @@ MISSED_PRICE: Final = Template("its price is not known, so it misses {metric.lab
 ALONE: Final = "No other hardware meets the limits."
 HOST: Final = Template("The value includes {host} ({alone} without).")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
+ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
 
@@ -67,6 +72,7 @@ DECIDING: Final = Template(
     "[{price} | ]"
 )
 PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
 TOTALS: Final = {
@@ -75,6 +81,7 @@ TOTALS: Final = {
     "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
 }
 """Metric -> column that a limit applies to, where that includes the host."""
+MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"
 MISSES: Final = Template("Configurations that miss a limit ({count:#}), nearest first")
@@ -95,9 +102,14 @@ MISS_NOTE: Final = (
 )
 HOST_NOTE: Final = (
     "Rankings and limits by energy include the host. USB and M.2 accelerators include a host and its static "
-    "power between batches, as with --host. Other chips add the host share that fleet and cost use; complete "
+    "power between batches, as with --host. A part of a module or SoC includes the static power of the rest, or of "
+    "rk3588_cpu if the catalogue lacks it. Other chips add the host share that fleet and cost use; complete "
     "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
     "compare, pareto and explain count a host with --host only"
+)
+RATE_NOTE: Final = Template(
+    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between them. "
+    "Average power = energy per inference x rate + idle power x idle share; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"
@@ -120,6 +132,8 @@ class RecommendAnswer(CandidateAnswer):
 
     objective: MetricName
     limits: Limits
+    rate_per_s: float = 0.0
+    """Fixed rate at which inferences arrive; 0 for full speed."""
     rows: Table[RankedConfiguration]
     """Rows by rank, best first; then those that violate a limit, nearest first."""
     violations: Table[Violation]
@@ -188,7 +202,9 @@ class RecommendAnswer(CandidateAnswer):
             "objective_meaning": METRIC[self.objective].meaning,
             "limits": [
                 {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": meaning}
-                for (name, bound), meaning in zip(self.limits.bounds, describe_limits(self.limits, LIMIT), strict=True)
+                for (name, bound), meaning in zip(
+                    self.limits.bounds, describe_limits(self.limits, LIMIT, self._rate), strict=True
+                )
             ],
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
@@ -197,6 +213,15 @@ class RecommendAnswer(CandidateAnswer):
     @property
     def _metric(self) -> Metric:
         return METRIC[self.objective]
+
+    @property
+    def _rate(self) -> str:
+        return show_metric("throughput", self.rate_per_s) if self.rate_per_s else ""
+
+    @property
+    def _rated(self) -> str:
+        """Fixed rate, where the objective depends on it."""
+        return self._rate if self._metric.energy_power else ""
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` rows that meet the limits and `limit` rows that violate one."""
@@ -207,6 +232,7 @@ class RecommendAnswer(CandidateAnswer):
         title = TITLE(
             model=self.scope.model,
             metric=self._metric,
+            rate=self._rated or None,
             with_host=WITH_HOST if self.counts_hosts else "",
             count=CONFIGURATIONS(count=len(self.rows)),
             use=describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else "",
@@ -239,7 +265,7 @@ class RecommendAnswer(CandidateAnswer):
     def describe_best(self) -> str:
         """Return the headline: the best configuration, or the nearest miss if none meets the limits."""
         best, nearest, second = self.best, self.nearest_miss, self._next
-        kept = join_names(describe_limits(self.limits, KEPT))
+        kept = join_names(describe_limits(self.limits, KEPT, self._rate))
         if best is None and nearest is None:
             return UNKNOWN(metric=self._metric)
         if best is None:
@@ -254,6 +280,7 @@ class RecommendAnswer(CandidateAnswer):
         told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
             name=self._name(best),
             metric=self._metric,
+            **({} if text is BEST and all(row.rank == 1 for row in ranked) else {"rate": self._rated or None}),
             sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
             kept=kept,
             value=self._show_objective(best.objective_value, best.objective_half_width),
@@ -282,7 +309,7 @@ class RecommendAnswer(CandidateAnswer):
         """Return the sentence on the host that the value includes; empty for none."""
         if row.hostless_value == row.objective_value:
             return ""
-        return HOST(host=_name_host(row), alone=self._show_objective(row.hostless_value))
+        return HOST(host=self._name_host(row), alone=self._show_objective(row.hostless_value))
 
     def _describe_hostless(self, best: RankedConfiguration) -> str:
         """Return the sentence on the hardware that would be first without hosts; empty if it is the same."""
@@ -290,7 +317,15 @@ class RecommendAnswer(CandidateAnswer):
         if other is None or find_chip(other) == find_chip(best):
             return ""
         alone, whole = self._show_objective(other.hostless_value), self._show_objective(other.objective_value)
-        return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=_name_host(other))
+        return HOSTLESS(name=self.name(other), alone=alone, whole=whole, host=self._name_host(other))
+
+    def _name_host(self, row: RankedConfiguration) -> str:
+        """Return the host that is counted with a configuration, or the share that replaces it."""
+        slot = self.scope.slots.get(row.hardware, "")
+        if row.assumed_host:
+            return ASSUMED_REST(row, whole=slot.partition(" ")[0]) if is_part(slot) else ASSUMED_HOST(row)
+        share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
+        return HOST_SHARE(percent=share * 100.0)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         return "" if self.counts_hosts or chosen is None else self.scope.warn_unhosted(headline)
@@ -344,7 +379,7 @@ class RecommendAnswer(CandidateAnswer):
         """Return a grid of each chip at its best configuration, with the limited metrics."""
         chances = self._chances("probability_best")
         bounded = [
-            TOTALS.get(name) or list_metrics((name,))
+            self._show_mean_power() if name == "power" and self._rate else TOTALS.get(name) or list_metrics((name,))
             for name, _ in self.limits.bounds
             if name == "power" or name != self.objective
         ]
@@ -353,10 +388,12 @@ class RecommendAnswer(CandidateAnswer):
             rows, "".join(bounded), limit, {row.run_id: chances.get(find_chip(row)) for row in rows}, "chips", held
         )
 
+    def _show_mean_power(self) -> str:
+        return MEAN_POWER(rate=self._rate, with_host=WITH_HOST if self.counts_hosts else "")
+
     def _show_every(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
-        figures = (
-            list_metrics(FIGURES, (self.objective,)) + (TOTALS["power"] if self.limits.max_power_w else "") + LIMITED
-        )
+        power = self._show_mean_power() if self._rate else TOTALS["power"] if self.limits.max_power_w else ""
+        figures = list_metrics(FIGURES, (self.objective,)) + power + LIMITED
         return self._show_ranked(rows, figures, limit, {row.run_id: row.probability_best for row in rows})
 
     def _show_ranked(
@@ -369,12 +406,15 @@ class RecommendAnswer(CandidateAnswer):
         held: Sequence[str] = (),
     ) -> Grid:
         """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
-        label = f"{self._metric.label}{WITH_HOST}" if self.counts_hosts else self._metric.label
-        parts = PARTS(label=self._metric.label, column=self._metric.column) if self.counts_hosts else ""
+        rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
+        label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
+        parts = PARTS(label=rated, column=self._metric.column) if self.counts_hosts else ""
+        idle = IDLE if self._rate else ""
         return self._lay_rows(
             rows,
             DECIDING(label=label, parts=parts, way=PAY if self._is_money else "", price=PRICE if self._is_money else "")
-            + figures,
+            + figures
+            + idle,
             limit,
             noun=noun,
             ranked=" | ".join((label, *held)),
@@ -408,6 +448,7 @@ class RecommendAnswer(CandidateAnswer):
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
+            *([RATE_NOTE(rate=self._rate)] if self._rate else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
             *self._describe_unknown(unpriced, BEYOND_PRICE),
@@ -419,14 +460,6 @@ class RecommendAnswer(CandidateAnswer):
 def _pay_otherwise(row: RankedConfiguration) -> float | None:
     """Return the cost in the unranked way of paying; None without a price, or if both ways are ranked."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
-
-
-def _name_host(row: RankedConfiguration) -> str:
-    """Return the host that is counted with a configuration, or the share that replaces it."""
-    if row.assumed_host:
-        return ASSUMED_HOST(row)
-    share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
-    return HOST_SHARE(percent=share * 100.0)
 
 
 def _percent(row: RankedConfiguration) -> str:
@@ -454,11 +487,15 @@ def recommend(
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
-    plan = plan_candidates(model, settings)
+    rate_per_s = find_rate(settings, limits)
+    plan = plan_candidates(model, settings, rate_per_s)
+    if rate_per_s and plan.selection.budget is not None:
+        within = (plan.selection.budget.power_w, limits.max_power_w or math.inf)
+        limits = attrs.evolve(limits, max_power_w=min(within))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
-        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all}
+        more = {**used, **pay, "objective": objective, "takes_all": settings.takes_all, "rate_per_s": rate_per_s}
         scope = find_scope(runs)
         if limits.bounds:
             records: dict[str, type[Row]] = {"rows": RankedConfiguration, "violations": Violation}
@@ -466,12 +503,15 @@ def recommend(
         else:
             found = {
                 "rows": fetch(connection, RankedConfiguration, **bounds, **more),
-                "violations": fetch_none(connection, Violation, **bounds, host_share=used["host_share"]),
+                "violations": fetch_none(
+                    connection, Violation, **bounds, host_share=used["host_share"], rate_per_s=rate_per_s
+                ),
             }
         answer = RecommendAnswer(
             scope=scope,
             objective=objective,
             limits=limits,
+            rate_per_s=rate_per_s,
             assumptions=fetch(connection, AssumedNumber, **used),
             **found,
         )

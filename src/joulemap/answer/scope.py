@@ -386,7 +386,8 @@ class Scope:
         told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in self.left_out.items()]
         more = max(0, len(told) - SHOWN_LEFT_OUT) or None
         no_mode = text.NO_MODE(budget=self.budget.power_w, names=told[:SHOWN_LEFT_OUT], more=more)
-        return [text.BUDGET(budget=self.budget), *([no_mode] if told else [])]
+        told_budget = text.MEAN_BUDGET if self.budget.is_mean else text.BUDGET
+        return [told_budget(budget=self.budget), *([no_mode] if told else [])]
 
     def _describe_plugged(self) -> list[str]:
         """Return the notes on the boundary `system`; empty for answers at another boundary."""

@@ -65,6 +65,7 @@ PLACED: Final = Template("{hardware} runs it {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
+MEAN_BUDGET: Final = Template("every power mode, if its average power keeps within {budget}")
 NO_MODE: Final = Template(
     "left out, no mode within {budget:W}: {names:list}[ and {more} more, which --format json has]"
 )

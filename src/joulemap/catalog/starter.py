@@ -49,7 +49,7 @@ architecture = "{architecture}"
 # projection = "why its key numbers are projections; empty for a chip that exists"
 # unavailable = "why it can be neither bought nor rented; empty where it can"
 # sold_in = "phones, laptops or cars where nobody sells a board of it; empty where one can order a board"
-# needs_host = "the slot of a computer that it sits in, such as PCIe; empty for what works by itself"
+# needs_host = "the slot that it sits in, such as PCIe slot, or the rest of its SoC; empty for what works by itself"
 {limit}
 [sources]
 mine = "where these numbers come from: document, page, link"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.catalogue import BUILT_IN
-from joulemap.domain.host import SOLE_SLOTS
+from joulemap.domain.host import SOLE_SLOTS, is_part
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.surrounding import Surrounding
 from joulemap.system.errors import CatalogueError, UsageError
@@ -93,7 +93,7 @@ def _find_form(hardware: HardwareEntry | Hardware) -> str:
     if form or reason or hardware.unavailable.startswith(BUILT_IN):
         return form
     slot, in_datacenter = hardware.needs_host, "datacenter" in hardware.deployment
-    if slot:
+    if slot and not is_part(slot):
         return "stick" if slot.startswith(SOLE_SLOTS) else "card_server" if in_datacenter else "card_computer"
     if not in_datacenter:
         return ""

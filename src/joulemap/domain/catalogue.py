@@ -13,6 +13,7 @@ import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.host import is_part
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
@@ -133,7 +134,7 @@ class HardwareEntry:
             return next((form for word, form in named if word in sold_in), "computer")
         if "datacenter" in self.deployment and not self.needs_host:
             return "server"
-        if self.needs_host:
+        if self.needs_host and not is_part(self.needs_host):
             return "card"
         if self.caps_w[0] < MICROCONTROLLER_W:
             return "microcontroller"

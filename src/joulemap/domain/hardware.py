@@ -311,8 +311,8 @@ class Hardware:
     doubts: tuple[str, ...] = ()
     """Points on which the sources disagree."""
     needs_host: str = ""
-    """Slot or port of a computer that the hardware needs; that computer's power is not included. Empty for standalone
-    hardware.
+    """Slot or port of a computer that the hardware needs, or the rest of its module or SoC, as `SoC rk3588_cpu`. The
+    power of either is not included. Empty for standalone hardware.
     """
     host: str = ""
     """Host hardware, where one was named and its energy is counted or it launches the kernels."""

@@ -8,18 +8,42 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
-SLOT_HOSTS: Final[Mapping[str, str]] = {"PCIe": "xeon_8490h", "M.2": "raspberry_pi_5", "USB": "raspberry_pi_5"}
+SLOT_HOSTS: Final[Mapping[str, str]] = {
+    "PCIe": "xeon_8490h",
+    "M.2": "raspberry_pi_5",
+    "USB": "raspberry_pi_5",
+    "module": "rk3588_cpu",
+    "SoC": "rk3588_cpu",
+}
 """First word of `needs_host` -> default host; a card for a 16-lane slot sits in a server or PC."""
 
 SOLE_SLOTS: Final = ("M.2", "USB")
 """Slots whose chip has a host for itself; PCIe cards share one, so only a part of it is counted."""
 
 
+WHOLES: Final = ("module", "SoC")
+"""First words of `needs_host` for a part of a module or SoC; the id of the rest may follow, as `SoC rk3588_cpu`."""
+
+
+def is_part(needs_host: str) -> bool:
+    """Return True for a part of a module or SoC: it runs with the rest of it, at its price, in no other host."""
+    return needs_host.startswith(WHOLES)
+
+
 def suggest_host(needs_host: str) -> str:
-    """Return the hardware id of a default host for a chip that needs, for example, a `PCIe slot`."""
+    """Return the hardware id of a default host for a chip that needs, for example, a `PCIe slot`.
+
+    The host of a part is the rest of its module or SoC, or of a similar SoC if the catalogue lacks its own.
+    """
+    if is_part(needs_host) and (rest := needs_host.partition(" ")[2]):
+        return rest
     return next((host for slot, host in SLOT_HOSTS.items() if needs_host.startswith(slot)), SLOT_HOSTS["PCIe"])
 
 
 def is_host(hardware: Hardware) -> bool:
-    """Return True for a CPU, and for a chip or board outside data centres that needs no slot."""
-    return not hardware.needs_host and (hardware.architecture == "cpu" or "datacenter" not in hardware.deployment)
+    """Return True for a CPU, and for a chip or board outside data centres that needs no slot.
+
+    A part of a module counts too: the price of its module includes a host.
+    """
+    needs_slot = hardware.needs_host and not is_part(hardware.needs_host)
+    return not needs_slot and (hardware.architecture == "cpu" or "datacenter" not in hardware.deployment)

@@ -10,7 +10,7 @@ from typing import Final
 FORMULAS: Final[Mapping[str, str]] = {
     "inferences_per_year": "throughput_per_s * utilization * 3600.0 * hours_per_year",
     "inferences_per_life": "inferences_per_year * lifetime_years",
-    "powered_j": "energy_per_inference_j + idle_w * (1.0 - utilization) / utilization / throughput_per_s",
+    "powered_j": "energy_per_inference_j + (idle_w * (1.0 - utilization) + module_w) / utilization / throughput_per_s",
     "kwh_per_million": "powered_j * pue * 1e6 / 3.6e6",
     "gco2_per_million": "kwh_per_million * gco2_per_kwh",
     "rented_usd_per_million": "usd_per_hour * 1e6 / (throughput_per_s * utilization) / 3600.0",
@@ -24,7 +24,8 @@ FORMULAS: Final[Mapping[str, str]] = {
 A chip is powered or rented for 1 / (throughput x utilization) seconds per inference. It works for 1 / throughput and
 idles for the rest. Rent includes energy and a host. A bought chip costs its price, its energy, and the host's share of
 both; the share of energy is left out if the energy already includes the host (`--host`). `utilization` is the busy
-share of powered or rented hours. `pue` is 1 outside data centres.
+share of powered or rented hours. `pue` is 1 outside data centres. `module_w` is the power of the rest of the module or
+SoC that a chip is a part of.
 """
 
 

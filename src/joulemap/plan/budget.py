@@ -12,6 +12,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
 from joulemap.domain.configuration import BOARD, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.host import is_part, suggest_host
 from joulemap.domain.settings import Settings
 from joulemap.domain.target import host_word
 from joulemap.plan.catalogue import known_hardware, read_known
@@ -79,23 +80,32 @@ def find_hosts(
 ) -> dict[str, Hosting]:
     """Return id -> host: the named one where it applies, else the host for operators that a compiler does not support.
 
-    The named host is counted for hardware that needs a host. For other chips, the host only determines the launch rate.
+    The named host is counted for hardware that needs a host; a part of a module or SoC counts the rest of it instead.
+    For other chips, the host only determines the launch rate.
     Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
-    if asked is not None and asked.entry.needs_host:
+    if asked is not None and asked.entry.needs_host and not is_part(asked.entry.needs_host):
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     if asked is not None and asked.entry.is_launched:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
     found: dict[str, Hosting] = {}
     for entry in chosen:
-        if asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
+        if asked is not None and is_part(entry.needs_host):
+            found[entry.id] = _find(suggest_host(entry.needs_host), known, is_counted=True)
+        elif asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
             found[entry.id] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.id] = _find(entry.fallback_host, known, is_counted=False)
         elif asked is not None and entry.is_unlisted:
             found[entry.id] = attrs.evolve(asked, is_counted=False)
     return found
+
+
+def find_rest_w(chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]) -> dict[str, float]:
+    """Return id -> static power of the rest of its module or SoC in W, for each chip that is a part of one."""
+    rests = {entry.id: known.get(suggest_host(entry.needs_host)) for entry in chosen if is_part(entry.needs_host)}
+    return {name: rest.static_w for name, rest in rests.items() if rest is not None}
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) -> Hosting:
@@ -132,6 +142,8 @@ class Budget:
     """Origin of the budget, with its source; empty where it was requested directly."""
     is_asked: bool
     """True where the budget was requested, not only implied by a deployment."""
+    is_mean: bool = False
+    """True where it limits the average power at a fixed rate, not the cap of a power mode."""
 
     def __str__(self) -> str:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")

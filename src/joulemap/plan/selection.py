@@ -31,7 +31,7 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_vari
 from joulemap.domain.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Deployment
-from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, keep_within
+from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, find_rest_w, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
 from joulemap.plan.target import Target
@@ -164,9 +164,10 @@ def is_choice(settings: Settings) -> bool:
     return any(chosen)
 
 
-def select_hardware(settings: Settings, default: Default = "four") -> Selection:
+def select_hardware(settings: Settings, default: Default = "four", *, is_capped: bool = True) -> Selection:
     """Return the hardware of settings, each pair once.
 
+    Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself.
     Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
     catalogue, UsageError where nothing is left.
     """
@@ -207,7 +208,12 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if budget is None or (default == "every mode" and not budget.is_asked):
         return selection
-    beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
+    if not is_capped:
+        return attrs.evolve(selection, budget=attrs.evolve(budget, is_mean=True))
+    beside_w = {
+        **find_rest_w((entry for entry, _ in chosen), known),
+        **{name: host.entry.static_w for name, host in hosts.items() if host.is_counted},
+    }
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())

@@ -18,12 +18,13 @@ from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.domain.host import is_host
+from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import FAILURES, Totals, Varied
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.kind import change_numbers, find_kind, list_numbers
 from joulemap.store.literal import execute
 from joulemap.system.record import define
@@ -251,9 +252,18 @@ class Variation:
             "host_energy_share": 0.0 if has_host else share,
             "gco2_per_kwh": of_use("grid"),
             "idle_w": idle_w,
+            "module_w": _find_module_w(self.hardware),
             "usd_per_hour": own("price_cloud"),
             "purchase_usd": own("price_purchase"),
         }
+
+
+def _find_module_w(hardware: Hardware) -> float:
+    """Return the power of the rest of the module or SoC that hardware is a part of; 0 if its energy contains it."""
+    if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
+        return 0.0
+    rest = known_hardware().get(suggest_host(hardware.needs_host))
+    return 0.0 if rest is None else rest.static_w
 
 
 def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, Mapping[str, Any]]) -> list[Variation]:

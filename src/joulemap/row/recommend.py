@@ -43,6 +43,8 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     host_energy_per_inference_j: float | None
     total_energy_per_inference_j: float | None
     total_energy_j: float | None
+    busy_fraction: float | None
+    idle_energy_per_inference_j: float | None
     peak_memory_bytes: int | None
     edp_per_inference_js: float | None
     price_cloud_usd_per_hour: float | None

@@ -41,6 +41,7 @@ class Station(Row, query="fleet.station"):
     pue_ratio: float
     host_share_ratio: float
     host_energy_share_ratio: float
+    module_power_w: float
     lifetime_years: float
     usd_per_kwh: float
     gco2_per_kwh: float

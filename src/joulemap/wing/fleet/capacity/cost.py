@@ -74,6 +74,7 @@ def cost_fleet(
             "utilization": busy / powered,
             "energy_per_inference_j": watts / rate,
             "idle_w": idle_w,
+            "module_w": station.module_power_w,
             "hours_per_year": HOURS,
             "lifetime_years": station.lifetime_years,
             "pue": station.pue_ratio,
