@@ -54,7 +54,8 @@ WITH priced AS (
         sum(l.energy_fj) AS energy_fj,
         sum(
             CASE
-                WHEN (e.low_fj IS NULL OR (a.component = $chip AND a.action = $static)) AND NOT ends_with(e.source, $set)
+                WHEN (e.low_fj IS NULL OR (a.component = $chip AND a.action = $static))
+                    AND NOT ends_with(e.source, $set)
                     THEN l.energy_fj
                 ELSE 0
             END
