@@ -178,7 +178,8 @@ def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Pat
     workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine", boundary="system")
     better, worse = sorted(names, key=lambda name: rows[name]["energy_per_inference_j"])
     path = tmp_path / "mine.csv"
-    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source,boundary\n"
+    head = "hardware,model,precision,batch,runtime,throughput_per_s,power_w,wall_power_w,device_count,scope,source,"
+    head += "boundary\n"
     told = [f"{better},resnet18,int8,1,engine,1000,1,,,a,x,board", f"{worse},resnet18,int8,1,engine,1000,2,,,b,x,board",
             f"{better},resnet18,int8,1,engine,1000,,9,4,c,x,", f"{worse},resnet18,int8,1,engine,1000,,4,8,c,x,",
             f"{worse},resnet18,int8,1,engine,1000,,40,1,c,x,",
