@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
 
+TENSORRT: Final = "TensorRT"
+
 ENGINES: Final[Mapping[tuple[str, str], str]] = {
-    ("gpu", "NVIDIA"): "TensorRT",
+    ("gpu", "NVIDIA"): TENSORRT,
     ("gpu", "AMD"): "MIGraphX",
     ("gpu", "Apple"): "Core ML",
     ("gpu", "Intel"): "OpenVINO",

@@ -35,6 +35,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, TF32, carried_precision
+from joulemap.domain.engine import name_engine
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import BOARD
 from joulemap.model.architecture.gpu.device import (
@@ -120,13 +121,14 @@ class Gpu:
     """SIMT data-parallel processors."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return the engine that computes products, and whether the board is one device."""
+        """Return the engine that computes products, the inference engine, and whether the board is one device."""
         count = hardware.geometry.get("device_count")
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
             *(one in hardware.peaks for one in ("fp32", CARRIED)),
             *((hardware.tf32 and shows_tensor_cores(hardware, TF32),) if precision == "fp32" else ()),
             count is None or np.equal(count.value, 1.0),
+            name_engine(hardware.architecture, hardware.vendor),
             name_memory(hardware.memory_type),
             *(find_supply(hardware) if work.of_operation("grouped_mm").any() else ()),
             *(("fp8" in hardware.peaks,) if work.has_float_cache.any() else ()),
