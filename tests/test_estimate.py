@@ -73,9 +73,9 @@ def test_scores_are_those_of_single_evaluations(tmp_path: Path) -> None:
 
 
 def test_another_spelling_is_the_same_measurement(tmp_path: Path) -> None:
-    workspace = stored(tmp_path, 'T4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours')
+    workspace = stored(tmp_path, 'T4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours')
     path = tmp_path / "again.csv"
-    path.write_text(HEADER + 'T4,"GEMM( n=64, m=8, k=32, bias=false )",fp16,1,graph,0.001,,ours\n')
+    path.write_text(HEADER + 'T4,"GEMM( n=64, m=8, k=32, bias=false )",fp16,1,graph,0.001,,,ours\n')
     assert workspace.import_measurements(path) == (0, 1)
     rows = workspace.measurements("T4", "gemm(k=32,n=64,m=8)").records()
     assert [row["model"] for row in rows] == ["gemm(m=8,n=64,k=32)"]
@@ -86,21 +86,21 @@ def test_a_wrong_operator_is_named_and_nothing_is_stored(tmp_path: Path) -> None
     with pytest.raises(CatalogueError, match=r"line 3: gemm needs k: write gemm\(m=128,n=4096,k=4096\)"):
         stored(
             tmp_path,
-            'T4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours',
-            'T4,"gemm(m=8,n=64)",fp16,1,graph,0.001,,ours',
+            'T4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours',
+            'T4,"gemm(m=8,n=64)",fp16,1,graph,0.001,,,ours',
         )
     assert not (tmp_path / "own.duckdb").exists()
     with pytest.raises(CatalogueError, match="line 2: unknown model 'gemm'"):
-        stored(tmp_path, "T4,gemm,fp16,1,graph,0.001,,ours")
+        stored(tmp_path, "T4,gemm,fp16,1,graph,0.001,,,ours")
 
 
 def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
     large = "gemm(m=1,n=1048576,k=65536)"
     workspace = stored(
         tmp_path,
-        'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours',
-        f'l4,"{large}",fp16,1,graph,0.001,,ours',
-        f'l4,"gemm(m={2**48},n={2**48},k=1)",fp16,1,graph,0.001,,ours',
+        'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours',
+        f'l4,"{large}",fp16,1,graph,0.001,,,ours',
+        f'l4,"gemm(m={2**48},n={2**48},k=1)",fp16,1,graph,0.001,,,ours',
     )
     (row,) = workspace.validate("l4", source="ours").records()
     assert row["measurement_count"] == 1
@@ -112,7 +112,7 @@ def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
-    workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours')
+    workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours')
     asked = "SELECT estimate_key, latency_fs FROM internal.estimate"
     (before,) = workspace.validate("l4", source="ours").records()
     with reading(workspace.path) as connection:
@@ -131,7 +131,7 @@ def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
 
 
 def test_sql_knows_every_kind(tmp_path: Path) -> None:
-    workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours')
+    workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,,ours')
     names = [f"{kind}(" for kind in ARGUMENTS] + ["resnet18", "gemm", "my_gemm(m=1)"]
     listed = ", ".join(f"operator_kind('{name}')" for name in names)
     assert workspace.sql(f"SELECT {listed}").rows == ((*ARGUMENTS, "", "", ""),)

@@ -135,7 +135,9 @@ def test_every_chip_for_embedded_use_has_a_mode_within_its_power_unless_it_is_no
     assert all(entry.cap_w(mode) <= budget.value for entry, mode in selection.pairs)
     assert ("tda4vm_c7x_mma", "10W") in {(entry.id, mode) for entry, mode in selection.pairs}
     listed = load_catalogue().hardware
-    assert not [name for name in selection.left_out if not listed[name].unavailable]
+    # a part of a module counts with the whole, whose idle power may exceed the budget
+    whole = [listed[name] for name in selection.left_out if not listed[name].needs_host.startswith("module ")]
+    assert all(one.unavailable for one in whole)
 
 
 def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Path) -> None:
