@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,7 +12,7 @@ import duckdb
 from joulemap.store.literal import write
 
 ARROW_ROWS: Final = 200_000
-"""Rows above which Arrow's faster scan is worth the import of pyarrow."""
+"""Rows above which Arrow's faster scan is worth the import of pyarrow, where it is installed."""
 
 
 LISTED: Final = 10_000
@@ -23,9 +24,10 @@ def insert_columns(connection: duckdb.DuckDBPyConnection, table: str, columns: M
     arrays, values = describe_arrays(columns)
     frame: Any = arrays
     if len(next(iter(arrays.values()))) >= ARROW_ROWS:
-        import pyarrow as pa
+        with contextlib.suppress(ImportError):
+            import pyarrow as pa
 
-        frame = pa.table(arrays)
+            frame = pa.table(arrays)
     connection.register("_incoming", frame)
     connection.execute(f"INSERT INTO internal.{table} ({', '.join(columns)}) SELECT {', '.join(values)} FROM _incoming")
     connection.unregister("_incoming")

@@ -36,6 +36,7 @@ from joulemap.store.parquet import (
 from joulemap.store.surface import begin_cursor
 from joulemap.system.errors import SqlError, UsageError
 from joulemap.system.record import define, frozen
+from joulemap.system.resource import need_package
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """Errors that no statement causes; they concern the database and are left to the caller that opened it."""
@@ -149,8 +150,9 @@ class Statement:
         """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, without Python objects.
 
         Integers of more than 64 bits are decimals without places. While it is read it raises as `batches`, and SqlError
-        after the statement was closed.
+        after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
         """
+        need_package("pyarrow", "arrow")
         import pyarrow as pa
 
         names = [column.name for column in self.columns]

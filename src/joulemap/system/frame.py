@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from joulemap.system.errors import MissingPackageError
+from joulemap.system.resource import need_package
 
 Heads = Sequence[tuple[str, str]]
 """Name and DuckDB type of each column."""
@@ -47,8 +47,11 @@ _DECIMAL: Final = re.compile(r"DECIMAL\((\d+), ?(\d+)\)")
 
 
 def to_arrow(heads: Heads, rows: Sequence[Sequence[Any]]) -> Any:
-    """Convert rows to a `pyarrow.Table`; values without an Arrow type become text."""
-    import pyarrow as pa
+    """Convert rows to a `pyarrow.Table`; values without an Arrow type become text.
+
+    Raises MissingPackageError if pyarrow is not installed.
+    """
+    pa = _import("pyarrow", "arrow")
 
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(heads)
     arrays = [_to_array(kind, values) for (_, kind), values in zip(heads, columns, strict=True)]
@@ -152,11 +155,9 @@ def _find_type(kind: str) -> Any:
     return pa.type_for_alias(_PLAIN[kind]) if kind in _PLAIN else None
 
 
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingPackageError(name) from error
+def _import(name: str, extra: str = "frames") -> Any:
+    need_package(name, extra)
+    return import_module(name)
 
 
 def _count(title: str, rows: int, columns: int) -> str:

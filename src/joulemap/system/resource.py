@@ -45,6 +45,16 @@ def package_version(name: str) -> str:
         return "absent"
 
 
+def need_package(name: str, extra: str) -> None:
+    """Raise MissingPackageError if an optional package is not installed, naming the extra that installs it."""
+    from importlib.util import find_spec
+
+    from joulemap.system.errors import MissingPackageError
+
+    if find_spec(name) is None:
+        raise MissingPackageError(name, extra)
+
+
 OLDEST_TORCH: Final = (2, 9)
 """Lowest supported PyTorch release, as tested and as required in pyproject.toml."""
 

@@ -29,6 +29,7 @@ from joulemap.present.document import Document, Grid, Section
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
+from joulemap.system.resource import need_package
 from joulemap.wing.explore.answer import text
 from joulemap.wing.explore.answer.row import RefusedDesigns, RuleRow, draw_designs, find_unit, list_rows
 from joulemap.wing.explore.design.best import (
@@ -336,8 +337,9 @@ def explore(
     `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
     chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
     are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-    where no design meets the limits, with the nearest.
+    where no design meets the limits, with the nearest, MissingPackageError without pyarrow.
     """
+    need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
     from joulemap.wing.explore.design.survey import survey
     from joulemap.wing.explore.design.watch import Watch
