@@ -28,6 +28,8 @@ def table(name: str) -> PublicTable:
     return found
 
 
+FRAMEWORKS = table("neural_compressor_doubtful")
+
 SINGLE = sorted(name for name, one in load_public_tables().items() if not one.is_served)
 """Tables of single runs."""
 
@@ -95,3 +97,19 @@ def test_an_unknown_table_is_one_line(joulemap: Run) -> None:
     assert found.returncode == ExitCode.UNKNOWN_NAME
     assert "unknown public table 'mamf'" in found.stderr
     assert find_public_table("mine.csv") is None
+
+
+def test_an_import_says_why_a_table_is_doubtful(joulemap: Run) -> None:
+    found = joulemap("measurements", "import", "public:llmservingsim_doubtful")
+    assert found.returncode == 0
+    assert found.stdout == "public:llmservingsim_doubtful: 20 measurements stored, 0 already present\n"
+    assert found.stderr.count("\n") == 1 and found.stderr.endswith(f"{table('llmservingsim_doubtful').doubt}\n")
+    assert joulemap("measurements", "import", f"public:{SMALL}").stderr == ""
+
+
+def test_rates_of_frameworks_on_a_xeon_are_those_of_their_source() -> None:
+    rows = {(row.model, row.precision, row.conditions.rpartition("; ")[2]): row for row in FRAMEWORKS.read()}
+    assert len(rows) == 38 and {row.hardware for row in rows.values()} == {"xeon_8480"}
+    # of two variants in ONNX Runtime, 1,574.38 and 1,564.15 samples a second of 14 processes
+    assert rows["resnet50", "int8", "ONNX Runtime 1.18.1"].throughput_per_s == 1574.38
+    assert rows["resnet18", "fp32", "PyTorch 2.3.0, quantized after training"].throughput_per_s == 602.47

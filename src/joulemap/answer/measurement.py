@@ -96,6 +96,12 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
     return store_measurements(source, rows)
 
 
+def find_doubt(path: str | Path) -> str:
+    """Return why the rows of a public table score no prediction; empty for any other table or file."""
+    table = find_public_table(str(path))
+    return table.doubt if table else ""
+
+
 def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
     """Store measurements; return the numbers of new and of already stored ones."""
     from joulemap.store.measurement import write_measurements, write_serving_rows

@@ -11,6 +11,7 @@ from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
+from joulemap.cli.voice import voice
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
@@ -101,5 +102,10 @@ def import_(
     joulemap measurements import public:serving
     joulemap validate --by source
     """
+    from joulemap.answer.measurement import find_doubt
+
     stored, known = database.open().import_measurements(file)
     emit_line(f"{file}: {stored} measurements stored, {known} already present")
+    doubt = find_doubt(file)
+    if doubt:
+        voice.inform(f"joulemap: {file} is doubtful: {doubt}")
