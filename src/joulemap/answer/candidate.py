@@ -17,7 +17,7 @@ from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
-from joulemap.plan.name import list_names
+from joulemap.plan.name import find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show
@@ -110,7 +110,7 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
     one input at a time. At a fixed rate, any power mode may keep the power budget on average. Raises as `plan_runs`.
     """
-    batch = settings.batch or (() if settings.inputs else (1,) if is_use_case(settings) else BATCHES)
+    batch = settings.batch or (() if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
     return plan_selected((model,), settings, select_hardware(settings, "every mode", is_capped=not rate_per_s))
 
@@ -120,9 +120,12 @@ def is_use_case(settings: Settings) -> bool:
     return bool(settings.scenario) and settings.scenario.strip().lower() not in get_args(Deployment)
 
 
-def find_rate(settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate of inferences per second: the minimum throughput of a use case; 0 for full speed."""
-    return limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0
+def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
+    """Return the fixed rate of inferences per second: that of a pipeline, else the minimum throughput of a use case.
+
+    0 stands for full speed.
+    """
+    return find_rate(model) or (limits.min_throughput_per_s or 0.0 if is_use_case(settings) else 0.0)
 
 
 def _take_published(model: str, settings: Settings) -> Settings:

@@ -20,7 +20,7 @@ from joulemap.answer.candidate import (
     describe_limits,
     describe_use,
     find_chip,
-    find_rate,
+    find_fixed_rate,
     first_of_each,
     list_metrics,
     plan_candidates,
@@ -28,12 +28,14 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.scope import TIE_RATIO, find_scope
+from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
 from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
 from joulemap.present.document import Document, Grid, Made, Section
@@ -72,6 +74,9 @@ DECIDING: Final = Template(
     "[{price} | ]"
 )
 PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+STAGES: Final = "frame latency latency_s | busiest stage run_id | "
+PACED: Final = ("frame latency", "busiest stage", "busy")
+"""Headings of a pipeline's columns that stay visible on narrow terminals."""
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
@@ -134,6 +139,8 @@ class RecommendAnswer(CandidateAnswer):
     limits: Limits
     rate_per_s: float = 0.0
     """Fixed rate at which inferences arrive; 0 for full speed."""
+    paced: Paced | None = None
+    """Runs at the frame rate of a pipeline; None for a single model."""
     rows: Table[RankedConfiguration]
     """Rows by rank, best first; then those that violate a limit, nearest first."""
     violations: Table[Violation]
@@ -206,6 +213,8 @@ class RecommendAnswer(CandidateAnswer):
                     self.limits.bounds, describe_limits(self.limits, LIMIT, self._rate), strict=True
                 )
             ],
+            "rate_per_s": self.rate_per_s,
+            **({"pipeline": self.paced.records()} if self.paced else {}),
             "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
         }
@@ -409,23 +418,27 @@ class RecommendAnswer(CandidateAnswer):
         rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
         label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
         parts = PARTS(label=rated, column=self._metric.column) if self.counts_hosts else ""
-        idle = IDLE if self._rate else ""
+        idle = (STAGES if self.paced else "") + IDLE if self._rate else ""
         return self._lay_rows(
             rows,
             DECIDING(label=label, parts=parts, way=PAY if self._is_money else "", price=PRICE if self._is_money else "")
-            + figures
-            + idle,
+            + idle
+            + figures,
             limit,
             noun=noun,
-            ranked=" | ".join((label, *held)),
+            ranked=" | ".join((label, *held, *(PACED if self.paced else ()))),
             stays=self._is_best,
             objective_value=Made(
                 "objective_value" if self.counts_hosts else self._metric.column,
                 lambda row: self._show_objective(row.objective_value, row.objective_half_width),
             ),
             **({self._metric.column: lambda row: self._show_objective(row.hostless_value)} if parts else {}),
+            **({"run_id": self._name_busiest} if self.paced else {}),
             probability_best=lambda row: show_chance(chances[row.run_id]) if len(rows) > 1 else "",
         )
+
+    def _name_busiest(self, row: RankedConfiguration) -> str:
+        return "" if self.paced is None else str(self.paced.busiest.get(place_run(row), ""))
 
     def _show_missed(self, rows: Sequence[RankedConfiguration], limit: int) -> Grid:
         return self._lay_rows(
@@ -487,11 +500,9 @@ def recommend(
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
-    rate_per_s = find_rate(settings, limits)
+    rate_per_s = find_fixed_rate(model, settings, limits)
     plan = plan_candidates(model, settings, rate_per_s)
-    if rate_per_s and plan.selection.budget is not None:
-        within = (plan.selection.budget.power_w, limits.max_power_w or math.inf)
-        limits = attrs.evolve(limits, max_power_w=min(within))
+    limits = _limit_rate(limits, plan, rate_per_s)
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
@@ -512,8 +523,22 @@ def recommend(
             objective=objective,
             limits=limits,
             rate_per_s=rate_per_s,
+            paced=None,
             assumptions=fetch(connection, AssumedNumber, **used),
             **found,
         )
     scope.check_evaluated()
-    return answer
+    return attrs.evolve(answer, paced=pace(source, plan, model))
+
+
+def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
+    """Return limits with a fixed rate as the minimum throughput, and the power budget as that of the average power."""
+    if not rate_per_s:
+        return limits
+    budget_w = plan.selection.budget.power_w if plan.selection.budget is not None else math.inf
+    power_w = min(budget_w, limits.max_power_w or math.inf)
+    return attrs.evolve(
+        limits,
+        min_throughput_per_s=max(limits.min_throughput_per_s or 0.0, rate_per_s),
+        max_power_w=power_w if power_w < math.inf else None,
+    )

@@ -28,7 +28,7 @@ ANCHOR: Final = "model.anchor"
 
 CHANGE: Final = "model.change"
 
-WORDS: Final = frozenset({"system.errors", "system.record"})
+WORDS: Final = frozenset({"system.errors", "system.record", "system.wing"})
 """Modules that formulas import but that compute nothing."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "

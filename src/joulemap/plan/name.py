@@ -76,6 +76,16 @@ class ModelNames:
         del shared
         return models, settings
 
+    def find_rate(self, model: str) -> float:
+        """Return the rate in 1/s at which inputs of a model arrive; 0 where its name states none."""
+        del model
+        return 0.0
+
+    def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
+        """Return (model, runs per inference) of each stage of a pipeline; empty for a model that is none."""
+        del model
+        return ()
+
     def count_in(self, model: str) -> str:
         """Return the unit of a model's evaluations, such as output tokens; empty for inferences."""
         del model
@@ -105,6 +115,16 @@ def list_names() -> list[ModelNames]:
 def is_name(word: str) -> bool:
     """Return True if a word names a model of a wing."""
     return any(names.is_name(word) for names in list_names())
+
+
+def find_rate(model: str) -> float:
+    """Return the rate in 1/s that a model's name states; 0 for none."""
+    return next(filter(None, (names.find_rate(model) for names in list_names())), 0.0)
+
+
+def list_stages(model: str) -> tuple[tuple[str, int], ...]:
+    """Return (model, runs per inference) of each stage of a pipeline; empty for a model that is none."""
+    return next(filter(None, (names.list_stages(model) for names in list_names())), ())
 
 
 def list_known() -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -16,15 +16,19 @@ from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
+from joulemap.plan.name import find_rate
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_share, show_units
+from joulemap.present.cell import show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start, start_none
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.stage import Paced
 
 DOUBTFUL: Final = 0.1
 """Unattributed share of an energy above which it is stated."""
@@ -58,6 +62,8 @@ class CompareAnswer(RunAnswer):
     """Rows by energy per inference, lowest first; unsupported ones last."""
     insights: Table[Insight]
     """Comparison of the lowest-energy run with each other one, nearest first."""
+    paced: Paced | None = None
+    """Runs at the frame rate of a pipeline; None for a single model."""
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -86,7 +92,7 @@ class CompareAnswer(RunAnswer):
         )
         return self._compose(
             self.scope.title,
-            (show_under(title, self._figures(limit), *self.scope.describe_left_out()),),
+            (show_under(title, self._figures(limit), *self.scope.describe_left_out()), *self._show_paced(limit)),
             self.rows,
             answer=self.describe_best(),
             insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
@@ -100,6 +106,29 @@ class CompareAnswer(RunAnswer):
             notes=self._notes(),
             steps=self._steps(metric, repeated),
         )
+
+    def data(self) -> dict[str, Any]:
+        """Return the data for machine formats, with a pipeline's figures at its frame rate."""
+        return {**super().data(), **({"pipeline": self.paced.records()} if self.paced else {})}
+
+    def _show_paced(self, limit: int) -> tuple[Section, ...]:
+        """Return the section on a pipeline at its frame rate; empty for a single model."""
+        if self.paced is None:
+            return ()
+        from joulemap.answer.stage import measure_utilization, place_run
+
+        rate, busiest = self.paced.rate_per_s, self.paced.busiest
+        rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
+        grid = self._lay(
+            attrs.evolve(self.paced.rows, rows=tuple(rows)),
+            text.PACED,
+            limit=limit,
+            noun="configurations",
+            busy_fraction=lambda row: show_share(measure_utilization(row, rate)),
+            run_id=lambda row: str(busiest.get(place_run(row), "")),
+        )
+        slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
+        return (Section(text.PACED_TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
     def figures(self) -> Figures:
         """Return energy and latency of each chip with their intervals."""
@@ -352,6 +381,10 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
             insights=insights(),
             rows=compared,
         )
+    if find_rate(model):
+        from joulemap.answer.stage import pace
+
+        answer = attrs.evolve(answer, paced=pace(source, plan, model))
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
         raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
     return answer

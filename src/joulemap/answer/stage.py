@@ -1,0 +1,109 @@
+"""Pipelines at their frame rate: time and power of each chip, and the stage that takes most of a frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.name import find_rate, list_stages
+from joulemap.plan.run import plan_selected
+from joulemap.present.cell import show_share
+from joulemap.present.template import Template
+from joulemap.row.recommend import RankedConfiguration, StageTime
+from joulemap.store.query import fetch
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from joulemap.plan.run import Plan
+    from joulemap.plan.source import Source
+
+BUSIEST: Final = Template("{name} ({share})")
+
+Place = tuple[str, str, int, str]
+"""Hardware, precision, batch and runtime of a run."""
+
+
+@frozen(kw_only=True)
+class Busiest:
+    """Stage of a pipeline that takes most of a frame's time on one chip."""
+
+    model: str
+    share_fraction: float
+    """Share of the latencies of all stages, each run alone."""
+
+    def __str__(self) -> str:
+        return BUSIEST(name=self.model, share=show_share(self.share_fraction))
+
+
+@frozen(kw_only=True)
+class Paced:
+    """Runs of a pipeline at its frame rate."""
+
+    rate_per_s: float
+    rows: Table[RankedConfiguration]
+    busiest: Mapping[Place, Busiest]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows for machine formats, each with its busiest stage."""
+        return [
+            {
+                "hardware": row.hardware,
+                "precision": row.precision,
+                "batch": row.batch,
+                "runtime": row.runtime,
+                "utilization_fraction": measure_utilization(row, self.rate_per_s),
+                "latency_s": row.latency_s,
+                "total_power_w": row.total_power_w,
+                "busiest_stage": None if (one := self.busiest.get(place_run(row))) is None else one.model,
+                "busiest_fraction": None if one is None else one.share_fraction,
+                "run_id": row.run_id,
+            }
+            for row in self.rows
+        ]
+
+
+def measure_utilization(row: RankedConfiguration, rate_per_s: float) -> float | None:
+    """Return rate / throughput: the share of its cores' time that a chip needs, above 1 if it cannot keep the rate."""
+    return None if row.throughput_per_s is None else rate_per_s / row.throughput_per_s
+
+
+def place_run(row: RankedConfiguration | StageTime) -> Place:
+    """Return the configuration of a run, which the runs of stages share."""
+    return row.hardware, row.precision, row.batch, row.runtime
+
+
+def pace(source: Source, plan: Plan, model: str) -> Paced | None:
+    """Return the runs of a plan at the frame rate of its pipeline; None for a model that is no pipeline."""
+    rate_per_s = find_rate(model)
+    if not rate_per_s:
+        return None
+    with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
+        rows = fetch(
+            runs.connection, RankedConfiguration, run_ids=list(runs.ids), rate_per_s=rate_per_s, takes_all=True
+        )
+    return Paced(rate_per_s=rate_per_s, rows=rows, busiest=find_busiest(source, plan, model))
+
+
+def find_busiest(source: Source, plan: Plan, model: str) -> dict[Place, Busiest]:
+    """Return the busiest stage of a pipeline for each configuration of a plan; empty for a model that is no pipeline.
+
+    Stages run alone, so shares are those of their latencies times their runs per frame.
+    """
+    seconds: dict[Place, dict[str, float]] = {}
+    stages = list_stages(model)
+    for name, count in stages:
+        alone = plan_selected((name,), plan.settings, plan.selection)
+        with holding_runs(source, alone, has_ledger=False) as runs:
+            for row in fetch(runs.connection, StageTime, run_ids=list(runs.ids)):
+                found = seconds.setdefault(place_run(row), {})
+                found[name] = found.get(name, 0.0) + row.latency_s * count
+    names = {name for name, _ in stages}
+    return {place: _choose(found) for place, found in seconds.items() if found.keys() == names}
+
+
+def _choose(seconds: Mapping[str, float]) -> Busiest:
+    model = max(seconds, key=lambda name: seconds[name])
+    return Busiest(model=model, share_fraction=seconds[model] / sum(seconds.values()))

@@ -1,0 +1,130 @@
+"""Join the workloads of stages into that of one frame, which runs them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Final
+
+import attrs
+
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+
+BETWEEN: Final = (
+    "one inference is one frame: its stages run one after another; work between them, as crops, is not counted"
+)
+"""Note on every pipeline."""
+
+WEIGHTS: Final = ("parameter", "constant")
+"""Roles of tensors that all runs of a stage read."""
+
+
+def merge_workloads(stages: Sequence[tuple[Workload, int]], model: str, key: WorkloadKey) -> Workload:
+    """Return the fused workload of one frame, from (workload, runs per frame) of each stage.
+
+    Runs of a stage share its weights. The first part of a module path names the stage, the second its run if there are
+    several.
+    """
+    joined = _Joined()
+    names = dict(zip(_name_stages([work for work, _ in stages]), (work for work, _ in stages), strict=True))
+    for name, (work, count) in zip(names, stages, strict=True):
+        weights: dict[int, int] = {}
+        for run in range(count):
+            joined.append(work, name if count == 1 else f"{name}.{run}", weights)
+    return Workload(
+        key=key,
+        model=model,
+        batch=stages[0][0].batch,
+        parameter_count=sum(work.parameter_count for work, _ in stages),
+        weight_bytes=sum(work.weight_bytes for work, _ in stages),
+        operators=tuple(joined.operators),
+        tensors=tuple(joined.tensors),
+        accesses=tuple(joined.accesses),
+        edges=tuple(joined.edges),
+        buffers=tuple(joined.buffers),
+        subgraphs=tuple(joined.subgraphs),
+        notes=(BETWEEN, *(f"{name}: {note}" for name, work in names.items() for note in work.notes)),
+    )
+
+
+def _name_stages(works: Sequence[Workload]) -> list[str]:
+    """Return a distinct name for each stage: of a file its stem, of a model called with sizes the name before them."""
+    names: list[str] = []
+    for work in works:
+        path = PurePath(work.model.partition("(")[0])
+        is_version = path.suffix[1:2].isdigit()  # of a name such as net-3.1
+        plain = path.name if is_version else path.stem
+        name = plain.replace(".", "_").replace(":", "_") or "stage"
+        names.append(name if name not in names else f"{name}_{len(names) + 1}")
+    return names
+
+
+@attrs.define
+class _Joined:
+    operators: list[Operator] = attrs.field(factory=list)
+    tensors: list[Tensor] = attrs.field(factory=list)
+    accesses: list[Access] = attrs.field(factory=list)
+    edges: list[Edge] = attrs.field(factory=list)
+    buffers: list[Buffer] = attrs.field(factory=list)
+    subgraphs: list[Subgraph] = attrs.field(factory=list)
+
+    def append(self, work: Workload, name: str, weights: dict[int, int]) -> None:
+        """Append one run of a stage; `weights` maps its weights to those of the first run, which sets them."""
+        first, storage = len(self.operators), len(self.buffers)
+        places = list(self._place(work, first, storage, weights))
+
+        def shift(index: int) -> int:
+            return index + first
+
+        self.operators += [
+            attrs.evolve(
+                one,
+                name=f"{name}.{one.name}",
+                module_path=f"{name}.{one.module_path}" if one.module_path else name,
+            )
+            for one in work.operators
+        ]
+        self.accesses += [
+            attrs.evolve(one, operator_index=shift(one.operator_index), tensor_index=places[one.tensor_index])
+            for one in work.accesses
+        ]
+        self.edges += [
+            Edge(
+                producer_index=shift(one.producer_index),
+                consumer_index=shift(one.consumer_index),
+                tensor_index=places[one.tensor_index],
+            )
+            for one in work.edges
+        ]
+        self.buffers += [
+            attrs.evolve(
+                one,
+                birth_index=shift(one.birth_index),
+                death_index=shift(one.death_index),
+                release_index=shift(one.release_index),
+            )
+            for one in work.buffers
+        ]
+        self.subgraphs += [
+            attrs.evolve(one, name=f"{name}.{one.name}", operator_indices=tuple(map(shift, one.operator_indices)))
+            for one in work.subgraphs
+        ]
+
+    def _place(self, work: Workload, first: int, storage: int, weights: dict[int, int]) -> Iterator[int]:
+        """Append the tensors of a run and yield the place of each."""
+        for index, one in enumerate(work.tensors):
+            if index in weights:
+                yield weights[index]
+                continue
+            place = len(self.tensors)
+            if one.role in WEIGHTS and one.producer_index is None:
+                weights[index] = place
+            self.tensors.append(
+                attrs.evolve(
+                    one,
+                    producer_index=None if one.producer_index is None else one.producer_index + first,
+                    buffer_index=None if one.buffer_index is None else one.buffer_index + storage,
+                )
+            )
+            yield place

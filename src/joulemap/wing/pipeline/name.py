@@ -1,0 +1,51 @@
+"""Names of pipelines for the core: stages with a rate each, joined by +."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from joulemap.plan.name import ModelNames
+from joulemap.wing.pipeline import JOIN, UNITS
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.model import Model
+
+
+class PipelineNames(ModelNames):
+    """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame`."""
+
+    def claims(self, name: str, settings: Settings) -> bool:
+        """Return True for the name of a pipeline."""
+        del settings
+        return self.is_name(name)
+
+    def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
+        """Return the pipeline of one frame; UsageError for one that cannot be read, else raises as `find_model`."""
+        from joulemap.wing.pipeline.stage import find_pipeline
+
+        return find_pipeline(name, settings, batch)
+
+    def is_name(self, word: str) -> bool:
+        """Return True for stages joined by +, and for one stage with a rate."""
+        return JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+
+    def find_rate(self, model: str) -> float:
+        """Return the frames per second of a pipeline."""
+        if not self.is_name(model):
+            return 0.0
+        from joulemap.wing.pipeline.stage import read_pipeline
+
+        return read_pipeline(model).frames_per_s
+
+    def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
+        """Return (model, runs per frame) of each stage."""
+        if not self.is_name(model):
+            return ()
+        from joulemap.wing.pipeline.stage import read_pipeline
+
+        return tuple((stage.model, stage.count) for stage in read_pipeline(model).stages)
+
+
+NAMES: Final = PipelineNames()
+"""Names of pipelines."""

@@ -1,0 +1,157 @@
+"""Stages of a pipeline: what a name states, and the workload of one frame.
+
+    detector.onnx:30fps + classifier:5/frame
+
+The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from functools import cache
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from joulemap.plan.model import Model
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.wing.pipeline import JOIN, UNITS
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
+    from joulemap.domain.workload import Workload
+    from joulemap.plan.source import Talk
+
+KIND: Final = "pipeline"
+"""Kind of requests for pipelines."""
+
+SPLIT: Final = r"\s+\+\s*|(?<=fps)\+\s*|(?<=/s)\+\s*|(?<=/frame)\+\s*"
+"""Pattern between two stages: a + after a space, or after the unit of a rate."""
+
+MOST_OPERATORS: Final = 50_000
+"""Maximum operators per frame."""
+
+MOST_RUNS: Final = 1_000
+"""Maximum runs of a stage per frame."""
+
+WHOLE: Final = 1e-6
+"""Relative difference below which a ratio of two rates counts as a whole number."""
+
+
+@frozen(kw_only=True)
+class Stage:
+    """Model of a pipeline with its runs per frame."""
+
+    model: str
+    count: int
+
+
+@frozen(kw_only=True)
+class Pipeline:
+    """Frame rate and stages of a pipeline."""
+
+    frames_per_s: float
+    stages: tuple[Stage, ...]
+
+    def __str__(self) -> str:
+        first, *rest = self.stages
+        words = [f"{first.model}:{self.frames_per_s:.12g}fps", *(f"{one.model}:{one.count}/frame" for one in rest)]
+        return JOIN.join(words)
+
+
+@frozen(kw_only=True)
+class Frame:
+    """Describer of the workload of one frame from the models of its stages."""
+
+    parts: tuple[tuple[Model, int], ...]
+    """(Model, runs per frame) of each stage."""
+
+    def describe(self, model: Model, talk: Talk) -> Workload:
+        """Return the workload of one frame; UsageError for too many operators."""
+        from joulemap.plan.workload import find_workload_of
+        from joulemap.wing.pipeline.merge import merge_workloads
+
+        found = [(find_workload_of(part, talk), count) for part, count in self.parts]
+        operators = sum(len(work.operators) * count for work, count in found)
+        if operators > MOST_OPERATORS:
+            raise UsageError(
+                f"a frame of {quote(model.request.model)} runs {operators:,} operators, expected at most "
+                f"{MOST_OPERATORS:,}: name fewer runs per frame"
+            )
+        return merge_workloads(found, model.request.model, model.request.key)
+
+
+@cache
+def read_pipeline(name: str) -> Pipeline:
+    """Return the pipeline of a name; UsageError for a stage without a rate, or with one that cannot be read."""
+    first, *rest = (_read_stage(text) for text in re.split(SPLIT, name.strip()))
+    model, frames_per_s, unit = first
+    if unit == "/frame":
+        raise UsageError(f"the first stage of a pipeline states the frame rate: write {quote(model + ':30fps')}")
+    stages = [Stage(model=model, count=1), *(_count(one, frames_per_s) for one in rest)]
+    return Pipeline(frames_per_s=frames_per_s, stages=tuple(stages))
+
+
+def _read_stage(text: str) -> tuple[str, float, str]:
+    """Return (model, rate, unit) of a stage."""
+    model, colon, rate = (part.strip() for part in text.rpartition(":"))
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(\S*)", rate) if colon else None
+    if found is None or not model:
+        name = text.strip() or "MODEL"
+        raise UsageError(
+            f"the stage {quote(name)} has no rate: write {quote(name + ':30fps')} or {quote(name + ':5/frame')}"
+        )
+    number, unit = float(found[1]), found[2].lower()
+    if unit not in UNITS:
+        raise UsageError(f"the rate {quote(rate)} of {quote(model)} has an unknown unit: write 30fps, 30/s or 5/frame")
+    if not 0.0 < number < math.inf:
+        raise UsageError(f"the rate {quote(rate)} of {quote(model)} is {number:g}, expected more than 0")
+    return model, number, unit
+
+
+def _count(stage: tuple[str, float, str], frames_per_s: float) -> Stage:
+    """Return a stage with its runs per frame; UsageError unless they are a whole number."""
+    model, number, unit = stage
+    ratio = number if unit == "/frame" else number / frames_per_s
+    count = round(ratio)
+    if not 1 <= count <= MOST_RUNS or abs(ratio / count - 1.0) > WHOLE:
+        raise UsageError(
+            f"{quote(model)} runs {ratio:.3g} times per frame at {frames_per_s:g}fps, expected a whole number up to "
+            f"{MOST_RUNS:,}: name the slowest stage first"
+        )
+    return Stage(model=model, count=count)
+
+
+def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
+    """Return the model of one frame of a pipeline; UsageError for one that cannot be read, else as `find_model`."""
+    from joulemap.plan.workload import find_model
+    from joulemap.trace.source import ModelRequest
+
+    if settings.inputs or settings.arguments or settings.config:
+        raise UsageError("a pipeline takes no --input, --model-arg or --config: its stages have inputs of their own")
+    pipeline = read_pipeline(name)
+    parts = tuple((find_model(one.model, settings, batch), one.count) for one in pipeline.stages)
+    digest = hashlib.sha256(" ".join(part.workload_keys[-1] for part, _ in parts).encode()).hexdigest()[:16]
+    return Model(
+        request=ModelRequest(
+            model=str(pipeline),
+            kind=KIND,
+            batch=parts[0][0].request.batch,
+            is_default=True,
+            content_digest=digest,
+            version=pipeline_version(),
+        ),
+        retrace=settings.retrace,
+        may_run=all(part.may_run for part, _ in parts),
+        names=Frame(parts=parts),
+    )
+
+
+@cache
+def pipeline_version() -> str:
+    """Return sixteen hexadecimal digits that are part of the key of every pipeline, with the keys of its stages."""
+    from joulemap.system.resource import digest_code
+
+    return digest_code("wing/pipeline")

@@ -1,0 +1,138 @@
+"""Pipelines: what a name states, the frame that it describes, and its figures at the frame rate."""
+
+from __future__ import annotations
+
+import pytest
+
+import chip
+from compare import assert_close
+from conftest import Run
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.settings import Limits, Settings
+from joulemap.domain.workload import Workload
+from joulemap.model.pipeline import evaluate
+from joulemap.model.workload import columns_of
+from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.trace.single import describe
+from joulemap.wing.pipeline.merge import merge_workloads
+from joulemap.wing.pipeline.stage import read_pipeline
+from joulemap.workspace import Workspace
+from models import KEY
+
+PIPELINE = "mobilenet_v2:30fps + resnet18:2/frame"
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "counts"),
+    [
+        ("a:30fps + b:5/frame", 30.0, [1, 5]),
+        ("a:30fps+b:5/frame", 30.0, [1, 5]),
+        ("a: 12.5 /s + b:25fps + b:50FPS", 12.5, [1, 2, 4]),
+        ("path/to/a.onnx:15fps", 15.0, [1]),
+        ("hf:org/name:10fps + file.py:make:2/frame", 10.0, [1, 2]),
+    ],
+)
+def test_a_name_states_a_rate_and_the_runs_of_each_stage_per_frame(name: str, rate: float, counts: list[int]) -> None:
+    found = read_pipeline(name)
+    assert (found.frames_per_s, [stage.count for stage in found.stages]) == (rate, counts)
+    assert read_pipeline(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("a:30fps + b", "no rate"),
+        ("a:30fps + ", "no rate"),
+        ("a:30fps + b:5kps", "unknown unit"),
+        ("a:30fps + b:5", "unknown unit"),
+        ("a:5/frame + b:30fps", "frame rate"),
+        ("a:30fps + b:0/frame", "more than 0"),
+        ("a:30fps + b:10fps", "slowest stage first"),
+        ("a:30fps + b:1.5/frame", "whole number"),
+    ],
+)
+def test_a_pipeline_that_cannot_be_read_says_why(name: str, word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        read_pipeline(name)
+
+
+def work_of(name: str) -> Workload:
+    operator = find_operator(name)
+    assert operator is not None
+    return describe(operator, 1, KEY)
+
+
+def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
+    """Runs of a stage share its weights; times, energies and counts add up."""
+    one, other = work_of("elementwise(kind=relu,elements=1048576)"), work_of("gemm(m=64,n=256,k=512)")
+    frame = merge_workloads([(one, 1), (other, 3)], "frame", KEY)
+    assert frame.mac_count == one.mac_count + 3 * other.mac_count == 3 * 64 * 256 * 512
+    assert len(frame.operators) == len(one.operators) + 3 * len(other.operators)
+    assert len({operator.name for operator in frame.operators}) == len(frame.operators)
+    assert frame.weight_bytes == one.weight_bytes + other.weight_bytes
+    weights = [tensor for tensor in frame.tensors if tensor.role == "parameter"]
+    assert len(weights) == sum(tensor.role == "parameter" for work in (one, other) for tensor in work.tensors)
+
+    def run(work: Workload) -> tuple[int, int]:
+        found = evaluate(columns_of(work), chip.cpu(), Configuration(hardware="toy", precision="fp32", runtime="graph"))
+        return found.latency_fs, found.energy_fj
+
+    parts, whole = (run(one), run(other)), run(frame)
+    for index in range(2):
+        assert_close(whole[index], parts[0][index] + 3 * parts[1][index], rel=1e-9)
+
+
+def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) -> None:
+    asked = Settings(hardware=("ax630c_npu", "rk3588_npu"), precision="int8", scenario="camera", power_budget_w=10.0)
+    alone = {
+        model: {row.hardware: row for row in workspace.recommend(model, asked).rows}
+        for model in ("mobilenet_v2", "resnet18")
+    }
+    found = workspace.recommend(PIPELINE, asked)
+    assert (found.rate_per_s, found.limits) == (30.0, Limits(min_throughput_per_s=30.0, max_power_w=10.0))
+    assert found.paced is not None
+    # 0.45 W of the idle board; 2 W of an RK3588 around its NPU, whether it works or not
+    for row, (idle_w, beside_w, cores) in zip(
+        sorted(found.rows, key=lambda row: row.hardware), [(0.45, 0.0, 1), (0.0, 2.0, 3)], strict=True
+    ):
+        once, twice = (alone[model][row.hardware] for model in alone)
+        assert (
+            row.latency_s and row.energy_j and once.latency_s and twice.latency_s and once.energy_j and twice.energy_j
+        )
+        assert_close(row.latency_s, once.latency_s + 2 * twice.latency_s, rel=0.05)
+        assert_close(row.energy_j, once.energy_j + 2 * twice.energy_j, rel=0.05)
+        assert_close(row.busy_fraction or 0.0, 30.0 * row.latency_s / cores, rel=0.05)
+        mean_w = 30.0 * row.energy_j + idle_w * (1.0 - (row.busy_fraction or 0.0)) + beside_w
+        assert_close(row.total_power_w or 0.0, mean_w, rel=1e-9)
+    shares = {row["hardware"]: (row["busiest_stage"], row["busiest_fraction"]) for row in found.paced.records()}
+    one, other = (alone[model]["ax630c_npu"].latency_s or 0.0 for model in alone)
+    assert shares["ax630c_npu"][0] == "resnet18"
+    assert_close(shares["ax630c_npu"][1], 2 * other / (one + 2 * other), rel=1e-9)
+
+
+def test_a_chip_that_cannot_keep_the_rate_is_left_out(workspace: Workspace) -> None:
+    asked = Settings(hardware=("ax630c_npu", "rk1808_npu"), precision="int8", scenario="camera")
+    rows = {row.hardware: row for row in workspace.recommend("yolov8n:30fps + mobilenet_v2:5/frame", asked).rows}
+    assert (rows["ax630c_npu"].status, rows["rk1808_npu"].status) == ("feasible", "infeasible")
+    assert rows["rk1808_npu"].worst_limit == "throughput"
+
+
+def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None:
+    asked = Settings(hardware=("rk3588_npu", "rk1808_npu"), precision="int8", runtime="engine")
+    found = workspace.compare("yolov8n:30fps + mobilenet_v2:5/frame", asked)
+    assert found.paced is not None
+    rows = {row["hardware"]: row for row in found.data()["pipeline"]}
+    own = {row.hardware: row for row in found.rows}
+    for name, row in rows.items():
+        assert row["latency_s"] == own[name].latency_s
+        assert_close(row["utilization_fraction"], 30.0 / (own[name].throughput_per_s or 0.0), rel=1e-9)
+    assert rows["rk3588_npu"]["utilization_fraction"] < 1.0 < rows["rk1808_npu"]["utilization_fraction"]
+    assert "pipeline" not in workspace.compare("mobilenet_v2", asked).data()
+
+
+def test_an_unknown_stage_is_an_unknown_model(workspace: Workspace, joulemap: Run) -> None:
+    with pytest.raises(UnknownNameError, match="nosuchnet"):
+        workspace.compare("yolov8n:30fps + nosuchnet:5/frame", Settings(hardware=("rk3588_npu",)))
+    done = joulemap("compare", "yolov8n:30fps + mobilenet_v2:5kps", "rk3588_npu")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "5kps" in done.stderr
