@@ -111,7 +111,7 @@ class Scope:
     """Batch sizes of the runs, smallest first."""
     settings: Settings
     precisions: tuple[tuple[str, str], ...]
-    """Distinct pairs of the runs: precision of activations, stored precision of product weights."""
+    """Distinct pairs of the runs: precision of activations, stored precision of GEMM weights."""
     run_ids: tuple[int, ...]
     """Runs in the order of the question: by model, batch, hardware."""
     refused: Mapping[int, str]

@@ -23,7 +23,7 @@ ALL_LAYERS: Final = 99
 """Value of -ngl that puts every layer on the GPU."""
 
 WITHOUT_TF32: Final = "_without_tf32"
-"""End of a precision whose products may not run in TF32, in the table of options."""
+"""End of a precision whose GEMMs may not run in TF32, in the table of options."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 

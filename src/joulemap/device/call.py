@@ -72,7 +72,7 @@ class CallKind:
     keywords: Mapping[str, Any]
     """Example keyword arguments, stored like `args`."""
     precision: str
-    """Precision of matrix products, by joulemap's name."""
+    """Precision of matrix multiplications, by joulemap's name."""
     is_training: bool
     """True if the model was in training mode with gradients enabled."""
 

@@ -1,12 +1,12 @@
 """The anchor: unattributed board power, derived from the power limit or from power measured under a load.
 
 Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
-sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense product and in a memory
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory
 copy. If its prices explain less than a share of the limit there, the board is assumed to draw that share. The
 difference becomes a price for the time in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
-    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
+    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
 the board and the contribution of the other price. Nothing is added if the probe draws that share without it. A power
@@ -33,7 +33,7 @@ overlap, the time is the interval between batches, not the latency.
 
 A calibration scales these prices like any other. Prices fitted to measured board power need no anchor, regardless of
 the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a link-bound
-product counts only the time of its units.
+GEMM counts only the time of its units.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class Together:
     ) -> tuple[Total, ...]:
         """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
-        Weights of products are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
+        Weights of GEMMs are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
         without a price, KeyError for a number that the hardware lacks, UsageError for weights that are no narrower.
         """
         if precision not in hardware.peaks:

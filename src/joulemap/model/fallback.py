@@ -76,7 +76,7 @@ def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> 
 def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
     """Return the host that computes the operators that fall back.
 
-    Raises UnsupportedError, naming the operators, if there is no host or no product is left for the chip.
+    Raises UnsupportedError, naming the operators, if there is no host or no GEMM is left for the chip.
     """
     compiler = hardware.compiler
     if compiler is None:

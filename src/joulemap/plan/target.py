@@ -113,7 +113,7 @@ class AtBoundary:
 
 @frozen
 class AllowingTf32:
-    """Permission for libraries to compute fp32 products in TF32."""
+    """Permission for libraries to compute fp32 GEMMs in TF32."""
 
     @property
     def word(self) -> str:

@@ -50,7 +50,7 @@ class Outline:
     boundary: str
     """Boundary of the run's energy."""
     tf32: str
-    """`allowed` if the run's libraries may compute fp32 products in TF32, else empty."""
+    """`allowed` if the run's libraries may compute fp32 GEMMs in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
     """Changed numbers of the run's hardware."""

@@ -69,7 +69,7 @@ class OperatorCost:
     kind: str = attrs.field(default="", validator=_known)
     """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
-    """(M, N, K, groups) of the operator's product. Empty for N as the last size of the output and K as its MACs per
+    """(M, N, K, groups) of the operator's GEMM. Empty for N as the last size of the output and K as its MACs per
     element.
     """
 

@@ -292,7 +292,7 @@ def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a product; one whose second operand is transposed as a view and a plain product, which rules know."""
+    """Yield a GEMM; one whose second operand is transposed as a view and a plain GEMM, which rules know."""
     options = dict(stage.told.options)
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:

@@ -1,7 +1,7 @@
 """Rewrites that join nodes into the single operator that a framework has for them.
 
 Each rule takes the node that ends a chain and returns the node that replaces it; a chain is joined only where nothing
-else reads its inner values. The rules make counts equal those of a trace of the same model: a product and its bias, a
+else reads its inner values. The rules make counts equal those of a trace of the same model: a GEMM and its bias, a
 GELU, a SiLU, norms, attention.
 """
 
@@ -123,7 +123,7 @@ def _is_near(value: float | None, expected: float) -> bool:
 
 
 def join_bias(links: Links, node: Node) -> Found:
-    """Join a product with a weight and the bias that is added to it."""
+    """Join a GEMM with a weight and the bias that is added to it."""
     if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
         return None
     weight = node.given(1)

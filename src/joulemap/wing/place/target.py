@@ -226,7 +226,7 @@ def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str
     """Return the precisions of (activations, weights) that a device computes at.
 
     Weights keep the requested precision where it is narrower. Weights below one byte stay packed on a device without
-    such products and are converted when read.
+    such GEMMs and are converted when read.
     """
     precision, stored = choose_precision(hardware, asked, weights)
     if precision == asked:

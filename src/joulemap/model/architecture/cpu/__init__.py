@@ -15,7 +15,7 @@ Fused attention under a causal mask leaves out the blocks of keys behind each bl
 
     seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
 
-A product of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
+A GEMM of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
 gemm_efficiency.streamed of the rate of fp32 lanes.
 
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
@@ -63,7 +63,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
-"""Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
+"""Precisions that a vector lane computes in. Others exist only as GEMMs that add up in 32 bits (AVX-512 BF16 and
 VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")

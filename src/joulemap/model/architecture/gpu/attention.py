@@ -117,7 +117,7 @@ class Attention:
     start_s: Floats
     """Seconds to start the kernel, at its leader."""
     busy_s: Floats
-    """Half of the kernel's busy time for each of its two products."""
+    """Half of the kernel's busy time for each of its two GEMMs."""
     blocks: Floats
     seen_share: Floats
     """Share of the keys that the kernel does not skip because of a causal mask; 1 for all other operators."""
@@ -170,7 +170,7 @@ class _Numbers:
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
         """Return the MACs of a unit per clock.
 
-        Four-byte elements run on the vector lanes, whatever products do. A narrow cache that is multiplied as stored
+        Four-byte elements run on the vector lanes, whatever GEMMs do. A narrow cache that is multiplied as stored
         runs at the one-byte rate.
         """
         macs = _attending_macs(self.engine) * self.value("share")

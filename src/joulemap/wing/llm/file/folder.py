@@ -62,7 +62,7 @@ _HEADS: Final = ("lm_head", "output", "embed_out", "output_layer")
 """Names of the output embedding, which may lie outside of the module of the layers."""
 
 _BUFFERS: Final = re.compile(r"(inv_freq|masked_bias|e_score_correction_bias|expert_bias|position_ids)$")
-"""Tensors that are no weights of a product, norm or table: rotary frequencies, masks, and biases of a choice."""
+"""Tensors that are no weights of a GEMM, norm or table: rotary frequencies, masks, and biases of a choice."""
 
 _EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),

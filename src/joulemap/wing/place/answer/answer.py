@@ -48,7 +48,7 @@ LEAST_GAP: Final = 0.005
 """Minimum possible improvement that the answer reports, as a fraction."""
 
 DECODING: Final = ("decode", "experts")
-"""Kinds of work whose products have one row per token."""
+"""Kinds of work whose GEMMs have one row per token."""
 
 
 @frozen(kw_only=True)
