@@ -45,7 +45,7 @@ class CheckedRun:
     model: str
     """Model by name or file, without the arguments of a pass."""
     checkpoint: str = ""
-    """Name of a language model in a hub; empty for that of the model."""
+    """Name of a language model in a hub; empty for the model's."""
     kind: str = NETWORK
     precision: str = "fp32"
     weights: str = ""

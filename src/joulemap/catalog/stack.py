@@ -74,11 +74,11 @@ class Stack:
     compiles: bool
     """True if passes are compiled for the longest possible sequence and attend over all of it."""
     widens: bool
-    """True if narrow weights are dequantized ahead of floating-point GEMMs."""
+    """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
     """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
     unpacks: bool
-    """True if a kernel of its own dequantizes NF4 weights to memory before a GEMM of several rows."""
+    """True if a separate kernel dequantizes NF4 weights to memory before a GEMM of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]

@@ -129,7 +129,7 @@ class _Timed:
 
 
 def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
-    """Restore what a wrapper replaced.
+    """Restore the function that a wrapper replaced.
 
     A wrapper that was itself wrapped in the meantime stays in place, but no longer times.
     """
@@ -298,7 +298,7 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 
 
 def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Yield each module once, under its first path; modules inside a compiled module are left out."""
+    """Yield each module once, under its first path; modules inside a compiled module are omitted."""
     met.add(id(module))
     yield path, module
     if not _is_compiled(module):

@@ -328,7 +328,7 @@ class Settings:
     host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
-    """Energy boundary of hardware that lacks the requested one; empty to refuse or leave out such hardware."""
+    """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
     all GEMMs in an engine. `never`: plain fp32, as in the measurements.
@@ -526,7 +526,7 @@ class Serving:
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Pipeline stages; each has the product of the device counts above."""
     cache: str = ""
-    """Precision of keys and values; empty for that of the activations."""
+    """Precision of keys and values; empty for the activations'."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Arrival rate of random requests (Poisson), modelled besides the batches; None for no such load."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))

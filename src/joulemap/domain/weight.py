@@ -2,7 +2,7 @@
 
     bytes of K weights that an output adds = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
 
-Only weights of GEMMs are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
+Only GEMM weights are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
 accumulates. Norms, biases and lookup tables keep the precision of activations, as in weight-only quantizers. Weights
 that grouping would not make narrower keep it too.
 """

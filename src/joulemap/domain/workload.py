@@ -154,7 +154,7 @@ class Access:
     tensor_index: int
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     byte_count: int
-    """Bytes at the traced dtype if the operator is a kernel of its own."""
+    """Bytes at the traced dtype if the operator is a separate kernel."""
     fused_byte_count: int
     """Bytes if the subgraph is one kernel: 0 for data that stays on chip, counted once for data that several members
     read.

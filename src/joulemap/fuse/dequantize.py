@@ -4,7 +4,7 @@
 
 A compiler folds operators that depend on no input, which would store the wide result. It does not fold them if the
 result is the matrix of a GEMM and larger than its sources, with integers among them. The kernel of the GEMM then
-reads the narrow weights and dequantizes them on chip. If several GEMMs read the result, a separate kernel computes
+reads the quantized weights and dequantizes them on chip. If several GEMMs read the result, a separate kernel computes
 it. An intermediate value that several GEMMs share, such as a table of shifts, stays folded.
 """
 
@@ -62,7 +62,7 @@ class Dequantizations:
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
-    """Return the operators of a workload that dequantize the weights of GEMMs."""
+    """Return the operators of a workload that dequantize the GEMM weights."""
     flow = _Flow.of(workload)
     joined: dict[int, tuple[int, ...]] = {}
     apart: set[int] = set()

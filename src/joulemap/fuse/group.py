@@ -51,7 +51,7 @@ STENCILS: Final = frozenset(
 """Operations that read the neighbours of an element, so that their input is made before."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
-"""Reductions of rows; sorting and searching are kernels of their own."""
+"""Reductions of rows; sorting and searching are separate kernels."""
 
 MOST: Final = 64
 """Maximum operators of a kernel without a GEMM; a compiler's limit (`max_fusion_size` of Inductor)."""

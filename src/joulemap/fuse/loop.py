@@ -85,7 +85,7 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
 
 
 def _signatures(workload: Workload) -> list[Hashable]:
-    """Return for each operator what its repetitions have in common; None if no scan kernel computes it."""
+    """Return for each operator the common properties of its repetitions; None if no scan kernel computes it."""
     weights: list[list[int]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         if access.role == "weight":

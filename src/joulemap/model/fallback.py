@@ -107,7 +107,9 @@ def configure_host(host: Hardware, configuration: Configuration) -> Configuratio
 
 
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
-    """Return the host precisions of (activations, weights): the same, or the narrowest supported one that holds it."""
+    """Return the host precisions of (activations, weights): the same, or the narrowest supported precision that can
+    represent it.
+    """
     if precision in host.peaks:
         return precision, weight_precision
     wider = [name for name in host.peaks if PRECISION_BYTES[name] >= PRECISION_BYTES[precision]]

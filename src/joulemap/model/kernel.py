@@ -49,7 +49,7 @@ class KernelColumns:
     precision: str
     """Precision of GEMMs."""
     weight_precision: str
-    """Precision at which weights of GEMMs are stored; empty if it equals `precision`."""
+    """Precision at which GEMM weights are stored; empty if it equals `precision`."""
     runtime: str
     operator_index: Integers
     """Index of each row's operator in the workload."""
@@ -191,7 +191,7 @@ class KernelColumns:
     def outside_read_share(self) -> Floats:
         """Fraction of an operator's operand bytes that comes from outside its kernel, 0 … 1.
 
-        The rest is on chip, or is dequantized there from weights that are stored narrower.
+        The rest is on chip, or is dequantized there from weights that are stored in fewer bits.
         """
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
@@ -372,7 +372,7 @@ WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
-    Weights of GEMMs stored at another precision move at their stored width. The kernel that multiplies by them
+    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them
     dequantizes them on chip. Raises UsageError for weights that are no narrower.
     """
     is_fused = runtime in MERGING

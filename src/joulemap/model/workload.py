@@ -43,7 +43,7 @@ STREAMED: Final = "streamed"
 """Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
 UNPACKED: Final = "unpacked"
-"""Variant word of a GEMM whose weights a kernel of its own dequantizes to memory for several rows."""
+"""Variant word of a GEMM whose weights a separate kernel dequantizes to memory for several rows."""
 
 MARLIN: Final = "packed_marlin"
 """Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
@@ -160,7 +160,7 @@ class Work:
 
     @cached_property
     def is_unpacked(self) -> Booleans:
-        """Mask of GEMMs of several rows whose weights a kernel of its own dequantizes to memory first."""
+        """Mask of GEMMs of several rows whose weights a separate kernel dequantizes to memory first."""
         mask: Booleans = self.has_word(UNPACKED) & (self.gemm_m > 1.0)
         return mask
 
@@ -202,7 +202,7 @@ class Work:
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
-        """Mask of operators that dequantize narrowly stored weights for a GEMM."""
+        """Mask of operators that dequantize stored weights for a GEMM."""
         if self.origin is not None:
             return self.origin[0].is_dequantizing[self.origin[1]]
         mask: Booleans = self.variant == DEQUANTIZE
@@ -281,9 +281,9 @@ class WorkloadColumns(Work):
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
     times: Floats | None = None
-    """Number of equal operators that each operator stands for, itself included; None if each stands for itself."""
+    """Number of equal operators that each operator represents, itself included; None if each represents itself."""
     buffer_times: Floats | None = None
-    """Number of equal buffers, alive until the end, that each buffer stands for; None if each stands for itself."""
+    """Number of equal buffers, alive until the end, that each buffer represents; None if each represents itself."""
     kernel_group: Integers | None = None
     """Index of each operator's engine kernel, set by `model.merge`; None before that."""
 
@@ -309,14 +309,14 @@ class WorkloadColumns(Work):
     def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width).
 
-        `weight_precision` is the storage precision of the weights of GEMMs, if it differs.
+        `weight_precision` is the storage precision of the GEMM weights, if it differs.
         """
         each = self.first_reads
         scale = self.stored_scale(precision, weight_precision) * self.access_times
         return float((self.access_tensor_bytes * scale)[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of narrow weight copies in addition to wide ones; 0 unless the precision is in
+        """Return the bytes of quantized weight copies in addition to wide ones; 0 unless the precision is in
         `OPERAND_ONLY`.
         """
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
@@ -325,7 +325,7 @@ class WorkloadColumns(Work):
 
     @property
     def access_times(self) -> Floats | float:
-        """Number of equal accesses that each access stands for."""
+        """Number of equal accesses that each access represents."""
         return 1.0 if self.times is None else self.times[self.access_operator]
 
     @cached_property
@@ -383,7 +383,7 @@ class WorkloadColumns(Work):
     def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
         """Return each access's factor from traced bytes to moved bytes.
 
-        Weights of GEMMs have their storage precision and include group scales; other accesses follow `access_scale`.
+        GEMM weights have their storage precision and include group scales; other accesses follow `access_scale`.
         """
         scale = self.access_scale(precision)
         weights = find_weight_format(precision, weight_precision)

@@ -83,7 +83,7 @@ class AtBoundary:
 
     boundary: Boundary
     priced_at: str
-    """Boundary at which the prices of the hardware were fitted."""
+    """Boundary at which the energies of the hardware were fitted."""
     version: str
     """Version of the formulas that derive the board's share."""
     around: Surrounding | None = None

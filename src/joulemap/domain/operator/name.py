@@ -11,7 +11,7 @@
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
     rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   position embedding of queries and keys, in one kernel
-    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y beside one another, in one kernel
+    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y next to one another, in one kernel
     elementwise(kind=add,elements=1048576)
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)

@@ -169,7 +169,7 @@ class Tpu:
 
     @staticmethod
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
-        """Return the rows that an array takes per cycle: more than one if narrow integers run faster."""
+        """Return the rows that an array takes per cycle: more than one if small integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         rate: Floats | float = np.maximum(
             1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements

@@ -63,7 +63,7 @@ class OperatorCost:
     mac_count: int = attrs.field(default=0, validator=_whole)
     """Multiply-accumulate operations."""
     elementwise_count: int = attrs.field(default=0, validator=_whole)
-    """Additions, multiplications and comparisons outside of MACs."""
+    """Additions, multiplications and comparisons outside MACs."""
     special_count: int = attrs.field(default=0, validator=_whole)
     """Exponentials, roots, divisions and similar functions."""
     kind: str = attrs.field(default="", validator=_known)

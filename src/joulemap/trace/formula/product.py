@@ -1,4 +1,4 @@
-"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of narrow numbers, which are scaled
+"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers, which are scaled
 afterwards.
 
 A grouped GEMM (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those

@@ -24,7 +24,7 @@ STATIC: Final = 2
 """Elementwise operations that quantize an element with a known scale: scale, convert."""
 
 NESTED_GROUP: Final = 256
-"""Scales that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
+"""Scales that share a second-level scale. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
 
 WORD: Final = 32
 """Bits of the words in which GPTQ, AWQ and compressed-tensors pack codes. Source: `qweight` of their linear layers,

@@ -91,7 +91,7 @@ def _packed_product(node: Node) -> AtenCall:
 
 
 def _einsum(node: Node) -> AtenCall:
-    """Return the GEMM of two tensors: indices in both and in the result are groups, those in both alone are summed.
+    """Return the GEMM of two tensors. Indices in both and in the result are groups; indices only in both are summed.
 
     A sum over an index of one tensor alone, and more than two tensors, have no rule.
     """

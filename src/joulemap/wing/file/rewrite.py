@@ -60,7 +60,7 @@ class Links:
         return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
 
     def is_closed(self, joined: Node, chain: Sequence[Node]) -> bool:
-        """Return True if nothing outside of a chain reads its values, other than those that the joined node makes."""
+        """Return True if nothing outside a chain reads its values, other than those that the joined node makes."""
         inside = {id(one) for one in chain}
         made = {id(one) for one in joined.outputs}
         hidden = [value for one in chain for value in one.outputs if id(value) not in made]
@@ -365,7 +365,7 @@ def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
 
 
 def join_quantized(links: Links, node: Node) -> Found:
-    """Join a pair that rounds to integers and back: what is behind reads the numbers before."""
+    """Join a pair that rounds to integers and back: later operators read the original numbers."""
     if node.op != "DequantizeLinear":
         return None
     made = links.maker(node.given(0), "QuantizeLinear")

@@ -38,7 +38,7 @@ ENERGY: Final = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
 
 
 def apply_probe(machine: Machine) -> tuple[Machine, str]:
-    """Return the machine with the measured memory bandwidth, and a line on what was measured."""
+    """Return the machine with the measured memory bandwidth, and a line on the measurement."""
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()

@@ -11,7 +11,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     launch  = region_cost                                                          one thread fork and join
 
-Fused attention under a causal mask leaves out the blocks of keys behind each block of b queries, except in `engine`:
+Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
 
     seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
 
@@ -136,7 +136,7 @@ def _mode(precision: str, hardware: Hardware) -> str:
 def _last_level(hardware: Hardware) -> MemoryLevel:
     """Return the last level before DRAM; private caches count together, because each holds its core's part.
 
-    Raise UnsupportedError for a level whose name has no price.
+    Raise UnsupportedError for a level without an energy per byte.
     """
     for level in hardware.memory_levels:
         if level.name not in CACHE_LEVELS:

@@ -80,7 +80,8 @@ COPIES: Final = 6.0
 Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
 
 LANES_PRICED: Final = 32.0
-"""Lanes of the warp instruction that the catalogue prices; driving the lanes of a wavefront of 64 costs twice that."""
+"""Lanes of the warp instruction whose energy the catalogue has; driving the lanes of a wavefront of 64 costs twice
+that."""
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",

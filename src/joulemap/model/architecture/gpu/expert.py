@@ -14,7 +14,7 @@ a weight and p of an activation:
     passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
 The rows of each expert are padded to a block, which dominates the cost of few tokens. Weights and activations that the
-last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out.
+last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or omitted.
 Activations take two bytes between kernels, whatever GEMMs take. Kernels differ more between designs than between
 GPUs, so all numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the
 run. If no kernel is named, the tensor cores determine the engine's choice, because kernels are written for their

@@ -100,7 +100,8 @@ class Shapes:
     reach: Floats
     """Cost of supplying one row or column of operands per step of K, in outputs."""
     stored: Floats
-    """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored narrow."""
+    """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored in fewer
+    bits."""
     at_once: Floats
     """Groups that run at once; the other groups wait for them."""
     splits: Booleans

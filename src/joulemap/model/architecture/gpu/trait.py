@@ -86,7 +86,7 @@ class Traits:
         return found
 
     def is_packed(self, kernel: str) -> Booleans:
-        """Return a mask of the GEMMs whose narrow weights this kernel dequantizes in registers."""
+        """Return a mask of the GEMMs whose quantized weights this kernel dequantizes in registers."""
         mask: Booleans = self.kernels.work.has_word(kernel) & (self.kernels.stored_share < 1.0) & self.on_tensor_cores
         return mask
 
@@ -136,7 +136,7 @@ class Traits:
 
     @cached_property
     def is_depthwise(self) -> Booleans:
-        """True for convolutions of each channel by itself."""
+        """True for depthwise convolutions."""
         return self.kernels.work.of_kind("depthwise_conv")
 
     @cached_property

@@ -214,12 +214,12 @@ class Experts:
     router_scale: bool = False
     """True if the router has learned scales for its input elements and for each expert."""
     hidden: int = 0
-    """Width of the experts' input and output if it is not the model's, with a GEMM before and after; else 0."""
+    """Width of the experts' input and output if it is not the model's, with a projection before and after; else 0."""
     shared: Network | None = None
     shared_gate: bool = False
     """True if a learned gate weighs the shared experts."""
     beside: Network | None = None
-    """Network that runs in parallel to the experts, with norms of its own."""
+    """Network that runs in parallel to the experts, with separate norms."""
 
 
 Mixer = Attention | Latent | Compressed | Recurrence
@@ -254,7 +254,7 @@ class Published:
     others: tuple[str, ...] = ()
     """Formats of the rest of the converted weights."""
     stored: tuple[tuple[str, str], ...] = ()
-    """(weight, format) of converted weights outside of layers."""
+    """(weight, format) of converted weights outside layers."""
     doubt: str = ""
     """Part of the configuration that is not counted."""
 

@@ -95,7 +95,7 @@ class Step:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Arguments as a name states them, e.g. `cached=2048`; defaults are left out."""
+        """Arguments as a name states them, e.g. `cached=2048`; defaults are omitted."""
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={'true' if value is True else value}" for name, value, default in told if value != default

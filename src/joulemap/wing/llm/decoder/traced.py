@@ -150,7 +150,7 @@ class TracedDecoder(Decoder):
 
 
 def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
-    """Return the traced passes that compose a pass; an additional prompt chunk is a pass of its own."""
+    """Return the traced passes that compose a pass; an additional prompt chunk is a separate pass."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:
         raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")

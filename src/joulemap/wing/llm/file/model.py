@@ -204,7 +204,7 @@ def describe_gap(holds: str, stated: int, gap: int) -> str:
 
 
 def _find_layer(name: str) -> int:
-    """Return the layer of a tensor; -1 for one outside of layers."""
+    """Return the layer of a tensor; -1 for one outside layers."""
     begin, _, rest = name.partition("blk.")
     index = rest.partition(".")[0]
     return int(index) if not begin and index.isdecimal() else -1

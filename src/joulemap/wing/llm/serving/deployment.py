@@ -1,6 +1,6 @@
-"""Model on devices under a serving stack: passes priced as workloads of one device, then summed over all devices.
+"""Model on devices under a serving stack: passes evaluated as workloads of one device, then summed over all devices.
 
-A pass takes the time that `stack` says. Pipeline stages work one after another, each on the b sequences of a batch:
+`stack` computes the time of a pass. Pipeline stages work one after another, each on the b sequences of a batch:
 
     pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
     joules = devices x (joules of one + (static power + power in gaps) x host overhead
@@ -49,7 +49,7 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
 WIDE_SHARE: Final = "wide_share"
-"""Coefficient for what a library's GEMMs of fp32 reach on wide matrices; engines with kernels of their own avoid it.
+"""Coefficient for what a library's GEMMs of fp32 reach on wide matrices; engines with separate kernels avoid it.
 """
 
 STREAM_NORM: Final = 4.0
@@ -64,7 +64,7 @@ VERIFIED: Final = 1.0 + MOST_GUESSED
 UNPACKED_FORMAT: Final = "nf4"
 """Start of the names of weight formats that some engines dequantize to memory.
 
-Source: bitsandbytes, `matmul_4bit`: a kernel of its own for one row, else `dequantize_4bit` and a 16-bit GEMM.
+Source: bitsandbytes, `matmul_4bit`: a separate kernel for one row, else `dequantize_4bit` and a 16-bit GEMM.
 """
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}

@@ -45,7 +45,7 @@ SHOWN: Final = 12
 """Maximum layer names in an error."""
 
 HEAD: Final = "lm_head"
-"""Module of the logits, which `all` leaves out as PEFT does."""
+"""Module of the logits, which `all` omits as PEFT does."""
 
 
 @attrs.frozen
@@ -187,7 +187,7 @@ def _store(forward: Forward, call: Call, quantize: str) -> Call:
 def _add_adapter(
     forward: Forward, call: Call, layer: _Layer, rank: int, adapters: dict[tuple[str, int], tuple[int, int]]
 ) -> Iterable[Call]:
-    """Yield a frozen layer, the two GEMMs of its adapter, and their scaled sum.
+    """Yield a frozen layer, the two GEMMs of its adapter, and the scaled sum.
 
     A module that is called twice has one adapter.
     """
