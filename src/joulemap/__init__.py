@@ -6,7 +6,7 @@
     for row in answer.rows:
         print(row.hardware, row.energy_j, row.latency_s)
 
-Importing the package loads neither torch nor duckdb; a question loads what it needs. The stub beside this file lists
+Importing the package loads neither torch nor duckdb; a question loads what it needs. The stub next to this file lists
 the public names, for type checkers and for lookup at run time.
 """
 

@@ -194,7 +194,7 @@ class RunAnswer(Answer):
         return self.scope.describe_assumed(headline, chosen)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a clause on hosts that a choice leaves out; empty for an answer that chooses nothing."""
+        """Return a clause on hosts that a choice omits; empty for an answer that chooses nothing."""
         told = "" if chosen is None else self.scope.warn_unhosted(headline)
         return f"{told}; `recommend` ranks with hosts" if told else ""
 

@@ -1,7 +1,7 @@
 """Text on the shares of an energy that rest on assumed numbers.
 
-The ledger gives the share: lines whose price has the basis `assumed`. Every answer about runs states a share above a
-third, in the cell of the figure and in the headline.
+The ledger gives the share: lines whose energy per action has the basis `assumed`. Every answer about runs states a
+share above a third, in the cell of the figure and in the headline.
 """
 
 from __future__ import annotations

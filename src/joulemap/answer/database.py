@@ -120,7 +120,7 @@ def info(source: Source) -> DatabaseAnswer:
 def check(source: Source) -> AuditAnswer:
     """Return every rule that the database breaks: schema, digests of written rows, and sums.
 
-    Reads all of the file, in a process of its own. DatabaseError for a damaged block, or if the engine crashes.
+    Reads all of the file, in a separate process. DatabaseError for a damaged block, or if the engine crashes.
     """
     from joulemap.store.guard import check_apart
 

@@ -33,7 +33,7 @@ CLASSES: Final = Template(
     "`joulemap hardware list --family all`]."
 )
 EVERY_FAMILY: Final = "all"
-"""Name that stands for all families in a list."""
+"""Name of all families in a list."""
 
 CLASS: Final = Template("{count} {architecture}")
 NO_MATCH: Final = "No chip matches."

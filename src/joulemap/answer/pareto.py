@@ -168,7 +168,7 @@ class ParetoAnswer(CandidateAnswer):
         )
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
-        """Return sentences on configurations left out for lack of a price, and on unavailable ones."""
+        """Return sentences on configurations omitted for lack of a price, and on unavailable ones."""
         lines = self._describe_left_out("unplaced")
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))

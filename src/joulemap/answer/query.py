@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
     """Yield a read-only connection to an existing database, or to a lake if the path is a folder.
 
-    Stale or damaged parts of a lake are left out and reported.
+    Stale or damaged parts of a lake are omitted and reported.
     """
     with contextlib.ExitStack() as stack:
         folder = _find_folder(source)

@@ -69,7 +69,8 @@ class SanityAnswer(Answer):
 
 
 def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
-    """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
+    """Probe the power of a large matrix multiplication at each precision and of a stream copy, on these chips or on
+    all.
 
     Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
     """

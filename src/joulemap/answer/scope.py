@@ -52,7 +52,7 @@ SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which it rounds to zero."""
 
 SHOWN_LEFT_OUT: Final = 12
-"""Maximum chips named as left out by a power budget; machine formats list all."""
+"""Maximum chips named as omitted by a power budget; machine formats list all."""
 
 LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
@@ -111,7 +111,7 @@ class Scope:
     """Batch sizes of the runs, smallest first."""
     settings: Settings
     precisions: tuple[tuple[str, str], ...]
-    """Distinct pairs of the runs: precision of activations, stored precision of product weights."""
+    """Distinct pairs of the runs: precision of activations, stored precision of GEMM weights."""
     run_ids: tuple[int, ...]
     """Runs in the order of the question: by model, batch, hardware."""
     refused: Mapping[int, str]
@@ -121,7 +121,7 @@ class Scope:
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class named in place of a chip -> hardware that represents it."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias that leaves out memory or form -> the hardware that it means, then the others."""
+    """Alias that omits memory or form -> the hardware that it means, then the others."""
     budget: Budget | None = None
     """Maximum cap of power modes; None without a budget."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
@@ -129,7 +129,7 @@ class Scope:
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: str = ""
-    """Boundary of that hardware; empty if it is left out."""
+    """Boundary of that hardware; empty if it is omitted."""
     plugged: tuple[PluggedHardware, ...] = ()
     """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]
@@ -191,7 +191,7 @@ class Scope:
         return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
 
     def warn_unhosted(self, headline: str) -> str:
-        """Return a clause on hardware of an energy headline whose energy leaves out the host that it needs.
+        """Return a clause on hardware of an energy headline whose energy omits the host that it needs.
 
         Empty if all of the hardware needs one, because the omission then favours none.
         """
@@ -746,5 +746,5 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:
-    """Return the line on energy priced by unchecked public numbers; empty if it rounds to zero."""
+    """Return the line on energy computed from unchecked public numbers; empty if it rounds to zero."""
     return [text.RECALLED(fraction=fraction, hardware=hardware)] if fraction and fraction >= SHOWN_FRACTION else []

@@ -21,7 +21,7 @@ FALLBACK: Final = Template("energy at the {boundary}, without host and power sup
 
 
 def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str) -> list[str]:
-    """Return the notes on hardware at the wall plug, and on hardware left out or at a fallback boundary.
+    """Return the notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
 
     Alike ones are on one line.
     """

@@ -257,7 +257,7 @@ class Fitter:
         )
 
     def cross_validate(self, solution: Solution, tell: Callable[[str], None]) -> Prediction | None:
-        """Predict each row by a fit that leaves out its part; None if there is a single part.
+        """Predict each row by a fit that holds out its part; None if there is a single part.
 
         Each fit starts at the full solution and is shrunk by the credibility of its own rows.
         """

@@ -52,7 +52,7 @@ class Observation:
     configuration: Configuration
     model: str
     family: str
-    """Model family, left out as a whole in cross-validation."""
+    """Model family, held out as a whole in cross-validation."""
     operator_index: tuple[int, ...] | None = None
     """Operators whose kernels were measured; None for the whole run."""
     latency_s: float | None = attrs.field(default=None, validator=_above_zero)
@@ -104,7 +104,7 @@ def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
 
 
 def divide(observations: Sequence[Observation]) -> dict[str, Booleans]:
-    """Return name -> rows that cross-validation leaves out together: each family, or folds of a single family.
+    """Return name -> rows that cross-validation holds out together: each family, or folds of a single family.
 
     Models in order of name are dealt to `FOLDS` folds; fewer models are not divided.
     """

@@ -49,7 +49,7 @@ NEW: Final[Mapping[str, tuple[float, float, float]]] = {
 }
 """Half-widths that a new source adds: engine measured on the board, on a board of the vendor, on neither.
 
-Source: judged from errors with a source, a board or an engine of a vendor left out: 0 to 0.2, 0.1 and 0.35 to 0.6.
+Source: judged from errors with a source, a board or an engine of a vendor held out: 0 to 0.2, 0.1 and 0.35 to 0.6.
 """
 
 NEW_FIRST: Final = 0.7

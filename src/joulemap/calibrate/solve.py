@@ -4,7 +4,7 @@
 
 The loss of an error is quadratic within s and linear beyond. A row that contradicts all others therefore has bounded
 influence. Each step solves a reweighted least-squares problem that is tangent to the sum at the current position. It
-leaves out every u held at a bound. The penalty keeps the problem well posed.
+omits every u that is at a bound. The penalty keeps the problem well posed.
 
 Source: damped steps of Levenberg and Marquardt with reweighting, soft L1 loss as in Triggs et al., Bundle Adjustment: A
 Modern Synthesis, 2000, Broyden's update between derivatives. scipy's least_squares (1.17) is not used: it stalls if a

@@ -23,7 +23,7 @@ ALL_LAYERS: Final = 99
 """Value of -ngl that puts every layer on the GPU."""
 
 WITHOUT_TF32: Final = "_without_tf32"
-"""End of a precision whose products may not run in TF32, in the table of options."""
+"""End of a precision whose GEMMs may not run in TF32, in the table of options."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -45,7 +45,7 @@ class CheckedRun:
     model: str
     """Model by name or file, without the arguments of a pass."""
     checkpoint: str = ""
-    """Name of a language model in a hub; empty for that of the model."""
+    """Name of a language model in a hub; empty for the model's."""
     kind: str = NETWORK
     precision: str = "fp32"
     weights: str = ""

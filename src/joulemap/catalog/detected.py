@@ -71,7 +71,7 @@ class _Vector:
 
     bits: int
     instruction_bits: int
-    """Instruction width; larger than `bits` if an instruction passes the unit twice."""
+    """Instruction width; larger than `bits` if an instruction takes two passes of the unit."""
     pipes: int
     reason: str
 

@@ -115,7 +115,7 @@ def find_family(name: str) -> tuple[Hardware, ...]:
 
 
 def is_family(name: str) -> bool:
-    """Return whether a name is that of a built-in family, which stands for its members."""
+    """Return whether a name is that of a built-in family, which represents its members."""
     return fold_name(name) in {fold_name(one.family) for one in list_members().values()}
 
 
@@ -172,7 +172,7 @@ def load_member(name: str) -> Hardware:
 
 
 def describe_member(name: str) -> dict[str, Any] | None:
-    """Return the contents of the hardware file that a member's line stands for; None if no family has the id."""
+    """Return the contents of the hardware file that a member's line represents; None if no family has the id."""
     for family in list_families():
         path = FOLDER / f"{family}.toml"
         for _, row in _read_rows(path):

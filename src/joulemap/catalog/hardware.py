@@ -270,7 +270,7 @@ def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
 def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) -> None:
     """Raise ValueError for a peak that the stated array of processing elements cannot reach.
 
-    An element makes one MAC of two operations per clock, or up to four MACs of narrow operands.
+    An element makes one MAC of two operations per clock, or up to four MACs of low-precision operands.
     """
     if "array_rows" not in geometry or "array_columns" not in geometry:
         return

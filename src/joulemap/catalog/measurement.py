@@ -1,9 +1,9 @@
 """Read measurements: built-in ones and the user's files.
 
 A file holds rows with the fields of `Measurement` or `ServingRow`, as CSV or as a JSON list. Files of one bench keep
-their own columns; a TOML file beside them gives the meanings. Profiles list device time by ATen operator as recorded; a
-TOML file beside them gives the conditions. `make profile` reduces each profile to times of traced operators, in a
-Parquet file beside it. Databases hold the reduced profiles.
+their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen operator as recorded;
+a TOML file next to them gives the conditions. `make profile` reduces each profile to times of traced operators, in a
+Parquet file next to it. Databases hold the reduced profiles.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def resolve_reference(
     """Return the class's energies per action at `node_nm`, with this target's overrides, static power and regulators.
 
     `chip_energy` multiplies the class's energies of on-chip actions; overrides are not scaled. Energies fitted at the
-    board, and their overrides, include regulator loss. That loss is divided out here, because it has a line of its own,
+    board, and their overrides, include regulator loss. That loss is divided out here, because it has a separate line,
     so that sums do not change.
     """
     is_whole = priced_at == BOARD

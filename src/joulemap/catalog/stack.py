@@ -68,17 +68,17 @@ class Stack:
     all_logits: bool
     """True if a prefill pass computes logits of all its tokens instead of the last token only."""
     narrows_cache: bool
-    """True if keys and values default to the precision of products instead of 16 bits."""
+    """True if keys and values default to the precision of GEMMs instead of 16 bits."""
     fills_stages: bool
     """True if pipeline stages work at once on different sequences; False if they take turns on all sequences."""
     compiles: bool
     """True if passes are compiled for the longest possible sequence and attend over all of it."""
     widens: bool
-    """True if narrow weights are dequantized ahead of floating-point products."""
+    """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
-    """True if products of few rows use kernels that stream weights and cut no tiles."""
+    """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
     unpacks: bool
-    """True if a kernel of its own dequantizes NF4 weights to memory before a product of several rows."""
+    """True if a separate kernel dequantizes NF4 weights to memory before a GEMM of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]
@@ -86,7 +86,7 @@ class Stack:
     methods: tuple[str, ...]
     """Quantization methods whose checkpoints the engine runs; empty if unknown."""
     weights: str
-    """Default storage format of weights; empty for the precision of products."""
+    """Default storage format of weights; empty for the precision of GEMMs."""
     experts: str
     """Family of expert kernels, as single operators name it; empty for the default of the weight format."""
     coefficients: Mapping[str, Quantity]

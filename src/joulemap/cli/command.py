@@ -44,7 +44,7 @@ class Place(NamedTuple):
     """Position of an option in help."""
 
     panel: str
-    """Title of the option's panel; empty for that of its record."""
+    """Title of the option's panel; empty for its record's."""
     is_advanced: bool = False
     """True if only `--help-all` lists the option."""
 

@@ -187,8 +187,8 @@ def sanity(
 ) -> None:
     """Compare the predicted power of two simple kernels with limits.
 
-    A large matrix product should draw 0.6 to 1.0 of the power cap. The predicted power of a stream copy should be
-    within 25 % of the measured power.
+    A large matrix multiplication should draw 0.6 to 1.0 of the power cap. The predicted power of a stream copy should
+    be within 25 % of the measured power.
 
     \b
     joulemap hardware sanity

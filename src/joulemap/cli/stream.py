@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 GRACE_S: Final = 1.0
 """Seconds that the engine may overrun the limit before the process ends."""
 SLACK_BYTES: Final = 512e6
-"""Memory of a command outside of the query: modules, buffers."""
+"""Memory of a command outside the query: modules, buffers."""
 
 SLACK_BYTES_PER_CORE: Final = 16e6
-"""Memory per thread of the engine, outside of the query."""
+"""Memory per thread of the engine, outside the query."""
 
 One = TypeVar("One")
 

@@ -1,7 +1,7 @@
 """Commands as tools of the Model Context Protocol: JSON schemas, command lines of calls, and answers cut to size.
 
 A tool is a command. Its description comes from the docstring, and its arguments come from the options. Options for the
-database and the layout of an answer are left out.
+database and the layout of an answer are omitted.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _spell(name: str, value: Any) -> str:
 
 
 def check_files(values: Iterable[str], folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
-    """Raise UsageError for a value that names forbidden code, or a path outside of these folders.
+    """Raise UsageError for a value that names forbidden code, or a path outside these folders.
 
     Relative paths start at `here`. A file name may contain spaces and commas, so the whole value and every part between
     two splitting characters is resolved as the command would open it. The same rules hold for code and paths that a
@@ -302,7 +302,7 @@ def _cut_pieces(value: str) -> Iterator[str]:
 
 
 def _check_place(piece: str, place: Path, folders: Sequence[Path], here: Path, *, runs_code: bool) -> None:
-    """Raise UsageError for a path outside of these folders, or a file that names such a path or forbidden code.
+    """Raise UsageError for a path outside these folders, or a file that names such a path or forbidden code.
 
     Only TOML files name other files; the model of a measurement file is never a path.
     """

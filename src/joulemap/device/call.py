@@ -72,7 +72,7 @@ class CallKind:
     keywords: Mapping[str, Any]
     """Example keyword arguments, stored like `args`."""
     precision: str
-    """Precision of matrix products, by joulemap's name."""
+    """Precision of matrix multiplications, by joulemap's name."""
     is_training: bool
     """True if the model was in training mode with gradients enabled."""
 
@@ -129,7 +129,7 @@ class _Timed:
 
 
 def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
-    """Restore what a wrapper replaced.
+    """Restore the function that a wrapper replaced.
 
     A wrapper that was itself wrapped in the meantime stays in place, but no longer times.
     """
@@ -298,7 +298,7 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 
 
 def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:
-    """Yield each module once, under its first path; modules inside a compiled module are left out."""
+    """Yield each module once, under its first path; modules inside a compiled module are omitted."""
     met.add(id(module))
     yield path, module
     if not _is_compiled(module):

@@ -59,7 +59,7 @@ class Address(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the address that a full name without a device stands for."""
+        """Return the address of a full name without a device."""
         kind, dot, rest = text.partition(".")
         if not dot:
             return cls("quantity", text)

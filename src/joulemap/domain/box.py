@@ -11,7 +11,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
 BOX: Final = "box"
-"""Architecture class that stands for a box."""
+"""Architecture class that represents a box."""
 
 Goal = Literal["latency", "throughput", "energy"]
 
@@ -37,8 +37,8 @@ class BoxDevice:
     memory: str = ""
     """Name of the shared memory that the device works in; empty if it has its own."""
     precision: str = ""
-    """Fixed precision that overrides the requested one. Empty: the requested precision, or the narrowest supported one
-    that holds it.
+    """Fixed precision that overrides the requested one. Empty: the requested precision, or the narrowest supported
+    precision that can represent it.
     """
     static_power: Quantity | None = None
     """Static power inside the box, where the hardware's own value covers a module whose other devices already carry it.

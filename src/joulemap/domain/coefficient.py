@@ -1,4 +1,4 @@
-"""Valid range of each coefficient of an architecture class, outside of which its formula loses its meaning.
+"""Valid range of each coefficient of an architecture class, outside which its formula loses its meaning.
 
 The range is declared once. It bounds every fit. It is checked when a calibration is made or read, when a hardware file
 states a coefficient, and when a question sets one.

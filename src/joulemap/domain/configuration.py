@@ -25,21 +25,21 @@ PRECISION_BYTES: Final[dict[str, float]] = {
 """Precision -> bytes per stored element; tf32 is stored as fp32."""
 
 OPERAND_ONLY: Final = ("fp8", "fp4")
-"""Precisions that only the operands of products are stored in: no kernel normalizes, sums or attends with three-bit
-mantissas or less. Source: OCP 8-bit Floating Point Specification, section 3: products accumulate wider; FP8 and NVFP4
+"""Precisions that only the operands of GEMMs are stored in: no kernel normalizes, sums or attends with three-bit
+mantissas or less. Source: OCP 8-bit Floating Point Specification, section 3: GEMMs accumulate wider; FP8 and NVFP4
 checkpoints of compressed-tensors, TensorRT Model Optimizer and DeepSeek-V3, whose norms, residuals, attention and
 logits have 16 bits.
 """
 
 CARRIED: Final = "bf16"
-"""Precision of everything except operands of products, in runs at one of those precisions."""
+"""Precision of everything except operands of GEMMs, in runs at one of those precisions."""
 
 FLOPS_PER_MAC: Final = 2
 """Operations per multiply-accumulate; the only place where MACs become FLOPs."""
 
 
 def carried_precision(precision: str) -> str:
-    """Return the precision of all tensors that are not operands of a weighted product, for a run at a precision."""
+    """Return the precision of all tensors that are not operands of a GEMM with weights, for a run at a precision."""
     return CARRIED if precision in OPERAND_ONLY else precision
 
 
@@ -47,7 +47,7 @@ Runtime = Literal["eager", "graph", "fused", "engine"]
 
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
 """Kernel launch by the software stack. `eager`: the host launches one kernel per operator. `graph`: one kernel per
-operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose products call a
+operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs call a
 library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
 """
 
@@ -61,15 +61,16 @@ MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
 """Host on which the launch coefficient was measured."""
 
 LIMIT_SHARE: Final = "limit_share"
-"""Coefficient of discrete boards: smallest share of the power limit drawn by a large matrix product and by a copy."""
+"""Coefficient of discrete boards: smallest share of the power limit drawn by a large matrix multiplication and by a
+copy."""
 
 Tf32 = Literal["allowed", "never"]
-"""Permission for libraries to compute fp32 products in TF32."""
+"""Permission for libraries to compute fp32 GEMMs in TF32."""
 
 TF32: Final = "tf32"
 
 TF32_ALLOWED: Final = "tf32_allowed"
-"""Coefficient of GPUs: 1 if libraries may compute fp32 products in TF32, 0 if they compute in fp32."""
+"""Coefficient of GPUs: 1 if libraries may compute fp32 GEMMs in TF32, 0 if they compute in fp32."""
 
 TF32_VENDOR: Final = "NVIDIA"
 """Vendor whose libraries use TF32 by default."""
@@ -108,9 +109,9 @@ class Configuration:
     hardware: str
     """Catalogue id."""
     precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
-    """Precision of activations and products, and of weights unless `weight_precision` differs."""
+    """Precision of activations and GEMMs, and of weights unless `weight_precision` differs."""
     weight_precision: str = ""
-    """Storage precision of product weights, as `int4` or `int4:64`; empty for `precision`."""
+    """Storage precision of GEMM weights, as `int4` or `int4:64`; empty for `precision`."""
     batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     runtime: str = attrs.field(default="fused", validator=attrs.validators.in_(RUNTIMES))
     power_mode: str = "default"

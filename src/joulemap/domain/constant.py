@@ -42,7 +42,7 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "price_cloud": "rent",
     "host_share": "cost of the host",
 }
-"""Quantity -> plain name, for quantities that directly affect an answer. Process node is left out because it only sets
+"""Quantity -> plain name, for quantities that directly affect an answer. Process node is omitted because it only sets
 energies per action, which are constants themselves. Other clocks and data rates are shown but not used.
 """
 
@@ -86,7 +86,7 @@ SPELLED: Final[Mapping[str, str]] = {
 """Name part -> spelling in plain text."""
 
 PREFIXES: Final = STATED[1:]
-"""Kinds whose prefix may be left out of a name wherever the rest is unambiguous, like the `energy.` of an action."""
+"""Kinds whose prefix may be omitted from a name wherever the rest is unambiguous, like the `energy.` of an action."""
 
 UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
 """Beginning of the names of energies that the power limit implies beyond all others."""
@@ -115,7 +115,7 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
 }
-"""Constant alias -> name: a static second is priced by static power, and the regulators by their loss."""
+"""Constant alias -> name: a static second costs the static power, and the regulators by their loss."""
 
 
 @frozen(kw_only=True)
@@ -170,7 +170,7 @@ class Constant:
 
     @property
     def is_linear(self) -> bool:
-        """True if energy is proportional to the constant at a fixed clock: energy prices and static power."""
+        """True if energy is proportional to the constant at a fixed clock: energies per action and static power."""
         return (self.kind == "price" and self.own not in PROPORTIONAL) or self.own == STATIC
 
     @property

@@ -72,7 +72,7 @@ OWN: Final = "own"
 """Error factor that no other run shares."""
 
 MODEL: Final = "model"
-"""Default kind of work, that of most whole models; a single operator has the kind of its operator."""
+"""Kind of work of most whole models, the default; a single operator has its own kind."""
 
 
 def find_peak(architecture: str, precision: str) -> str | None:
@@ -98,7 +98,7 @@ def name_served_scale(quantity: str, scope: str) -> str:
 
 @frozen(kw_only=True)
 class ErrorScale:
-    """Error scale of one group of measurements; an empty text stands for all values."""
+    """Error scale of one group of measurements; an empty text represents all values."""
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
@@ -139,7 +139,7 @@ class PowerFloor:
 
 @frozen(kw_only=True)
 class ServingScale:
-    """Error scale of one group of served measurements; an empty text stands for all values."""
+    """Error scale of one group of served measurements; an empty text represents all values."""
 
     quantity: str
     """Quantity as a measurement of serving names it."""

@@ -1,4 +1,4 @@
-"""Inference engine that the runtime `engine` stands for."""
+"""Inference engine that the runtime `engine` represents."""
 
 from __future__ import annotations
 

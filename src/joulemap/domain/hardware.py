@@ -503,21 +503,21 @@ class Hardware:
 
     @property
     def tf32(self) -> str:
-        """`allowed` if libraries may compute fp32 products in TF32; empty if they may not or TF32 is not supported."""
+        """`allowed` if libraries may compute fp32 GEMMs in TF32; empty if they may not or TF32 is not supported."""
         allowed = self.coefficients.get(TF32_ALLOWED)
         return "allowed" if TF32 in self.peaks and allowed is not None and allowed.value > 0.0 else ""
 
     @property
     def has_tf32(self) -> bool:
-        """True if libraries compute fp32 products in TF32 by default."""
+        """True if libraries compute fp32 GEMMs in TF32 by default."""
         return self.architecture == "gpu" and self.vendor == TF32_VENDOR and TF32 in self.peaks
 
     def product_precision(self, precision: str) -> str:
-        """Return the precision whose peak bounds the products of a run: tf32 for an fp32 run that may use it."""
+        """Return the precision whose peak bounds the GEMMs of a run: tf32 for an fp32 run that may use it."""
         return TF32 if precision == "fp32" and self.tf32 else precision
 
     def with_tf32(self) -> Hardware:
-        """Return this hardware, as used in a run, with TF32 allowed for fp32 products."""
+        """Return this hardware, as used in a run, with TF32 allowed for fp32 GEMMs."""
         allowed = attrs.evolve(self.coefficients[TF32_ALLOWED], value=1.0)
         return attrs.evolve(
             self,

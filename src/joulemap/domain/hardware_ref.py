@@ -35,7 +35,7 @@ class HardwareRef:
 
     @classmethod
     def at(cls, label: str, mode: str) -> HardwareRef:
-        """Return a chip at a power mode as answers name it: the default mode is left out."""
+        """Return a chip at a power mode as answers name it: the default mode is omitted."""
         return cls(label, "", "" if mode == DEFAULT_MODE else mode)
 
     @property

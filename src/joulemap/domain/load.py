@@ -130,7 +130,7 @@ class Load:
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
     """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))
-    """Requests at the start that fill the server and are left out of percentiles."""
+    """Requests at the start that fill the server and are omitted from percentiles."""
     is_steady: bool = False
     """True for steady-state figures: the server is filled before counting starts, and `requests` is the least number of
     requests counted afterwards.

@@ -51,7 +51,7 @@ class Measurement:
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Streams of the process that had run a matrix product, where the framework keeps a workspace per stream."""
+    """Streams of the process that had run a matrix multiplication, where the framework keeps a workspace per stream."""
 
 
 @frozen(kw_only=True)

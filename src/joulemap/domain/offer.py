@@ -39,7 +39,7 @@ TERMS: Final[Mapping[str, str]] = {
     "list": "list price",
     "retail": "retail price",
 }
-"""Kind of seller -> words beside its price."""
+"""Kind of seller -> words next to its price."""
 
 MANY: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscalers on demand",

@@ -81,7 +81,7 @@ def find_vendors(name: str) -> frozenset[str]:
 
 
 def is_processor(name: str) -> bool:
-    """Return True if a printed name says that it is a processor's, so that it cannot mean the graphics beside it."""
+    """Return True if a printed name says that it is a processor's, so that it cannot mean the graphics next to it."""
     return _PROCESSOR.search(name.lower().replace("_", " ")) is not None
 
 
@@ -90,7 +90,7 @@ Words = frozenset[tuple[str, int]]
 
 
 def list_readings(name: str, without: Collection[str] = ("",)) -> Iterator[Mapping[str, Words]]:
-    """Yield the identifying words of a printed name, each time with one of the words `without` left out.
+    """Yield the identifying words of a printed name, each time with one of the words `without` omitted.
 
     The name is read with its remark in brackets, then without it. Further readings name the same chip with a suffix
     that changes no number: a Ryzen PRO, or a processor without graphics.

@@ -39,15 +39,15 @@ ActionKey = tuple[str, str]
 """(component, action); equal keys of two classes mean the same physical event."""
 
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
-"""Action of static power, counted in seconds and priced in watts. Static power is active idle: leakage, clocks, memory
-refresh and regulators while clocks are up.
+"""Action of static power, counted in seconds, at an energy in watts. Static power is active idle: leakage, clocks,
+memory refresh and regulators while clocks are up.
 """
 
 HOST: Final = "host"
 """Component of the computer that hosts a chip."""
 
 HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
-"""Action of the host's static power during a run, counted in seconds and priced in watts."""
+"""Action of the host's static power during a run, counted in seconds, at an energy in watts."""
 
 
 CHASSIS_ACTION: Final[ActionKey] = ("chassis", "fans_and_regulators")

@@ -294,9 +294,9 @@ class Settings:
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
-    """Precision of activations and products; empty for the checkpoint's, in served language models."""
+    """Precision of activations and GEMMs; empty for the checkpoint's, in served language models."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
-    """Storage precision of product weights, no wider than the activations: `int4`, or `int4:64` with a group size.
+    """Storage precision of GEMM weights, no wider than the activations: `int4`, or `int4:64` with a group size.
     Empty for the activations' precision.
     """
     runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
@@ -328,10 +328,10 @@ class Settings:
     host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
-    """Energy boundary of hardware that lacks the requested one; empty to refuse or leave out such hardware."""
+    """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
     tf32: Tf32 = attrs.field(default="never", validator=_each_of("tf32", Tf32))
     """TF32 use of NVIDIA GPUs in fp32 runs. `allowed`: as libraries do by default, for convolutions in frameworks and
-    all products in an engine. `never`: plain fp32, as in the measurements.
+    all GEMMs in an engine. `never`: plain fp32, as in the measurements.
     """
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
     """Changes of hardware numbers, as on the command line: `{"dram.read": "31pJ", "l4:tdp": "x1.5"}`; plain numbers are
@@ -526,7 +526,7 @@ class Serving:
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Pipeline stages; each has the product of the device counts above."""
     cache: str = ""
-    """Precision of keys and values; empty for that of the activations."""
+    """Precision of keys and values; empty for the activations'."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Arrival rate of random requests (Poisson), modelled besides the batches; None for no such load."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
@@ -611,7 +611,7 @@ class Training:
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Tensor-parallel devices of a language model, out of the total."""
     sequence_parallel: bool = False
-    """True if these devices also split the tokens between products (sequence parallelism), so that none holds all
+    """True if these devices also split the tokens between GEMMs (sequence parallelism), so that none holds all
     results of norms and sums.
     """
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)

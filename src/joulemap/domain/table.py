@@ -51,7 +51,7 @@ class Table(Generic[Row]):
     projected: frozenset[str] = frozenset()
     """Hardware in the rows that can be neither bought nor rented, marked in display."""
     notes: tuple[str, ...] = ()
-    """Rows that were left out, with reasons."""
+    """Rows that were omitted, with reasons."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)

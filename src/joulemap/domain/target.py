@@ -35,7 +35,7 @@ def mode_word(power_mode: str) -> str:
 
 
 def boundary_word(boundary: str, priced_at: str, version: str, around: str = "") -> str:
-    """Return the word of a boundary; none at the board where the prices were fitted there.
+    """Return the word of a boundary; none at the board if the energies were fitted there.
 
     `version` is the formula version, because formulas determine the board's share beyond the chip. `around` is the
     digest of the surroundings at the boundary `system`.

@@ -2,7 +2,7 @@
 
     bytes of K weights that an output adds = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
 
-Only weights of products are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
+Only GEMM weights are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
 accumulates. Norms, biases and lookup tables keep the precision of activations, as in weight-only quantizers. Weights
 that grouping would not make narrower keep it too.
 """
@@ -21,7 +21,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 GROUP_SIZE: Final = 128
-"""Weights along the sum of a product that share a scale.
+"""Weights along the sum of a GEMM that share a scale.
 
 Source: the groups of GPTQ (Frantar et al., arXiv 2210.17323) and AWQ (Lin et al., arXiv 2306.00978), and torchao's
 default for int4.
@@ -48,7 +48,7 @@ GGUF: Final = "gguf_"
 """Prefix of a llama.cpp file type."""
 
 BESIDE: Final = "+"
-"""Separator of the format of experts and that of all other product weights: `mxfp4+q8_0`."""
+"""Separator of the format of experts and that of all other GEMM weights: `mxfp4+q8_0`."""
 
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
 """Bits per weight, scales included: `4.64bit`."""
@@ -94,9 +94,9 @@ class WeightFormat:
     has_offset: bool = False
     """True if these bytes include a minimum or zero point."""
     precision: str = ""
-    """Precision at which a product takes the codes directly; empty if kernels always dequantize."""
+    """Precision at which a GEMM takes the codes directly; empty if kernels always dequantize."""
     others: WeightFormat | None = None
-    """Format of product weights other than those of experts; None if it is the same."""
+    """Format of GEMM weights other than those of experts; None if it is the same."""
     is_whole: bool = False
     """True if logits and routers are stored this way too; checkpoint quantizers usually leave them wide."""
 
@@ -176,7 +176,7 @@ FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
     "iq4_nl": (4, 32, 1, 2.0, False, ""),
 }
 """Named formats of a matrix: bits, group size, outputs per group, bytes besides codes, presence of an offset, and
-precision of products on unconverted codes.
+precision of GEMMs on unconverted codes.
 
 Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
 scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale, or under double
@@ -347,7 +347,7 @@ def name_weight_precision(text: str) -> str:
 def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | None:
     """Return the weight format of a run at a precision; None if weights are stored like activations.
 
-    Weights that products take directly at this precision still differ by their scales. Raises UsageError for weights
+    Weights that GEMMs take directly at this precision still differ by their scales. Raises UsageError for weights
     that are not narrower.
     """
     if weight_precision in ("", precision):

@@ -19,13 +19,13 @@ WIDE_CACHE: Final = "cache_bf16"
 """Variant word for attention with two-byte keys and values at any precision of a run."""
 
 DEQUANTIZE: Final = "dequantize"
-"""Variant word for an operator that dequantizes the weights of the next product."""
+"""Variant word for an operator that dequantizes the weights of the next GEMM."""
 
 KEPT: Final = "kept"
-"""Variant word for products whose weights quantizers leave at 16 bits."""
+"""Variant word for GEMMs whose weights quantizers leave at 16 bits."""
 
 STORED_AS: Final = "="
-"""Separator in a variant word: if weights are stored in the first format, those of this product are in the second, as
+"""Separator in a variant word: if weights are stored in the first format, those of this GEMM are in the second, as
 `nvfp4=fp8_block`.
 """
 
@@ -41,13 +41,13 @@ EVENLY: Final = "evenly, so that"
 """Part of the note that rows are assumed to choose evenly, as tokens choose experts."""
 
 ROUTED: Final = ("grouped_mm", "scatter_add")
-"""Operations on routed rows: one product of all experts, or a sum over a loop of experts."""
+"""Operations on routed rows: one GEMM of all experts, or a sum over a loop of experts."""
 
 DECOMPOSITION: Final = "decomposition"
 """Variant word for a factorization or solver: sequential steps, in fp32 or wider at any precision."""
 
 SPREAD: Final = "spread"
-"""Second word of a decomposition whose steps update the whole matrix with products on all units."""
+"""Second word of a decomposition whose steps update the whole matrix with GEMMs on all units."""
 
 BATCHED: Final = "batched"
 """Second word of a decomposition of small matrices, where each unit runs all steps of one matrix."""
@@ -95,7 +95,7 @@ class Operator:
     """Relevant scalar arguments (stride, padding, …), as text."""
     variant: str = ""
     """Words that select the kernel. For attention: `causal`, `cache_fp8`, or a kernel family. `dequantize`: makes
-    weights wide for the product that reads them. `append`: joins rows to a past. `kept`: products whose weights
+    weights wide for the GEMM that reads them. `append`: joins rows to a past. `kept`: GEMMs whose weights
     quantizers leave at 16 bits. `decomposition`: factorizations and solvers.
     """
     step_count: int = 1
@@ -154,7 +154,7 @@ class Access:
     tensor_index: int
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     byte_count: int
-    """Bytes at the traced dtype if the operator is a kernel of its own."""
+    """Bytes at the traced dtype if the operator is a separate kernel."""
     fused_byte_count: int
     """Bytes if the subgraph is one kernel: 0 for data that stays on chip, counted once for data that several members
     read.

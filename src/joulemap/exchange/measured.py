@@ -29,7 +29,7 @@ from joulemap.system.file import FileError, decode, read_bytes, read_input
 from joulemap.system.record import define, frozen
 
 STDIN: Final = "-"
-"""Name of a file that stands for stdin."""
+"""Name of a file that represents stdin."""
 
 MOST_BYTES: Final = 200_000_000
 """Maximum bytes of an unpacked file: a trace of a hundred steps of a large model. Longer traces need fewer steps."""
@@ -269,7 +269,7 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
 def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
     """Yield one row per name: the medians of its numbers and, under `#`, the number of rows that have them.
 
-    A row in which a number is missing or negative is left out of the medians and is described under LEFT_OUT.
+    A row in which a number is missing or negative is omitted from the medians and is described under LEFT_OUT.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

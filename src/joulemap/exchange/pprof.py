@@ -87,7 +87,7 @@ class _Names:
         return self.strings[text]
 
     def frame(self, name: str, file: str) -> int:
-        """Return the location of a frame, as a function of its own; `file` groups frames of one kind."""
+        """Return the location of a frame, as a separate function; `file` groups frames of one kind."""
         key = name, file
         if key not in self.frames:
             number = self.frames[key] = len(self.frames) + 1

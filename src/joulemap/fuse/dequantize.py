@@ -1,11 +1,11 @@
 """Weights that a model stores in few bits and dequantizes in its forward pass, found by the data flow.
 
-    weights ─► unpack, convert, subtract, multiply … ─► the matrix of a product
+    weights ─► unpack, convert, subtract, multiply … ─► the matrix of a GEMM
 
 A compiler folds operators that depend on no input, which would store the wide result. It does not fold them if the
-result is the matrix of a product and larger than its sources, with integers among them. The kernel of the product then
-reads the narrow weights and dequantizes them on chip. If several products read the result, a separate kernel computes
-it. An intermediate value that several products share, such as a table of shifts, stays folded.
+result is the matrix of a GEMM and larger than its sources, with integers among them. The kernel of the GEMM then
+reads the quantized weights and dequantizes them on chip. If several GEMMs read the result, a separate kernel computes
+it. An intermediate value that several GEMMs share, such as a table of shifts, stays folded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import attrs
 from joulemap.domain.workload import DEQUANTIZE, Access, Operator, Subgraph, Workload
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""Call whose products multiply no weights."""
+"""Call whose GEMMs multiply no weights."""
 
 
 @attrs.frozen(kw_only=True)
@@ -27,9 +27,9 @@ class Dequantizations:
     """Operators that dequantize weights."""
 
     joined: Mapping[int, tuple[int, ...]]
-    """Product -> dequantizing operators in its kernel, in execution order."""
+    """GEMM -> dequantizing operators in its kernel, in execution order."""
     apart: frozenset[int]
-    """Dequantizing operators whose result several products read."""
+    """Dequantizing operators whose result several GEMMs read."""
 
     def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
         """Return the operators; those that dequantize are marked and no longer foldable."""
@@ -42,9 +42,9 @@ class Dequantizations:
         )
 
     def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
-        """Return the subgraphs, each product's with the operators that make its matrix.
+        """Return the subgraphs, each GEMM's with the operators that make its matrix.
 
-        These operators lead only to the product, so that a subgraph stays convex.
+        These operators lead only to the GEMM, so that a subgraph stays convex.
         """
         moved = frozenset[int]().union(*self.joined.values())
         if not moved:
@@ -62,7 +62,7 @@ class Dequantizations:
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
-    """Return the operators of a workload that dequantize the weights of products."""
+    """Return the operators of a workload that dequantize the GEMM weights."""
     flow = _Flow.of(workload)
     joined: dict[int, tuple[int, ...]] = {}
     apart: set[int] = set()
@@ -116,7 +116,7 @@ class _Flow:
         return members
 
     def keep_own(self, members: Collection[int], product: int) -> set[int]:
-        """Return the members that lead only to the product."""
+        """Return the members that lead only to the GEMM."""
         own = {product, *members}
         for index in sorted(members, reverse=True):
             if not self.consumers.get(index, set()) <= own:
@@ -124,7 +124,7 @@ class _Flow:
         return own - {product}
 
     def is_widening(self, members: Collection[int], product: int) -> bool:
-        """Return whether operators make the matrix of a product from fewer bytes, integers among them."""
+        """Return whether operators make the matrix of a GEMM from fewer bytes, integers among them."""
         every = [access for index in members for access in self.accesses.get(index, ())]
         made = {access.tensor_index for access in every if access.role == "output"}
         read: dict[int, int] = {}

@@ -1,6 +1,6 @@
 """Groups of operators for one kernel: which operator may join, and which groups may merge.
 
-A kernel without a product iterates over elements. Its extent is their number. A reduction takes rows of them, and the
+A kernel without a GEMM iterates over elements. Its extent is their number. A reduction takes rows of them, and the
 value of a row is available to all elements of that row.
 """
 
@@ -51,10 +51,10 @@ STENCILS: Final = frozenset(
 """Operations that read the neighbours of an element, so that their input is made before."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
-"""Reductions of rows; sorting and searching are kernels of their own."""
+"""Reductions of rows; sorting and searching are separate kernels."""
 
 MOST: Final = 64
-"""Maximum operators of a kernel without a product; a compiler's limit (`max_fusion_size` of Inductor)."""
+"""Maximum operators of a kernel without a GEMM; a compiler's limit (`max_fusion_size` of Inductor)."""
 
 UNROLLED: Final = 8
 """Maximum elements of a row that a kernel reduces in sequence for each result (`unroll_reductions_threshold`)."""
@@ -154,7 +154,7 @@ def is_unrolled(operator: Operator) -> bool:
 
 
 def may_end(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel with a product can compute an operator right after its last one."""
+    """Return whether a kernel with a GEMM can compute an operator right after its last one."""
     if group.last is None or group.is_closed:
         return False
     if operator.kind == "matmul":
@@ -175,7 +175,7 @@ def may_end(group: Group, operator: Operator) -> bool:
 
 
 def may_take(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel without a product can also compute an operator that reads one of its values."""
+    """Return whether a kernel without a GEMM can also compute an operator that reads one of its values."""
     if group.is_closed or group.anchors or group.size >= MOST:
         return False
     if operator.operation in PARTIAL and operator.kind == "data_movement":
@@ -212,7 +212,7 @@ def _spans(group: Group, operator: Operator) -> bool:
 
 
 def may_unite(first: Group, second: Group) -> bool:
-    """Return whether two kernels without products can be one, for a third operator that reads values of both."""
+    """Return whether two kernels without GEMMs can be one, for a third operator that reads values of both."""
     if first.is_closed or second.is_closed or first.anchors or second.anchors or first.size + second.size > MOST:
         return False
     if None not in (first.rows, second.rows) and first.rows != second.rows:

@@ -4,7 +4,7 @@
           └─ state ─┘      each repetition reads the state of the one before
 
 A scan kernel keeps the state on chip from step to step and is launched once. A loop that a compiler unrolls into
-library calls is no scan: with a convolution or a large product in its body, each part stays a kernel. All operators
+library calls is no scan: with a convolution or a large GEMM in its body, each part stays a kernel. All operators
 between the first and the last of a loop are its members, so that it is convex. The steps themselves write a result that
 is only joined afterwards (`stack`, `cat`). Names of layers play no role: the same code of two layers has other weights,
 or another module path, and so is no loop.
@@ -33,7 +33,7 @@ INNER_KINDS: Final = frozenset(
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
-"""Maximum MACs of a product in a step; a larger one keeps a chip busy for longer than a launch takes."""
+"""Maximum MACs of a GEMM in a step; a larger one keeps a chip busy for longer than a launch takes."""
 
 ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
 LONG_ROW: Final = 256
@@ -85,7 +85,7 @@ def find_loops(workload: Workload) -> tuple[Loop, ...]:
 
 
 def _signatures(workload: Workload) -> list[Hashable]:
-    """Return for each operator what its repetitions have in common; None if no scan kernel computes it."""
+    """Return for each operator the common properties of its repetitions; None if no scan kernel computes it."""
     weights: list[list[int]] = [[] for _ in workload.operators]
     for access in workload.accesses:
         if access.role == "weight":

@@ -2,8 +2,8 @@
 
 Operators are taken in execution order. Each joins the subgraph of an operator that it reads, if one kernel can hold
 both (`group`) and no path between them leads through another subgraph (`order`). Subgraphs that an operator reads are
-merged if one kernel can hold them. The fused epilogue of a product is elementwise, along a chain of single readers. A
-squeeze-and-excitation gate (mean, two small products with activations, sigmoid) is one subgraph, because all of it
+merged if one kernel can hold them. The fused epilogue of a GEMM is elementwise, along a chain of single readers. A
+squeeze-and-excitation gate (mean, two small GEMMs with activations, sigmoid) is one subgraph, because all of it
 works on one value per channel. Each operator is in one subgraph, and computed once. A value that several subgraphs read
 is written by the subgraph that computes it.
 """
@@ -25,7 +25,7 @@ GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
 """Operations that end a squeeze-and-excitation gate."""
 
 PRODUCTS_IN_GATE: Final = 2
-"""Maximum products of a gate: squeeze and excite; some models do both in one."""
+"""Maximum GEMMs of a gate: squeeze and excite; some models do both in one."""
 
 
 def partition(operators: Sequence[Operator], edges: Sequence[Edge], loops: Sequence[Loop] = ()) -> tuple[Subgraph, ...]:
@@ -144,7 +144,7 @@ class _Partition:
         return group.last is None or group.is_foldable == operator.is_foldable
 
     def _candidates(self, index: int) -> list[int]:
-        """Return the groups whose kernel can compute an operator, those with a product first."""
+        """Return the groups whose kernel can compute an operator, those with a GEMM first."""
         operator = self.operators[index]
         sources = self.sources[index]
         if operator.operation in GATHERING:

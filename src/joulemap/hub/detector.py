@@ -145,7 +145,7 @@ class SplitStage(nn.Module):
 
 
 class PyramidPool(nn.Module):
-    """Maxima of one map over growing windows, joined: one after another (SPPF), or beside each other (SPP)."""
+    """Maxima of one map over growing windows, joined: one after another (SPPF), or in parallel (SPP)."""
 
     def __init__(self, channels: int, width: int, kernels: Sequence[int] = (5, 5, 5), is_chain: bool = True) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class AttentionStage(nn.Module):
 
 
 class Focus(nn.Module):
-    """Every second pixel of each direction as a channel of its own, and a convolution."""
+    """Every second pixel of each direction as a separate channel, and a convolution."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

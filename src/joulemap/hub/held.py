@@ -68,7 +68,7 @@ def _check_inputs(inputs: object) -> None:
 
 
 def _trace(request: ModelRequest) -> Workload:
-    """Return a workload that was traced outside of any fake mode of the caller."""
+    """Return a workload that was traced outside any fake mode of the caller."""
     with unset_fake_temporarily():
         return trace_request(request)
 

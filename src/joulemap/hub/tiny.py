@@ -5,7 +5,7 @@
     mlperf_tiny_kws    keyword spotting      DS-CNN on 49 x 10 MFCC features          2.66 M MACs
     mlperf_tiny_ad     anomaly detection     dense autoencoder on 640 features        0.26 M MACs
 
-Layers and sizes follow the training scripts of the benchmark. Softmax, dropout and the audio front end are left out:
+Layers and sizes follow the training scripts of the benchmark. Softmax, dropout and the audio front end are omitted:
 they take a negligible share, or the benchmark does not time them.
 Source: https://github.com/mlcommons/tiny, benchmark/training; Banbury et al., MLPerf Tiny Benchmark, NeurIPS 2021.
 """

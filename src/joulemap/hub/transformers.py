@@ -27,7 +27,7 @@ HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
 TEXT_WIDTH: Final = "text_hidden_size"
-"""Setting of a part with the width of the text that its features join."""
+"""Setting with the width of the text embeddings that a part's features are merged with."""
 
 FEATURE_WIDTHS: Final = ("out_hidden_size", "output_dim")
 """Settings of an image or audio part with the width of the features that it returns."""

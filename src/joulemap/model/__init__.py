@@ -3,7 +3,7 @@
 Symbols of the formulas in this package, per operator unless stated otherwise:
 
     MACs, EW, SF    mac_count, elementwise_count, special_count, whole batch
-    M, N, K, G      GEMM view: G independent products of M x K by K x N
+    M, N, K, G      GEMM view: G independent GEMMs of M x K by K x N
     O, taps         output elements; window size
     in, w, out      bytes that cross the kernel's boundary: activations read, weights read, results written
     R, share        in + w; R / bytes that the operator would read as a separate kernel: the part from outside

@@ -1,12 +1,12 @@
 """The anchor: unattributed board power, derived from the power limit or from power measured under a load.
 
 Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
-sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense product and in a memory
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory
 copy. If its prices explain less than a share of the limit there, the board is assumed to draw that share. The
 difference becomes a price for the time in which units or memories are busy:
 
     per second of memory = (share x limit x T - E) / memory time          of the copy
-    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the product at each precision
+    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
 the board and the contribution of the other price. Nothing is added if the probe draws that share without it. A power
@@ -33,7 +33,7 @@ overlap, the time is the interval between batches, not the latency.
 
 A calibration scales these prices like any other. Prices fitted to measured board power need no anchor, regardless of
 the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a link-bound
-product counts only the time of its units.
+GEMM counts only the time of its units.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ MARGIN: Final = 1e-9
 """Relative margin added to the target energy, so that rounded ledger lines do not add up to less."""
 
 TIGHT: Final = 1e-12
-"""Relative change of a price at or below which the iteration has converged."""
+"""Relative change of an energy per action at or below which the iteration has converged."""
 
 MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 """Maximum share of the power limit that a load may require; no probe exceeds the limit."""
 
 STEPS: Final = 1000
-"""Maximum iterations to find the prices; both prices matter in each probe, so they depend on each other."""
+"""Maximum iterations to find the energies per action; both matter in each probe, so they depend on each other."""
 
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as such probes are measured."""
@@ -114,7 +114,7 @@ class Probe:
     memory_s: float
 
     def missing_w(self, share: float, busy_s: float, other_j: float) -> float:
-        """Return the power missing during `busy_s` if other prices add `other_j`; 0 if none is missing."""
+        """Return the power missing during `busy_s` if other actions add `other_j`; 0 if none is missing."""
         missing_j = share * (1.0 + MARGIN) * self.limit_j - self.spent_j - other_j
         return max(missing_j / busy_s, 0.0) if busy_s > 0.0 else 0.0
 
@@ -129,7 +129,7 @@ class Measured:
     """Measured power times the predicted time."""
 
     def excess(self, found: Prices) -> float:
-        """Return the logarithm of the ratio of energy at these prices to measured energy."""
+        """Return the logarithm of the ratio of energy at these energies per action to measured energy."""
         units_j = found.units_w[self.load.precision] * self.probe.compute_s
         return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 
@@ -182,7 +182,7 @@ def find_anchor(
 
 
 def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe]) -> Prices:
-    """Return the prices at which each probe draws at least this share of the limit."""
+    """Return the energies per action at which each probe draws at least this share of the limit."""
     memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
     for _ in range(STEPS):
         before = memory_w
@@ -226,14 +226,14 @@ def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: 
 
 
 def _find_factor(measured: Sequence[Measured]) -> float:
-    """Return the factor on circuit prices if these alone draw more than the measured power; at most 1."""
+    """Return the factor on circuit energies if these alone draw more than the measured power; at most 1."""
     whole = [one.factor for one in measured if one.load.covers == "board"]
     mean = math.exp(sum(math.log(one) for one in whole) / len(whole)) if whole else 1.0
     return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
 
 
 def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, ...]:
-    """Return all scaled prices except those of static power and regulators; empty at the factor 1."""
+    """Return all scaled energies per action except static power and regulators; empty at the factor 1."""
     if factor == 1.0:
         return ()
     return tuple(

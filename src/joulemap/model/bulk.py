@@ -41,7 +41,7 @@ JOINED: Final = tuple(
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
 TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
-"""Names of workload arrays that may be missing, where each row stands for itself, with an array of as many rows."""
+"""Names of workload arrays that may be missing, where each row represents itself, with an array of as many rows."""
 
 
 @frozen(kw_only=True)
@@ -160,8 +160,8 @@ class Together:
     ) -> tuple[Total, ...]:
         """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
-        Weights of products are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
-        without a price, KeyError for a number that the hardware lacks, UsageError for weights that are no narrower.
+        GEMM weights are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action
+        without an energy, KeyError for a number that the hardware lacks, UsageError for weights that are no narrower.
         """
         if precision not in hardware.peaks:
             return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)

@@ -121,6 +121,8 @@ def _price(action: EnergyAction, value: Any) -> Any:
 
 
 def price_fj(action: EnergyAction, value_j: float) -> float:
-    """Convert an energy per action to femtojoules at 15 digits, or return the action's own energy if it is equal."""
+    """Convert an energy per action to femtojoules at 15 digits, or return the unrounded energy of the action if both
+    are equal.
+    """
     own = action.energy_per_action_fj
     return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")

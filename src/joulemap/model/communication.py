@@ -24,9 +24,9 @@ In a training step a collective may reach beyond the devices of a link. Then rin
 device. m of the n devices are in a host, devices outside the group excluded, and N is the rate of a card:
 
     R       = min(R of the link, m N);  N of all to all
-    steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  beside them, in a tree of hosts
+    steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  in addition, in a tree of hosts
 
-A device without such links exchanges over PCIe with others in its host. A collective is a kernel of its own: its start
+A device without such links exchanges over PCIe with others in its host. A collective is a separate kernel: its start
 and steps are the launch, its bytes the memory time; in eager the host launches it like any other. What the device sends
 is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
 

@@ -76,7 +76,7 @@ def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> 
 def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
     """Return the host that computes the operators that fall back.
 
-    Raises UnsupportedError, naming the operators, if there is no host or no product is left for the chip.
+    Raises UnsupportedError, naming the operators, if there is no host or no GEMM is left for the chip.
     """
     compiler = hardware.compiler
     if compiler is None:
@@ -107,7 +107,9 @@ def configure_host(host: Hardware, configuration: Configuration) -> Configuratio
 
 
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
-    """Return the host precisions of (activations, weights): the same, or the narrowest supported one that holds it."""
+    """Return the host precisions of (activations, weights): the same, or the narrowest supported precision that can
+    represent it.
+    """
     if precision in host.peaks:
         return precision, weight_precision
     wider = [name for name in host.peaks if PRECISION_BYTES[name] >= PRECISION_BYTES[precision]]

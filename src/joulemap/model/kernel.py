@@ -33,7 +33,7 @@ EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization"
 """Kinds that another operator's kernel can compute on data that it already holds."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
-"""Kinds that join another operator's kernel only if it has no products and runs over elements or rows."""
+"""Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""
 
 
 @define(kw_only=True, eq=False, slots=False)
@@ -47,9 +47,9 @@ class KernelColumns:
 
     work: Work
     precision: str
-    """Precision of products."""
+    """Precision of GEMMs."""
     weight_precision: str
-    """Precision at which weights of products are stored; empty if it equals `precision`."""
+    """Precision at which GEMM weights are stored; empty if it equals `precision`."""
     runtime: str
     operator_index: Integers
     """Index of each row's operator in the workload."""
@@ -72,7 +72,7 @@ class KernelColumns:
     own_weight_bytes: Floats
     """Weight part of `own_read_bytes`, at the width at which weights are multiplied."""
     dequantization_count: Floats
-    """Elementwise operations, included in `work`, that convert stored weights to the operand of the product."""
+    """Elementwise operations, included in `work`, that convert stored weights to the operand of the GEMM."""
     host_launch_count: Floats
     """Host launches: one per kernel in `eager`, else one per run, at its first kernel."""
     batch: Floats | float
@@ -96,7 +96,7 @@ class KernelColumns:
 
     @property
     def carried_bytes(self) -> float:
-        """Bytes of one element that is not an operand of a product."""
+        """Bytes of one element that is not an operand of a GEMM."""
         return PRECISION_BYTES[carried_precision(self.precision)]
 
     @cached_property
@@ -162,14 +162,14 @@ class KernelColumns:
 
     @cached_property
     def mixes(self) -> Booleans:
-        """Mask of operators in kernels that compute both products of a mixture of experts, with or without others."""
+        """Mask of operators in kernels that compute both GEMMs of a mixture of experts, with or without others."""
         grouped = np.where(self.work.of_operation("grouped_mm"), 1.0, 0.0)
         mask: Booleans = self.per_operator(self.per_kernel(grouped)) >= 2.0
         return mask
 
     @cached_property
     def is_sibling(self) -> Booleans:
-        """Mask of products that share the input of their kernel's leader; an engine joins their columns to its own."""
+        """Mask of GEMMs that share the input of their kernel's leader; an engine joins their columns to its own."""
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
         mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
@@ -182,7 +182,7 @@ class KernelColumns:
 
     @cached_property
     def feeds(self) -> Booleans:
-        """Mask of operators that dequantize weights for the product that leads their kernel."""
+        """Mask of operators that dequantize weights for the GEMM that leads their kernel."""
         leader = self.leader[self.kernel_index]
         mask: Booleans = self.work.is_dequantizing & self.work.has_macs[leader]
         return mask
@@ -191,7 +191,7 @@ class KernelColumns:
     def outside_read_share(self) -> Floats:
         """Fraction of an operator's operand bytes that comes from outside its kernel, 0 … 1.
 
-        The rest is on chip, or is dequantized there from weights that are stored narrower.
+        The rest is on chip, or is dequantized there from weights that are stored in fewer bits.
         """
         read = self.input_bytes + self.weight_bytes
         return np.divide(read, self.own_read_bytes, out=np.zeros_like(read), where=self.own_read_bytes > 0)
@@ -309,7 +309,7 @@ class KernelColumns:
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
-        A product keeps fewer rows. A product of two activations, which a batch repeats per sample, keeps fewer groups.
+        A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups.
         """
         work = self.work
         is_split = (work.gemm_groups % part_count == 0) & (work.of_kind("matmul") | (work.gemm_m % part_count != 0))
@@ -332,7 +332,7 @@ class KernelColumns:
 
     @cached_property
     def without_dequantization(self) -> KernelColumns:
-        """Kernels without the dequantization operations of products."""
+        """Kernels without the dequantization operations of GEMMs."""
         if not self.dequantization_count.any():
             return self
         simple = self.work.elementwise_count - self.dequantization_count
@@ -372,7 +372,7 @@ WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
-    Weights of products stored at another precision move at their stored width. The kernel that multiplies by them
+    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them
     dequantizes them on chip. Raises UsageError for weights that are no narrower.
     """
     is_fused = runtime in MERGING

@@ -1,4 +1,4 @@
-"""Counts of actions and their prices: the ledger.
+"""Counts of actions and their energies: the ledger.
 
     energy_fj[operator, action] = round(action_count[operator, action] x energy_per_action_fj[action] x factor[action])
 
@@ -46,8 +46,8 @@ Counts = dict[int, Floats]
 def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
     """Return the counts of the actions that occur, by row of the reference table.
 
-    Raises UnpricedActionError for a counted action without a price in the hardware, ConservationError for a negative or
-    non-finite count.
+    Raises UnpricedActionError for a counted action without an energy in the hardware, ConservationError for a negative
+    or non-finite count.
     """
     reference = hardware.reference
     keys = list(counts)
@@ -83,7 +83,7 @@ def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts
 def with_unattributed(
     counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
 ) -> ActionCounts:
-    """Return the counts with clock cycles of all units and seconds of memory, if unattributed power has a price.
+    """Return the counts with clock cycles of all units and seconds of memory, if the hardware has unattributed power.
 
     Both cover busy time at the full clock of the power mode.
     """

@@ -1,9 +1,9 @@
 """Subgraph merging by an inference engine: caches that grow in place, and kernels that siblings share.
 
     append      the existing cache does not move: new rows are written behind it, and it is stored once
-    products    adjacent products of one input with weights become one product of all their columns: q, k and v, gate
+    GEMMs       adjacent GEMMs of one input with weights become one GEMM of all their columns: q, k and v, gate
                 and up, regardless of their consumers
-    experts     both products of all experts of a mixture become one kernel with the gate between them, the sorting of
+    experts     both GEMMs of all experts of a mixture become one kernel with the gate between them, the sorting of
                 choices before them and the sum behind them, if no other operator reads their rows
     light work  adjacent elementwise operators, movements and norms that wait for the same kernel become one kernel: the
                 rotation of q, that of k, and both appends
@@ -23,7 +23,7 @@ from joulemap.domain.workload import APPEND
 from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
-"""Kinds whose kernels can be merged as light work, because they contain no products."""
+"""Kinds whose kernels can be merged as light work, because they contain no GEMMs."""
 
 
 def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
@@ -97,7 +97,7 @@ class _Flow:
     multiplying: Integers
     """Subgraphs with a kernel that multiplies."""
     is_light: Booleans
-    """Mask over all subgraphs: mergeable subgraphs of light kinds without products."""
+    """Mask over all subgraphs: mergeable subgraphs of light kinds without GEMMs."""
     may_move: Booleans
     """Mask over all subgraphs: no other subgraph writes their results, and they are not loops."""
     maker: Integers
@@ -160,8 +160,8 @@ class _Flow:
     def join_experts(self, work: WorkloadColumns) -> Integers:
         """Return the kernel of each subgraph, with the subgraphs of each mixture of experts merged.
 
-        A mixture consists of its two products and of subgraphs between them: only the mixture reads these, and they
-        follow a sort or the first product. The only reader of the second product also joins, unless it is a norm.
+        A mixture consists of its two GEMMs and of subgraphs between them: only the mixture reads these, and they
+        follow a sort or the first GEMM. The only reader of the second GEMM also joins, unless it is a norm.
         """
         every = np.arange(self.count)
         reader, writer = self._pairs(every)
@@ -194,7 +194,7 @@ class _Flow:
     def _pair_experts(
         self, work: WorkloadColumns, reader: Integers, writer: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return the first and second products of mixtures, and the last product upstream of each subgraph."""
+        """Return the first and second GEMMs of mixtures, and the last GEMM upstream of each subgraph."""
         rows = np.flatnonzero(work.of_operation("grouped_mm"))
         product = np.full(self.count, -1)
         product[work.subgraph_index[rows]] = rows
@@ -226,7 +226,7 @@ class _Flow:
 
 
 def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
-    """Return a key for the input, rows and depth of each subgraph's only product; -1 if there is none."""
+    """Return a key for the input, rows and depth of each subgraph's only GEMM; -1 if there is none."""
     found = np.full(flow.count, -1)
     counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move

@@ -223,7 +223,7 @@ class Indifferent:
     """Architecture class whose formulas branch only on the features that `column.skeleton` lists."""
 
     def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
-        """Return an empty tuple: the class has no branch conditions of its own."""
+        """Return an empty tuple: the class has no branch conditions."""
         return ()
 
 

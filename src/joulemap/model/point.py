@@ -54,9 +54,9 @@ class Spent(NamedTuple):
 
     common_category: str
     basis: str
-    """Basis of the energy's prices."""
+    """Basis of the energies per action."""
     is_own: bool
-    """True if the energy's prices are the hardware's own, have no class range and were not set by a question."""
+    """True if the energies per action are the hardware's own, have no class range and were not set by a question."""
 
 
 @define(kw_only=True, eq=False)
@@ -140,7 +140,7 @@ class Points:
 
     @cached_property
     def set_prices(self) -> dict[Address, Booleans]:
-        """Mask per varied price of the points that differ from the hardware's price; the others keep its basis."""
+        """Mask per varied energy of the points that differ from the hardware's value; the others keep its basis."""
         return {
             address: column != read_number(self.hardware, address)
             for address, column in self.numbers.items()

@@ -6,11 +6,11 @@
 
 A recurrence is placed as one step, with the rows of one step, and repeated. The members of a loop are the operators of
 all its steps, each placed separately. Neither launches kernels between steps. The overhead of a step is
-`step_cost.exchange` if every unit needs the state of all others, else `step_cost.local`. Products with weights and
+`step_cost.exchange` if every unit needs the state of all others, else `step_cost.local`. GEMMs with weights and
 reductions of more than `BLOCK` elements need that exchange.
 
-A decomposition is a recurrence without products whose state is its matrix. If its steps update the whole matrix with
-products, each step has the matrix elements as outputs, which all units share. Small matrices stay in one unit each, and
+A decomposition is a recurrence without GEMMs whose state is its matrix. If its steps update the whole matrix with
+GEMMs, each step has the matrix elements as outputs, which all units share. Small matrices stay in one unit each, and
 wait for a free unit:
 
     waiting = steps x step_cost.local x ceil(matrices / units)

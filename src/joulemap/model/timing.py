@@ -206,8 +206,8 @@ def _count(
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
     """Return the placement, including the host's part, with the two factors that a calibration may apply to all times.
 
-    Off-chip and pass bytes are rounded to whole bytes here, before they are counted and priced. No kernel is faster
-    than the roofline. Dequantization of weights overlaps with products and memory traffic: it takes energy, but no time
+    Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster
+    than the roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time
     of its own.
     """
     return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]

@@ -40,7 +40,7 @@ class PointColumns:
     interval_fs: Integers
     energy_fj: Integers
     spent_fj: Mapping[Spent, Integers]
-    """Energy by category, price basis and origin of the price."""
+    """Energy by category, and by basis and origin of the energy per action."""
     clock_fraction: Floats
     voltage_factor: Floats
     uncapped_power_w: Floats

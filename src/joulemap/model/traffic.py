@@ -63,7 +63,7 @@ def holds_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Boo
 
 
 def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
-    """Return (rows, columns) of blocks of at most `area` outputs that tile a product, as square as possible."""
+    """Return (rows, columns) of blocks of at most `area` outputs that tile a GEMM, as square as possible."""
     edge = np.sqrt(area)
     height = np.minimum(rows, np.maximum(edge, area / np.maximum(columns, 1.0)))
     width = np.minimum(columns, np.maximum(edge, area / np.maximum(rows, 1.0)))
@@ -131,7 +131,7 @@ def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLe
 def operand_bytes(kernels: KernelColumns) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the bytes of (left, right, outside left, outside right) operands of each GEMM, over all groups.
 
-    Outside bytes come from beyond the kernel. For a product with weights, the operands are the input and the weights.
+    Outside bytes come from beyond the kernel. For a GEMM with weights, the operands are the input and the weights.
     For two activations, the bytes read are split in proportion to M and N.
     """
     work = kernels.work

@@ -40,16 +40,16 @@ KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KI
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
 
 STREAMED: Final = "streamed"
-"""Variant word of a product with few rows, whose kernel streams the matrix past them and cuts no tiles."""
+"""Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
 UNPACKED: Final = "unpacked"
-"""Variant word of a product whose weights a kernel of its own dequantizes to memory for several rows."""
+"""Variant word of a GEMM whose weights a separate kernel dequantizes to memory for several rows."""
 
 MARLIN: Final = "packed_marlin"
-"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
+"""Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Ampere does."""
 
 MACHETE: Final = "packed_machete"
-"""Variant word of a product whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
+"""Variant word of a GEMM whose kernel dequantizes packed weights in registers and multiplies as Hopper does."""
 
 OPERATOR_COUNTS: Final = (
     "mac_count",
@@ -114,7 +114,7 @@ class Work:
 
     @cached_property
     def is_gemm(self) -> Booleans:
-        """Mask of dense products: neither depthwise nor grouped."""
+        """Mask of dense GEMMs: neither depthwise nor grouped."""
         return self.of_kind("conv", "linear", "matmul")
 
     def of_kind(self, *kinds: str) -> Booleans:
@@ -145,7 +145,7 @@ class Work:
 
     @cached_property
     def has_float_cache(self) -> Booleans:
-        """Mask of attention operators whose keys and values are stored as fp8, which products can read directly."""
+        """Mask of attention operators whose keys and values are stored as fp8, which GEMMs can read directly."""
         return self.has_word(NARROW_CACHES["fp8"])
 
     @cached_property
@@ -155,12 +155,12 @@ class Work:
 
     @cached_property
     def is_streamed(self) -> Booleans:
-        """Mask of products of a matrix with few vectors, whose kernel streams the matrix and cuts no tiles."""
+        """Mask of GEMMs of a matrix with few vectors, whose kernel streams the matrix and cuts no tiles."""
         return self.has_word(STREAMED)
 
     @cached_property
     def is_unpacked(self) -> Booleans:
-        """Mask of products of several rows whose weights a kernel of its own dequantizes to memory first."""
+        """Mask of GEMMs of several rows whose weights a separate kernel dequantizes to memory first."""
         mask: Booleans = self.has_word(UNPACKED) & (self.gemm_m > 1.0)
         return mask
 
@@ -175,13 +175,13 @@ class Work:
 
     @cached_property
     def is_kept(self) -> Booleans:
-        """Mask of products whose weights quantizers leave at 16 bits."""
+        """Mask of GEMMs whose weights quantizers leave at 16 bits."""
         return self.has_word(KEPT)
 
     def stored_as(self, main: str) -> Texts:
-        """Return the weight format of each product in a run with this main format; empty for 16 bits.
+        """Return the weight format of each GEMM in a run with this main format; empty for 16 bits.
 
-        A checkpoint may store some products in another format, or keep them at 16 bits.
+        A checkpoint may store some GEMMs in another format, or keep them at 16 bits.
         """
         if self.origin is not None:
             return self.origin[0].stored_as(main)[self.origin[1]]
@@ -202,7 +202,7 @@ class Work:
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
-        """Mask of operators that dequantize narrowly stored weights for a product."""
+        """Mask of operators that dequantize stored weights for a GEMM."""
         if self.origin is not None:
             return self.origin[0].is_dequantizing[self.origin[1]]
         mask: Booleans = self.variant == DEQUANTIZE
@@ -281,9 +281,9 @@ class WorkloadColumns(Work):
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
     times: Floats | None = None
-    """Number of equal operators that each operator stands for, itself included; None if each stands for itself."""
+    """Number of equal operators that each operator represents, itself included; None if each represents itself."""
     buffer_times: Floats | None = None
-    """Number of equal buffers, alive until the end, that each buffer stands for; None if each stands for itself."""
+    """Number of equal buffers, alive until the end, that each buffer represents; None if each represents itself."""
     kernel_group: Integers | None = None
     """Index of each operator's engine kernel, set by `model.merge`; None before that."""
 
@@ -309,14 +309,14 @@ class WorkloadColumns(Work):
     def weight_bytes_at(self, precision: str, weight_precision: str = "") -> float:
         """Return the model's weight bytes at a precision (integer buffers keep their width).
 
-        `weight_precision` is the storage precision of the weights of products, if it differs.
+        `weight_precision` is the storage precision of the GEMM weights, if it differs.
         """
         each = self.first_reads
         scale = self.stored_scale(precision, weight_precision) * self.access_times
         return float((self.access_tensor_bytes * scale)[each].sum())
 
     def copy_bytes_at(self, precision: str) -> float:
-        """Return the bytes of narrow weight copies in addition to wide ones; 0 unless the precision is in
+        """Return the bytes of quantized weight copies in addition to wide ones; 0 unless the precision is in
         `OPERAND_ONLY`.
         """
         each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
@@ -325,7 +325,7 @@ class WorkloadColumns(Work):
 
     @property
     def access_times(self) -> Floats | float:
-        """Number of equal accesses that each access stands for."""
+        """Number of equal accesses that each access represents."""
         return 1.0 if self.times is None else self.times[self.access_operator]
 
     @cached_property
@@ -347,20 +347,20 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _quantized(self) -> Booleans:
-        """Mask of accesses that read quantizable weights for products."""
+        """Mask of accesses that read quantizable weights for GEMMs."""
         mask: Booleans = self.multiplies & ~self.is_kept[self.access_operator]
         return mask
 
     @cached_property
     def _takes_narrow(self) -> Booleans:
-        """Mask of products with quantizable weights, and of their gradients."""
+        """Mask of GEMMs with quantizable weights, and of their gradients."""
         mask: Booleans = self.has_word(OPERANDS) & ~self.is_kept
         mask[self.access_operator[self._quantized]] = True
         return mask
 
     @cached_property
     def _takes(self) -> Booleans:
-        """Mask of accesses that read activations for products with weights, or write storage that only these read."""
+        """Mask of accesses that read activations for GEMMs with weights, or write storage that only these read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
         held = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
@@ -369,7 +369,7 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _is_operand(self) -> Booleans:
-        """Mask of storage that only products with weights read."""
+        """Mask of storage that only GEMMs with weights read."""
         product = self._takes_narrow
         reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
         reads &= ~self.is_view[self.access_operator]
@@ -383,7 +383,7 @@ class WorkloadColumns(Work):
     def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
         """Return each access's factor from traced bytes to moved bytes.
 
-        Weights of products have their storage precision and include group scales; other accesses follow `access_scale`.
+        GEMM weights have their storage precision and include group scales; other accesses follow `access_scale`.
         """
         scale = self.access_scale(precision)
         weights = find_weight_format(precision, weight_precision)
@@ -430,7 +430,7 @@ class WorkloadColumns(Work):
 
     @cached_property
     def multiplies(self) -> Booleans:
-        """Mask of accesses that read weights of two dimensions or more for products."""
+        """Mask of accesses that read weights of two dimensions or more for GEMMs."""
         is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
         owner = self.access_operator
         mask: Booleans = is_weight & self.has_macs[owner] & (self.gemm_k[owner] > 0.0)
@@ -519,7 +519,7 @@ LEAST_SOLVER: Final = "fp32"
 """Narrowest precision of a decomposition. Source: cuSOLVER and LAPACK, `S` and `D`; `torch.linalg` refuses fp16."""
 
 OPERANDS: Final = "operands"
-"""Variant word of the weight gradient: a product of two activations that reads both as narrow as a product with weights
+"""Variant word of the weight gradient: a GEMM of two activations that reads both as narrow as a GEMM with weights
 does. Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow)."""
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {

@@ -28,7 +28,7 @@ _ANCHORS: dict[tuple[str, str], tuple[EnergyAction, ...]] = {}
 
 
 def anchor_hardware(hardware: Hardware) -> Hardware:
-    """Return a described hardware at its default mode, with the prices that its anchor adds or changes.
+    """Return a described hardware at its default mode, with the energies per action that its anchor adds or changes.
 
     Raises CatalogueError for a chip that cannot be mapped.
     """

@@ -49,7 +49,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 
 
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Return whether every name of a text, separated by commas, is in the catalogue or stands for something else."""
+    """Return whether every name of a text, separated by commas, is in the catalogue or is known otherwise."""
     if is_hardware_path(text):
         return True
     names = (HardwareRef.read(name).id for name in split_names(text))
@@ -190,7 +190,7 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
 def _store_usual(connection: Connection) -> None:
     """Store each chip with default settings: its anchor and its shipped calibration.
 
-    Hardware whose calibration was fitted to another description or other formulas is left out; a question about it
+    Hardware whose calibration was fitted to another description or other formulas is omitted; a question about it
     reports the error.
     """
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration

@@ -41,7 +41,7 @@ NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that i
 class Queue:
     """Evaluated runs on their way into the database; one transaction is written while the next fills.
 
-    The writer has a connection of its own, so that workloads can be read meanwhile.
+    The writer has a separate connection, so that workloads can be read meanwhile.
     """
 
     writer: RunWriter
@@ -107,7 +107,7 @@ class Queue:
     def _keep(self, target: Hardware, hardware: Hardware) -> str:
         """Return the digest of the hardware that a run used, stored if missing.
 
-        A box may have run at other voltages than it is priced at.
+        A box may have run at other voltages than its stored energies.
         """
         if hardware.digest != target.digest:
             self.wait()

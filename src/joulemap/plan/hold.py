@@ -228,7 +228,7 @@ class _Work:
     source: Source
     plans: tuple[Plan, ...]
     is_lenient: bool = False
-    """True to leave out a model that cannot be traced."""
+    """True to omit a model that cannot be traced."""
     has_ledger: bool = True
     """True where the question reads ledgers."""
     needs_trace: bool = False

@@ -42,7 +42,7 @@ class Model:
     base: Model | None = None
     """Model from whose workload this one's is derived, as for a training step; None for most."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
-    """Dimension that a wing declares -> value for this model; defaults are left out."""
+    """Dimension that a wing declares -> value for this model; defaults are omitted."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
     """Wing that describes the model's workload; None for a model of the core."""
 

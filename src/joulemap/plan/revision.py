@@ -183,7 +183,7 @@ def _write_tree(commit: _Commit, tree: Path) -> None:
 
 
 def _find_top(folder: Path) -> Path:
-    """Return the top of the repository that contains a folder; the folder itself outside of one."""
+    """Return the top of the repository that contains a folder; the folder itself outside one."""
     with contextlib.suppress(ModelError, UsageError):
         return Path(_git(folder, "rev-parse", "--show-toplevel"))
     return folder

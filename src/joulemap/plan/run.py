@@ -106,7 +106,7 @@ class Plan:
 
 
 def uses_tf32(entry: HardwareEntry, point: Mapping[str, str]) -> bool:
-    """Return True if libraries use TF32 by default for fp32 products of a run on a chip."""
+    """Return True if libraries use TF32 by default for fp32 GEMMs of a run on a chip."""
     is_plain = point["precision"] == point["weight_precision"] == "fp32"
     return is_plain and entry.architecture == "gpu" and entry.vendor == TF32_VENDOR and TF32 in entry.precisions
 

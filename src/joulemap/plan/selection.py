@@ -70,11 +70,11 @@ class Selection:
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
-    """Boundary of that hardware; empty if it is left out."""
+    """Boundary of that hardware; empty if it is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in the place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    """Alias as written that leaves out memory or form -> the hardware that it means, then the others."""
+    """Alias as written that omits memory or form -> the hardware that it means, then the others."""
     members: frozenset[str] = frozenset()
     """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -230,7 +230,7 @@ def keep_plugged(
     """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
     it.
 
-    Raises UsageError if hardware that is named by itself is left out, or nothing is left.
+    Raises UsageError if hardware that is named by itself is omitted, or nothing is left.
     """
     missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
     if not missing or settings.fallback_boundary:
@@ -327,7 +327,7 @@ def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str
 
 
 def describe_abbreviations(abbreviations: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence for each alias that leaves out memory or form."""
+    """Return a sentence for each alias that omits memory or form."""
     return [f"{name} means {found[0]}; other versions: {', '.join(found[1:])}" for name, found in abbreviations.items()]
 
 
@@ -382,7 +382,7 @@ def _split_commas(word: str) -> tuple[str, ...]:
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
 ) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
-    """Return (names, texts -> own hardware, designs by id); names stand for records, files and folders too."""
+    """Return (names, texts -> own hardware, designs by id); names represent records, files and folders too."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}

@@ -83,7 +83,7 @@ class AtBoundary:
 
     boundary: Boundary
     priced_at: str
-    """Boundary at which the prices of the hardware were fitted."""
+    """Boundary at which the energies of the hardware were fitted."""
     version: str
     """Version of the formulas that derive the board's share."""
     around: Surrounding | None = None
@@ -113,7 +113,7 @@ class AtBoundary:
 
 @frozen
 class AllowingTf32:
-    """Permission for libraries to compute fp32 products in TF32."""
+    """Permission for libraries to compute fp32 GEMMs in TF32."""
 
     @property
     def word(self) -> str:

@@ -1,7 +1,7 @@
 """One configuration as a function of the constants that it depends on.
 
-Energies are linear in their prices while the power cap does not bind, and follow from the ledger's parts. All other
-constants require a new evaluation.
+Energies are linear in the energies per action while the power cap does not bind, and follow from the ledger's parts.
+All other constants require a new evaluation.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Variation:
 
     @property
     def is_capped(self) -> bool:
-        """True where the power cap lowers the clock, so that prices affect time too."""
+        """True where the power cap lowers the clock, so that energies per action affect time too."""
         return self.base.spare_w < 0.0
 
     def spread(self, name: str) -> Spread:
@@ -178,7 +178,7 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another price in closed form; None where the power cap binds."""
+        """Return the totals at another energy per action in closed form; None where the power cap binds."""
         if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)

@@ -136,7 +136,7 @@ class Grid:
         return attrs.evolve(self, rows=rows, best=frozenset(), tied=frozenset()) if marks else self
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Grid:
-        """Return the grid with the assumed share of each energy, formatted by a function, beside its cell.
+        """Return the grid with the assumed share of each energy, formatted by a function, next to its cell.
 
         Energies in several rows get a column, which folds with theirs. For a single row, the share is in the cell.
         """
@@ -267,7 +267,7 @@ class Section:
         return tuple(text for block in self.blocks for text in block.texts)
 
     def with_shares(self, show_share_of: Callable[[EnergyCell], str]) -> Section:
-        """Return the section with the assumed share of each energy beside its cell."""
+        """Return the section with the assumed share of each energy next to its cell."""
         blocks = (one.with_shares(show_share_of) if isinstance(one, Grid) else one for one in self.blocks)
         return attrs.evolve(self, blocks=tuple(blocks))
 

@@ -23,7 +23,7 @@ class Bar:
     _drawn: tuple[Progress, TaskID] | None = None
 
     def say(self, text: str) -> None:
-        """Show the current activity beside the bar."""
+        """Show the current activity next to the bar."""
         bar, task = self._draw()
         bar.update(task, description=make_visible(text, keep=""))
 

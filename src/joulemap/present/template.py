@@ -6,7 +6,7 @@ place. A template is called with a row, whose fields fill its places, and with f
     SLOWER = Template("{hardware} takes {latency_s:s}[, {ratio:x} the latency of {other}]")
     SLOWER(row, hardware="l4", ratio=1.25, other="h100")     # l4 takes 2.5 ms, 1.25x the latency of h100
 
-The text after a colon is the format of a value, one of `FORMATS` or an SI unit. A part in square brackets is left out
+The text after a colon is the format of a value, one of `FORMATS` or an SI unit. A part in square brackets is omitted
 if one of its values is None or empty.
 """
 

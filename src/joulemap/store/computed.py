@@ -78,7 +78,7 @@ def place(sql: str, computed: Sequence[str]) -> str:
 
 
 def place_none(sql: str) -> str:
-    """Return a query's SQL with no rows in the place of its calls: for planning it."""
+    """Return a query's SQL with empty tables in place of its calls, to plan it."""
     return _CALL.sub(lambda call: _write_rows(COMPUTED[call[1]], ()), sql)
 
 

@@ -293,7 +293,7 @@ def _create(path: Path, template: Path | None) -> None:
 
 
 def _copy(template: Path, draft: Path) -> bool:
-    """Copy a template; return whether the copy has an identity of its own."""
+    """Copy a template; return whether the copy has a separate identity."""
     import shutil
 
     shutil.copyfile(template, draft)
@@ -320,7 +320,7 @@ def is_full(error: duckdb.Error) -> bool:
 
 
 def as_file_error(error: duckdb.IOException) -> OSError | duckdb.IOException:
-    """Return the error of writing a file beside the database, or the engine's error if reading the database failed."""
+    """Return the error of writing a file next to the database, or the engine's error if reading the database failed."""
     first = str(error).splitlines()[0]
     return error if "Corrupt database file" in first else OSError(first)
 

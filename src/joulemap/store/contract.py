@@ -20,7 +20,7 @@ query has the columns of its last SELECT. Columns that its header does not decla
 calls, or by `words.toml` for all queries.
 
 The contract is name, version, parameters, columns, grain, order and the meaning of every number. Once a release has
-published it, a change of any of these is a new version beside the old file; an additional column is not. `record` is
+published it, a change of any of these is a new version next to the old file; an additional column is not. `record` is
 the Python type of the rows, if there is one: `make rows` generates it from the columns; `values` is the type of a text
 with a fixed set of values.
 """

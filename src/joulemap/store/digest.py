@@ -8,7 +8,7 @@ hyphens. Each group of digits is a digest
 - of the row itself, from the Python text of its values in the order of the table's columns;
 - or of the rows of another table, as they are stored: see `digest_groups`, which digests many things together.
 
-Numbers that only identify rows of one database are left out or replaced by the content that they refer to. A run thus
+Numbers that only identify rows of one database are omitted or replaced by the content that they refer to. A run thus
 has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So
 have the sets of sealed things, so that the removal of a whole thing is detected.
 
@@ -47,7 +47,7 @@ OWN_NUMBERS: Final = frozenset(
 """Columns that are not part of a row's content: numbers of one database, and values derived from other rows."""
 
 NAMED: Final = "named"
-"""Name of the column that replaces the numbers left out."""
+"""Name of the column that replaces the numbers omitted."""
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "offer", "seller_price",
@@ -60,7 +60,7 @@ PLACED: Final = ("ledger_line", "point_action")
 """Parts of a run whose actions are named by their places in the reference table."""
 
 UNPRICED: Final = 65_535
-"""Place of an action without a price."""
+"""Place of an action without an energy."""
 
 CHUNK_ROWS: Final = 1_000_000
 """Minimum rows digested together, and at least all rows of one record; more cost memory, fewer cost time."""
@@ -86,7 +86,7 @@ class Seal:
     parts: tuple[str, ...] = ()
     """Tables whose rows belong to a row of `table`."""
     named: Mapping[str, str] = attrs.field(factory=dict)
-    """Table -> SQL for the content that replaces the numbers left out of its row `t`."""
+    """Table -> SQL for the content that replaces the numbers omitted from its row `t`."""
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ class Digester:
             yield from ((key, stored[key], found.get(key, "")) for key in keys)
 
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        """Yield groups of keys with about `CHUNK_ROWS` rows each; a larger key is a group of its own."""
+        """Yield groups of keys with about `CHUNK_ROWS` rows each; a larger key is a separate group."""
         counted = [
             self.connection.execute(f"SELECT {seal.key}, count(*) FROM internal.{part} GROUP BY ALL").fetchall()
             for part in seal.parts
@@ -422,7 +422,7 @@ class Digester:
 @frozen
 class _Prices:
     rows: Mapping[str, int]
-    """Hardware digest -> row of `places`; row 0 and the last column represent missing prices."""
+    """Hardware digest -> row of `places`; row 0 and the last column represent missing energies."""
     places: Any
     """Row, action_id -> place of the action in the reference table."""
 

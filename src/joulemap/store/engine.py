@@ -102,7 +102,7 @@ def renew(page: bytes) -> bytes:
 
 
 def renew_identity(path: Path) -> bool:
-    """Give a copy of a database an identity of its own; return False, changing nothing, for another layout.
+    """Give a copy of a database a new identity; return False, changing nothing, for another layout.
 
     Without one, the engine would apply a write-ahead log left by one copy to another.
     """

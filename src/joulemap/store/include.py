@@ -44,7 +44,7 @@ _PARAMETER = re.compile(r"\$(\w+)")
 _FILLED = re.compile(rf"{CALL.pattern}|{_PARAMETER.pattern}")
 
 _Call = tuple[str, tuple[tuple[str, str], ...]]
-"""A query by the name that it is called by, and parameter -> SQL of its value."""
+"""Call of a query: its name, and parameter -> SQL of its value."""
 
 Find = Callable[[str], Query]
 """Name of a query -> the query; raises UnknownNameError."""
@@ -172,7 +172,7 @@ def _pick(sql: str, names: set[str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts of a SELECT between commas outside of brackets."""
+    """Return the parts of a SELECT between commas outside brackets."""
     cells, depth = [""], 0
     for sign in re.sub(r"'[^']*'", lambda found: re.sub(r"[(),\[\]{}]", "\0", found[0]), text):
         depth += (sign in "([{") - (sign in ")]}")

@@ -2,7 +2,7 @@
 
 At a checkpoint the engine writes new data into free blocks, but overwrites metadata blocks that the last checkpoint
 still needs. A kill in between leaves a file that no longer opens. Therefore the head of the file and its metadata
-blocks are first written beside it:
+blocks are first written next to it:
 
     runs.duckdb  ──► runs.duckdb.journal ──► new identity ──► CHECKPOINT ──► journal removed
                      (whole, or not there)

@@ -202,7 +202,7 @@ def _sharing(
 
 
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Return what `fetch` returns if there are no rows, without running the query."""
+    """Return the empty result of `fetch` without running the query."""
     query = find_query(record.query)
     sql = _place(query.sql, None)
     return Table(title=query.title, columns=query.columns, rows=(), sql=sql, parameters=bind(query, given))
@@ -268,7 +268,7 @@ RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
 
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
-    """Raise UnknownNameError for the first run that is asked about and not stored."""
+    """Raise UnknownNameError for the first run that is requested and not stored."""
     named = _list_runs(given)
     missing = (
         "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI "

@@ -2,7 +2,7 @@
 
 Recovery works on a copy of the file and its log. The copy is opened as far as possible: blocks torn by a checkpoint are
 restored, and a damaged log is cut where its damage begins. Each workload, hardware, calibration and run is then read by
-itself; rows that differ from what was written are left out.
+itself; rows that differ from what was written are omitted.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Recovery:
 
 
 def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
-    """Create a database at `sound` with all readable data of another; a copy is made beside it.
+    """Create a database at `sound` with all readable data of another; a copy is made next to it.
 
     With `is_bold`, damaged blocks are read too, as far as the engine can interpret them, which may crash it; rows that
-    their digests show as changed are left out. Raises DatabaseError if nothing can be read, LockedDatabaseError while
+    their digests show as changed are omitted. Raises DatabaseError if nothing can be read, LockedDatabaseError while
     the database is in use.
     """
     recovery = Recovery()

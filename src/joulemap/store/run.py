@@ -50,7 +50,7 @@ class Outline:
     boundary: str
     """Boundary of the run's energy."""
     tf32: str
-    """`allowed` if the run's libraries may compute fp32 products in TF32, else empty."""
+    """`allowed` if the run's libraries may compute fp32 GEMMs in TF32, else empty."""
     is_calibrated: bool
     changes: list[str]
     """Changed numbers of the run's hardware."""
@@ -94,7 +94,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 @frozen
 class AssumedEnergy:
-    """Part of a run's energy whose price per action is assumed."""
+    """Part of a run's energy whose energy per action is assumed."""
 
     energy_fj: float
     """Energy of the whole run."""
@@ -115,7 +115,7 @@ class AssumedEnergy:
 
 
 def find_assumed(connection: Connection, run_ids: Iterable[int]) -> dict[int, AssumedEnergy]:
-    """Return run_id -> part of its energy that is priced by assumed numbers, from the bases of its ledger."""
+    """Return run_id -> part of its energy that follows from assumed numbers, from the bases of its ledger."""
     statement = (
         "SELECT l.run_id, CAST(sum(l.energy_fj) AS DOUBLE) AS whole_fj, "
         "coalesce(sum(l.energy_fj) FILTER (e.basis = 'assumed'), 0) / nullif(whole_fj, 0e0), "

@@ -187,7 +187,7 @@ def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
 
 
 def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
-    """Return a stored workload's kind of work, or kind of operator, and the rows of its products.
+    """Return a stored workload's kind of work, or kind of operator, and the rows of its GEMMs.
 
     Rows are the mode over its linear layers, which is tokens for a language model; 0 without one.
     """

@@ -1,4 +1,4 @@
-"""Draft files: written in a separate folder beside their destination, then renamed.
+"""Draft files: written in a separate folder next to their destination, then renamed.
 
     results/.joulemap-drafts/          removed with the last draft in it
         drafts-of-joulemap             marker: a folder without it belongs to another program

@@ -27,7 +27,7 @@ def keep_freed() -> None:
     """Make glibc keep the memory of freed large arrays from now on; other C libraries are unaffected.
 
     By default glibc returns that memory at once, and the kernel clears each page that is mapped again. Clearing takes a
-    third of the time of tiled products over many points.
+    third of the time of tiled GEMMs over many points.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)

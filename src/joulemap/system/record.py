@@ -141,7 +141,7 @@ def _add_plain(kind: Any, *, is_frozen: bool, is_kw_only: bool) -> None:
 
 
 def _refuse(_record: object, *_given: object) -> None:
-    """Raise what attrs raises if a field of a frozen record is set or deleted."""
+    """Raise the error of attrs if a field of a frozen record is set or deleted."""
     from attrs.exceptions import FrozenInstanceError
 
     raise FrozenInstanceError

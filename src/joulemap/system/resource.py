@@ -1,4 +1,5 @@
-"""Locate parts of the installed package: SQL files (beside it or at the top of a checkout), code, and package versions.
+"""Locate parts of the installed package: SQL files (next to it or at the top of a checkout), code, and package
+versions.
 
 Results that depend only on these files are cached until one of the files changes.
 """

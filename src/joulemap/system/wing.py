@@ -125,7 +125,7 @@ def _list_entry_points() -> list[tuple[str, str]]:
 def _find_key() -> str:
     """Return the folders of the search path with their modification times, which change on an install.
 
-    The working folder is left out: results are written there often, and packages are not installed there.
+    The working folder is omitted: results are written there often, and packages are not installed there.
     """
     parts = []
     for folder in (one for one in sys.path if one not in ("", os.getcwd())):

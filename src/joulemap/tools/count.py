@@ -2,7 +2,7 @@
 
 The value of an entry of `ActionCounts` is the formula of the action in its key. Records, coefficients and functions of
 numpy become the symbols of `joulemap.model`. A name for a single symbol becomes that symbol; other names are explained
-beside the formulas.
+next to the formulas.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file; a file beside it may add the quantization of the checkpoint.
+    """Return the settings in a file; a file next to it may add the quantization of the checkpoint.
 
     Raises as `read_configuration`.
     """

@@ -11,7 +11,7 @@ import torch
 
 
 def describe_blocks(block_mask: Sequence[Any]) -> str:
-    """Return a note on the blocks that a block mask leaves out, as far as its values are known."""
+    """Return a note on the blocks that a block mask omits, as far as its values are known."""
     tensors = [part for part in block_mask if isinstance(part, torch.Tensor)]
     if len(tensors) < 2:
         return ""
@@ -27,7 +27,7 @@ def describe_blocks(block_mask: Sequence[Any]) -> str:
 
 
 _REAL: Final[dict[int, torch.Tensor]] = {}
-"""id of a tensor without storage -> block counts that it stands for, while a module is traced."""
+"""id of a tensor without storage -> block counts that it represents, while a module is traced."""
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 """Inference as a device runs it, where the meta device takes another path or cannot know a result.
 
-Attention and products: on real tensors, `torch.nn.MultiheadAttention` has a fast path with one projection for query,
+Attention and GEMMs: on real tensors, `torch.nn.MultiheadAttention` has a fast path with one projection for query,
 key and value, whose parts the attention kernel reads in place. Fused attention kernels write their output with the
-heads of a token side by side. A batched product copies an operand whose batch dimensions are not contiguous. On meta
+heads of a token side by side. A batched GEMM copies an operand whose batch dimensions are not contiguous. On meta
 tensors the first two differ, and the third is hidden.
 
 Data decides how many boxes survive and which elements a mask selects. The stand-in is the largest possible result,
@@ -95,7 +95,7 @@ def grouped_on_meta(
     _bias: torch.Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Return the output of a grouped product, whose rows start at multiples of 16 bytes.
+    """Return the output of a grouped GEMM, whose rows start at multiples of 16 bytes.
 
     The shape rule of PyTorch before 2.15 refuses float32, and float16 without a GPU, though its kernels take both.
     Source: aten/src/ATen/native/GroupedMMUtils.h, `_grouped_mm_validate_inputs`,
@@ -129,7 +129,7 @@ _GROUPED_TYPES: Final = frozenset({torch.float32, torch.float16, torch.bfloat16}
 
 
 def copied_operands(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the operands of a batched product as its kernel gets them: copied if it cannot read them in place.
+    """Return the operands of a batched GEMM as its kernel gets them: copied if it cannot read them in place.
 
     A batch dimension of size 1 is treated like a larger one with the same layout, so that a trace grows evenly with the
     batch; at batch 1 this may count a copy that is not made.

@@ -117,7 +117,7 @@ class RecordedCall:
     known: dict[int, torch.Tensor] = attrs.field(factory=dict)
     """id of a tensor argument -> its values, for a formula that needs them."""
     score_operations: int = 0
-    """Operations for each score of an attention with a score function of its own."""
+    """Operations for each score of an attention with a custom score function."""
 
 
 class Recorder(TorchDispatchMode):
@@ -200,7 +200,7 @@ class Recorder(TorchDispatchMode):
             self._has_read_input |= self._depends_on_input(tensor)
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in place of a tensor that was made outside of torch."""
+        """Return an input without values in place of a tensor that was made outside torch."""
         twin = tensor.to("meta")
         self.add_input(twin)
         return twin

@@ -25,14 +25,14 @@ from joulemap.trace.formula import Cost
 
 @attrs.frozen
 class _Cell:
-    """Operations of a cell per unit of its state and step, without its products and their biases."""
+    """Operations of a cell per unit of its state and step, without its GEMMs and their biases."""
 
     gates: int
-    """Columns of the products per unit."""
+    """Columns of the GEMMs per unit."""
     elementwise_count: int
     special_count: int
     adds_bias: int
-    """Biases of the recurrent product per unit."""
+    """Biases of the recurrent GEMM per unit."""
 
 
 CELLS: Final[Mapping[str, _Cell]] = {
@@ -112,7 +112,7 @@ class ShapedCost(Cost):
 
 
 def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
-    """Return the counts of the product of all inputs of a sublayer and direction."""
+    """Return the counts of the GEMM of all inputs of a sublayer and direction."""
     columns, inner = (int(size) for size in weights[0].shape)
     rows = recurrence.token_count
     return ShapedCost(
@@ -126,7 +126,7 @@ def product_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> Sha
 
 
 def scan_cost(recurrence: Recurrence, weights: Sequence[torch.Tensor]) -> ShapedCost:
-    """Return the counts of all steps; a projection of the state adds columns to the same product."""
+    """Return the counts of all steps; a projection of the state adds columns to the same GEMM."""
     cell, rows = recurrence.cell, recurrence.token_count
     columns, inner = (int(size) for size in weights[1].shape)
     units = columns // cell.gates

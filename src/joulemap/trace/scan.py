@@ -13,7 +13,7 @@ from joulemap.trace.tensor import touched_bytes
 
 
 def assemble_recurrence(assembly: Assembly, call: RecordedCall) -> None:
-    """Append the operators of a recurrent layer's call: for each sublayer and direction a product and a scan."""
+    """Append the operators of a recurrent layer's call: for each sublayer and direction a GEMM and a scan."""
     recurrence = Recurrence.of(call.name, call.func, call.args, call.kwargs)
     tensors = assembly.recorder.tensors
     position = {id(tensors[index].tensor): index for index in call.reads}
@@ -68,7 +68,7 @@ def _join(
     products: Sequence[int],
     scans: Sequence[int],
 ) -> None:
-    """Add the edges of the call's dependencies: inputs to the first products, states to scans, others to both."""
+    """Add the edges of the call's dependencies: inputs to the first GEMMs, states to scans, others to both."""
     inputs = {position[id(recurrence.source)]}
     states = {position[id(state)] for state in recurrence.states}
     for dependence in call.depends:

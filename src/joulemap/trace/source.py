@@ -63,7 +63,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 """Families without a shipped workload, as people write them -> name in transformers. Source: its model_types."""
 
 QUANTIZATION_FILES: Final = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
-"""File beside a configuration with the checkpoint's quantization -> method. Source: Model Optimizer and AutoGPTQ write
+"""File next to a configuration with the checkpoint's quantization -> method. Source: Model Optimizer and AutoGPTQ write
 them."""
 
 OWN_FORMULAS: Final = " formulas="
@@ -366,7 +366,7 @@ def _read_configuration(path: Path) -> bytes:
 
 
 def find_quantization_files(path: Path) -> list[Path]:
-    """Return the files beside a configuration that may state the quantization of its checkpoint."""
+    """Return the files next to a configuration that may state the quantization of its checkpoint."""
     names = QUANTIZATION_FILES if path.name == CONFIGURATION_FILE else ()
     return [file for name in names if (file := path.with_name(name)).is_file()]
 
@@ -455,7 +455,7 @@ def _resolve_path(
 
 
 def local_files(path: Path) -> list[Path]:
-    """Return a Python file and every file beside it that it imports, also indirectly; any other file alone."""
+    """Return a Python file and every file next to it that it imports, also indirectly; any other file alone."""
     top = path.resolve()
     waiting, seen = [top], list[Path]()
     while waiting:

@@ -1,6 +1,6 @@
-"""Sparse tensors: the stored elements are known, and a product with a dense tensor is counted.
+"""Sparse tensors: the stored elements are known, and a multiplication by a dense tensor is counted.
 
-    adj @ x  torch.sparse.mm  linear(x, adj)       a product of each stored number with a row of x
+    adj @ x  torch.sparse.mm  linear(x, adj)       multiply each stored number by a row of x
     torch.sparse_coo_tensor(edges, values, size)   another name for the tensors that it is made of
     adj.t()  adj.indices()  adj.values()           the same memory
     adj.coalesce()  adj.to_sparse_csr()            a sort or a scan of its numbers
@@ -27,7 +27,7 @@ _PRODUCTS: Final = {
     "mm": (0, 1, None), "matmul": (0, 1, None), "mv": (0, 1, None), "bmm": (0, 1, None), "_sparse_mm": (0, 1, None),
     "addmm": (1, 2, 0), "addmv": (1, 2, 0), "_sparse_addmm": (1, 2, 0),
 }  # fmt: skip
-"""Name of a product -> positions of its operands and of its added term."""
+"""Name of a sparse multiplication -> positions of its operands and of its added term."""
 
 _MAKERS: Final = frozenset(
     {

@@ -71,7 +71,7 @@ class Tape(Protocol):
         """Return the values of a tensor without storage that the host asks for; None if they are unknown."""
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return an input without values in place of a tensor that was made outside of torch."""
+        """Return an input without values in place of a tensor that was made outside torch."""
 
     def add_product(self, tensor: torch.Tensor) -> None:
         """Declare a result of the last operator that is not among its outputs, and need not be written."""

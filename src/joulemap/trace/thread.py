@@ -1,6 +1,6 @@
 """Threads of a forward pass: their operators are recorded where they start, as if the pass waited for their end.
 
-    Thread(target=f).start()          f runs in its thread; the pass goes on when f has ended, or waits for something
+    Thread(target=f).start()          f runs in its thread; the pass continues when f has ended, or waits for something
     ThreadPoolExecutor().submit(f)    f runs at once
 
 A thread that waits, as for a queue, and runs operators after the pass has gone on has no place in the order of a trace:
@@ -107,7 +107,7 @@ def following_threads(
 ) -> Iterator[None]:
     """Record the operators of the threads that are started inside, each under the `modes` of the pass.
 
-    Raises ModelError at the end, even after an error, if a thread ran operators beside the pass.
+    Raises ModelError at the end, even after an error, if a thread ran operators in parallel to the pass.
     """
     threads = _Threads(recorder, modes)
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit

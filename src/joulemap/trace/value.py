@@ -10,7 +10,7 @@ instead, with as many different experts as independent choices hit on average:
     hit(T, k, n) = ⌈n (1 - (1 - k / n)^T)⌉        at least k, at most n
     choice j of token t = (t k + j) mod hit       different for the choices of one token; loads differ by 1 at most
 
-A loop over experts, a count of tokens for each, and a grouped product then see T k rows in all. A choice starts after
+A loop over experts, a count of tokens for each, and a grouped GEMM then see T k rows in all. A choice starts after
 the one before, modulo n: a router that takes one expert after the other takes two different ones. A router that sorts
 all of its scores and takes the first k has row t start at t.
 """

@@ -136,7 +136,7 @@ def take(way: Way, limit_bytes: float | None = None) -> Iterator[Meter]:
 
 @contextlib.contextmanager
 def _jit_without_modes() -> Iterator[None]:
-    """Make `torch.jit.trace`, which identifies weights by object, run outside of modes."""
+    """Make `torch.jit.trace`, which identifies weights by object, run outside modes."""
     usual = torch.jit.trace
 
     def trace(*args: Any, **kwargs: Any) -> Any:

@@ -48,8 +48,8 @@ class Errors:
 
 @frozen(kw_only=True)
 class Spent:
-    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or price
-    them.
+    """Parts of the latency and energy of predictions, one row per prediction, and the numbers that limit or
+    determine them.
     """
 
     latency_fs: Floats
@@ -58,9 +58,10 @@ class Spent:
     own_number: Floats
     """Half-widths of the hardware's numbers that bound these parts."""
     basis_square: Floats
-    """Squared half-width of the energy from its prices, parts of one basis summed."""
+    """Squared half-width of the energy from its energies per action, parts of one basis summed."""
     own_square: Floats
-    """Squared half-width from prices that the hardware's own file gives, beyond those of scored hardware."""
+    """Squared half-width from energies per action that the hardware's own file gives, beyond those of scored
+    hardware."""
     has_load: NDArray[np.bool_]
     """True where a load of the whole board was measured."""
     host_share: Floats
@@ -79,7 +80,7 @@ class HalfWidths:
     latency_own: Floats
     """Part of it from the hardware's own numbers."""
     price: Floats
-    """Half-width of the power by its prices alone."""
+    """Half-width of the power from energies per action alone."""
     energy: Floats
     energy_own: Floats
     edp: Floats

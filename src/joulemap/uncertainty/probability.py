@@ -53,7 +53,7 @@ def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
 
 
 def is_told_apart(probability: Floats) -> NDArray[np.bool_]:
-    """Return whether two candidates are told apart, given the probability that the first is better."""
+    """Return whether two candidates are distinguished, given the probability that the first is better."""
     return np.asarray(np.fmax(probability, 1.0 - probability) >= TOLD_APART)
 
 

@@ -56,7 +56,7 @@ class Standing:
 def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> list[Standing]:
     """Return the standing of each candidate of one question, the best cost first.
 
-    A candidate whose run has no prediction is left out, unless it is the only one.
+    A candidate whose run has no prediction is omitted, unless it is the only one.
     """
     ranked = sorted(candidates, key=lambda one: (np.isnan(one.cost), one.cost, one.place))
     if len(ranked) == 1:

@@ -65,7 +65,7 @@ _EMPTY: Final = re.compile(r"<path(?: display=\"none\")?(?: d=\"[^\"]*\")?(?: po
 
 
 def start_drawing() -> None:
-    """Load the drawing packages in another thread while the caller goes on."""
+    """Load the drawing packages in another thread while the caller continues."""
     begin(_warm_up)
 
 

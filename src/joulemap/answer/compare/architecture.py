@@ -333,7 +333,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [one for one in self.actions if one.run_id == row.run_id]
 
     def _lay_actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
-        """Return the largest actions of a run, and the sources of their prices."""
+        """Return the largest actions of a run, and the sources of their energies per action."""
         actions = self._of(row)
         count, energy = ACTION_COUNTS_PER_MAC if self.has_macs else ACTION_COUNTS
         drawn = self._lay(

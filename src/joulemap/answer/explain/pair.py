@@ -42,7 +42,7 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
 """Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
 
 LEAST_CAUSE: Final = 0.25
-"""Share of a difference below which a cause is not mentioned beside a larger one."""
+"""Share of a difference below which a cause is not mentioned next to a larger one."""
 
 
 @frozen(kw_only=True)

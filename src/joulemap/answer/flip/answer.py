@@ -248,7 +248,7 @@ class FlipAnswer(RunAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return the figure of flip factors beside the spread of each constant; empty if no constant flips alone."""
+        """Return the figure of flip factors next to the spread of each constant; empty if no constant flips alone."""
         if not self._flips:
             return ()
         texts = {"quantity": METRIC[self.metric].label}

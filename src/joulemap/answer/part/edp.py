@@ -202,7 +202,7 @@ def edp(
 ) -> EdpAnswer:
     """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
-    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is left out, with
+    `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
     its reason. Raises as `analyze`.
     """
     with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, connection, ids):

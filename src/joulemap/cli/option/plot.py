@@ -1,4 +1,4 @@
-"""Options for charts and pages beside an answer."""
+"""Options for charts and pages next to an answer."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
 """Names of single operators: a kind, and its sizes in brackets.
 
     gemm(m=128,n=4096,k=4096)        x[m,k] times the transpose of W[n,k], where W is a weight
-    bmm(b=16,m=128,n=128,k=64)       b products of two activations, x[m,k] y[k,n]
+    bmm(b=16,m=128,n=128,k=64)       b GEMMs of two activations, x[m,k] y[k,n]
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
     attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   values within keys
-    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   mixture of experts: both products and the function
+    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   mixture of experts: both GEMMs and the function
     scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)    update of one state per sequence
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
     rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   position embedding of queries and keys, in one kernel
-    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y beside one another, in one kernel
+    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y next to one another, in one kernel
     elementwise(kind=add,elements=1048576)
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
@@ -93,7 +93,7 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
 """Kinds of `elementwise`."""
 
 STORED: Final = ("int4", *FORMATS)
-"""Storage formats of `experts` weights that differ from the precision of the product."""
+"""Storage formats of `experts` weights that differ from the precision of the GEMM."""
 
 MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtllm")
 """Kernel designs for `experts`, found as a word in the kernel's name; Triton's if no kernel is named."""

@@ -14,7 +14,7 @@ and Ci = K / taps input channels:
 Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
 and SiLU (which the quantizer replaces by their hard forms), sums with another tensor, pooling and separate operators
 run on the misc engine, in parallel with the convolution engine. A kernel takes as long as the busier of the two.
-Operators without a DPU instruction (softmax, layer norm, special functions but sigmoid and SiLU, products of two
+Operators without a DPU instruction (softmax, layer norm, special functions but sigmoid and SiLU, GEMMs of two
 activations) run on the Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of
 its window as further channels (channel augmentation).
 
@@ -185,7 +185,7 @@ class Dpu:
     def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return (read, written) bytes per operator.
 
-        Activations move once, and weights once per image. The larger operand of an image's product moves again for
+        Activations move once, and weights once per image. The larger operand of an image's GEMM moves again for
         every further part of the smaller one. Each part is as much as the buffers of a core hold.
         """
         batch = kernels.batch

@@ -11,7 +11,7 @@ pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
     launch  = program_cost
 
 Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
-the array badly (a depthwise convolution, a product with one row) runs on the vector unit where that is faster.
+the array badly (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is faster.
 
 A paged attention that is one kernel, `ragged_paged_attention`, takes the sequences one after the other, in blocks of
 queries, and gathers keys and values page by page. With B sequences of S queries on L keys:
@@ -91,7 +91,7 @@ class Tpu:
     """Systolic-array machines."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether products take more than one pass."""
+        """Return whether GEMMs take more than one pass."""
         return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
@@ -169,7 +169,7 @@ class Tpu:
 
     @staticmethod
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
-        """Return the rows that an array takes per cycle: more than one if narrow integers run faster."""
+        """Return the rows that an array takes per cycle: more than one if small integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         rate: Floats | float = np.maximum(
             1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements

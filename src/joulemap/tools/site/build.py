@@ -21,7 +21,7 @@ TREES: Final = ".doctrees"
 """Folder of the pages that Sphinx has parsed."""
 
 PICTURES: Final = (".svg", ".png")
-"""Endings of the images beside the pages."""
+"""Endings of the images next to the pages."""
 
 README: Final = DOCS.parent / "README.md"
 

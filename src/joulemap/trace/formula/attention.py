@@ -15,7 +15,7 @@ def attend(
 ) -> tuple[Cost, Cost, Cost]:
     """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for `columns` keys.
 
-    Each score takes `score_operations` after its product: the scale, a mask, a score function of the user. If a query
+    Each score takes `score_operations` after its GEMM: the scale, a mask, a score function of the user. If a query
     sees only some of the keys, `pairs` is the number that all queries of a head see, and `columns` their mean.
     """
     *batch, rows, width = query

@@ -1,4 +1,4 @@
-"""Formulas of convolutions and matrix products, which have MACs."""
+"""Formulas of convolutions and matrix multiplications, which have MACs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def deformable_convolution(call: Call) -> Cost:
     """Counts of conv2d, on inputs that are sampled at the offsets: 17 operations per sample, and one for a mask.
 
     Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each channel for
-    each position of the output, and a product with the weights follows; the bias is always added.
+    each position of the output, and a GEMM with the weights follows; the bias is always added.
     """
     weight, output = call.shape(1), call.output_shape
     groups, has_mask = int(call.value(11, "groups")), bool(call.value(13, "use_mask"))
@@ -127,7 +127,7 @@ def _matmul_cost(left: Shape, right: Shape, output_count: int, extra: int = 0) -
 
 @formula("matmul", "mm", "bmm", "mv", "dot", "vdot")
 def matmul(call: Call) -> Cost:
-    """MACs = output elements x inner dimension: none of an empty product."""
+    """MACs = output elements x inner dimension; 0 for an empty GEMM."""
     return _matmul_cost(call.shape(0), call.shape(1), call.output_count)
 
 
@@ -152,7 +152,7 @@ def summed_matmul(call: Call) -> Cost:
 
 @formula("_trilinear")
 def bilinear_form(call: Call) -> Cost:
-    """Product of x1 with W (`torch.nn.Bilinear`), then a multiplication by x2 and an addition for each element."""
+    """GEMM of x1 with W (`torch.nn.Bilinear`), then a multiplication by x2 and an addition for each element."""
     outputs, inner, columns = call.shape(1)
     rows = call.input_count // max(inner, 1)
     return Cost(
@@ -166,7 +166,7 @@ def bilinear_form(call: Call) -> Cost:
 
 @formula("affine_grid_generator")
 def affine_grid(call: Call) -> Cost:
-    """Product of each point, extended by a one, with the matrix of its sample."""
+    """GEMM of each point, extended by a one, with the matrix of its sample."""
     batch, rows, width = call.shape(0)
     return Cost(
         kind="matmul",

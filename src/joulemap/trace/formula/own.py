@@ -63,13 +63,13 @@ class OperatorCost:
     mac_count: int = attrs.field(default=0, validator=_whole)
     """Multiply-accumulate operations."""
     elementwise_count: int = attrs.field(default=0, validator=_whole)
-    """Additions, multiplications and comparisons outside of MACs."""
+    """Additions, multiplications and comparisons outside MACs."""
     special_count: int = attrs.field(default=0, validator=_whole)
     """Exponentials, roots, divisions and similar functions."""
     kind: str = attrs.field(default="", validator=_known)
     """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
-    """(M, N, K, groups) of the operator's product. Empty for N as the last size of the output and K as its MACs per
+    """(M, N, K, groups) of the operator's GEMM. Empty for N as the last size of the output and K as its MACs per
     element.
     """
 

@@ -1,7 +1,7 @@
-"""Formulas of products in groups of unequal size, of sparse tensors, and of narrow numbers, which are scaled
+"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers, which are scaled
 afterwards.
 
-A grouped product (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
+A grouped GEMM (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
 of the rows that were routed, and it reads the matrices of the groups that got a row. A tensor (`offs`) has the end of
 each group, which follows from the routing that the trace assumes. If the ends are unknown, each row is assumed to
 choose its group independently.
@@ -20,7 +20,7 @@ from joulemap.trace.formula.gemm import _matmul_cost
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
 
 PACKED_GROUPED: Final = ("packed_grouped_mm", "scaled_grouped_mm")
-"""Grouped products with weights that a checkpoint stores in few bits."""
+"""Grouped GEMMs with weights that a checkpoint stores in few bits."""
 
 GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *PACKED_GROUPED})
 """Operators whose work depends on the ends of their groups."""
@@ -189,7 +189,7 @@ def sparse_linear(call: Call) -> Cost:
 def sparse_dense_matmul(call: Call) -> Cost:
     """MACs = stored numbers x columns of the dense operand (plus one addition per output for an added term).
 
-    Each number takes a row of the dense operand: products without a sum, which no matrix unit speeds up.
+    Each number takes a row of the dense operand: multiplications without a sum, which no matrix unit speeds up.
     """
     stored, columns = call.input_count, call.value(1, "columns")
     return Cost(

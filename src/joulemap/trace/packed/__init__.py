@@ -1,1 +1,1 @@
-"""Weights that a checkpoint stores in few bits: their layout, their products, and their configuration."""
+"""Weights that a checkpoint stores in few bits: their layout, their GEMMs, and their configuration."""

@@ -51,7 +51,7 @@ _PRODUCTS: Final[dict[str, tuple[str, Callable[..., Tensor]]]] = {
     "bmm": ("(Tensor x, Tensor[] parts, int columns, int[] counts) -> Tensor", _bmm),
     "grouped_mm": ("(Tensor x, Tensor[] parts, int columns, int[] counts, Tensor offs) -> Tensor", _grouped_mm),
 }
-"""Product -> (schema, rule for shapes), with `columns` results per row. `counts` are elementwise operations per weight,
+"""GEMM -> (schema, rule for shapes), with `columns` results per row. `counts` are elementwise operations per weight,
 input and result."""
 
 CALLS: Final[dict[str, Callable[..., Tensor]]] = {

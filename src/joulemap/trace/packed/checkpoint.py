@@ -80,7 +80,7 @@ class Checkpoint:
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
     """Module -> its own format, before any group; None if it is not converted."""
     remark: str = ""
-    """Description of what the counts exclude."""
+    """Description of the parts that the counts exclude."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
         """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""

@@ -4,7 +4,7 @@
     (code - zero point) x scale   and, for asymmetric codes, a zero point
     code x (scale x scale)        with double quantization: scales are codes of eight bits, and have scales
 
-Rows are outputs of a product, columns its inner dimension. A block of 0 is all of them.
+Rows are outputs of a GEMM, columns its inner dimension. A block of 0 is all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STATIC: Final = 2
 """Elementwise operations that quantize an element with a known scale: scale, convert."""
 
 NESTED_GROUP: Final = 256
-"""Scales that share a scale of their own. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
+"""Scales that share a second-level scale. Source: bitsandbytes, `quantize_4bit(compress_statistics=True)`."""
 
 WORD: Final = 32
 """Bits of the words in which GPTQ, AWQ and compressed-tensors pack codes. Source: `qweight` of their linear layers,
@@ -44,7 +44,7 @@ class Part:
 
 @attrs.frozen(kw_only=True)
 class PackedFormat:
-    """Format in which a method stores the weights of a product."""
+    """Format in which a method stores the weights of a GEMM."""
 
     bits: int = attrs.field(validator=(attrs.validators.ge(1), attrs.validators.le(8)))
     """Bits of a code."""
@@ -66,7 +66,7 @@ class PackedFormat:
     word_bits: int = 8
     """Bits of the words that hold the codes of a row, and the zero points of its blocks."""
     activations: str = ""
-    """Precision to which a product's other operand is quantized; empty if that is unchanged."""
+    """Precision to which a GEMM's other operand is quantized; empty if that is unchanged."""
     is_static: bool = False
     """True if the scale of activations is stored."""
     label: str = ""
@@ -84,7 +84,7 @@ class PackedFormat:
 
     @property
     def input_operations(self) -> int:
-        """Elementwise operations on an element of a product's input."""
+        """Elementwise operations on an element of a GEMM's input."""
         return (STATIC if self.is_static else DYNAMIC) if self.activations else 0
 
     def output_operations(self, columns: int) -> int:

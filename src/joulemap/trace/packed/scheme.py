@@ -85,7 +85,7 @@ def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedF
 
 
 def _read_activations(weights: Settings, activations: Any) -> str:
-    """Return the precision to which a product's activations are quantized; empty if they are unchanged."""
+    """Return the precision to which a GEMM's activations are quantized; empty if they are unchanged."""
     if not isinstance(activations, Mapping) or activations.get("num_bits") is None:
         return ""
     bits = weights.narrow(activations).read_number("num_bits")

@@ -317,9 +317,9 @@ def _keys(operator: SingleOperator) -> tuple[int, int]:
 
 
 def _experts(operator: SingleOperator, batch: int) -> Parts:
-    """Return both products of a mixture's experts and the gate between them, which one call computes.
+    """Return both GEMMs of a mixture's experts and the gate between them, which one call computes.
 
-    The products are of the choices that fall on this device, and read the experts that these hit. The gate has a row
+    The GEMMs are of the choices that fall on this device, and read the experts that these hit. The gate has a row
     for each choice, because a kernel also passes over the choices of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")

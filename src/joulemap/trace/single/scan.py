@@ -5,8 +5,8 @@
     delta    S = a S + b k (v - S k)        and a correction by the current state
 
 The result is S q of each head. For a few tokens, a kernel reads and writes the state element by element. A prompt is
-cut into pieces, which are products: tokens of a piece see one another as in attention, and pieces pass on the state.
-mamba has no such products, because its elements decay separately.
+cut into pieces, which are GEMMs: tokens of a piece see one another as in attention, and pieces pass on the state.
+mamba has no such GEMMs, because its elements decay separately.
 
 Source: Dao and Gu, arXiv 2405.21060 (pieces of mamba2); Yang et al., arXiv 2412.06464 (of the gated delta rule).
 """

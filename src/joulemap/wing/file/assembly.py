@@ -1,4 +1,4 @@
-"""Operators and memory of a workload in the making: what each call reads and writes, and the views between.
+"""Operators and memory of a workload in the making: the reads and writes of each call, and the views between.
 
 A value is a view where ATen would make one: its elements lie in the memory of another value at other strides. A reshape
 that the strides do not allow copies, as in PyTorch.

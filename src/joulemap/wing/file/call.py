@@ -59,7 +59,7 @@ def _transposed(node: Node) -> AtenCall:
 
 
 class Turned:
-    """Operand of a product in the shape in which ATen has it; it is the same memory."""
+    """Operand of a GEMM in the shape in which ATen has it; it is the same memory."""
 
     def __init__(self, value: Value, *, turns: bool = False, shape: tuple[int, ...] = ()) -> None:
         self.value = value
@@ -85,13 +85,13 @@ def _matmul(node: Node) -> AtenCall:
 
 
 def _packed_product(node: Node) -> AtenCall:
-    """Return the product with weights of a few bits, MatMulNBits of ONNX Runtime."""
+    """Return the GEMM with weights of a few bits, MatMulNBits of ONNX Runtime."""
     shape = int(node.attributes["N"]), int(node.attributes["K"])
     return AtenCall("linear", (node.given(0), Turned(node.given(1), shape=shape), node.value(5)))
 
 
 def _einsum(node: Node) -> AtenCall:
-    """Return the product of two tensors: indices in both and in the result are groups, those in both alone are summed.
+    """Return the GEMM of two tensors. Indices in both and in the result are groups; indices only in both are summed.
 
     A sum over an index of one tensor alone, and more than two tensors, have no rule.
     """

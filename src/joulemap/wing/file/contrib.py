@@ -1,4 +1,4 @@
-"""Shapes of operators outside of the standard, as ONNX Runtime writes them.
+"""Shapes of operators outside the standard, as ONNX Runtime writes them.
 
 Source: ContribOperators.md of ONNX Runtime.
 """

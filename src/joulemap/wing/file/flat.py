@@ -1,6 +1,6 @@
 """FlatBuffers tables read in place: every position is checked, and nothing is copied but what is asked for.
 
-    table ─ signed offset ─► vtable: size, size of the table, position of each field (0: left out)
+    table ─ signed offset ─► vtable: size, size of the table, position of each field (0: omitted)
 
 Source of the format: FlatBuffers internals, flatbuffers.dev/internals.
 """
@@ -64,7 +64,7 @@ class FlatTable:
         return cls(buffer, buffer.number(0, "I"))
 
     def find(self, field: int) -> int:
-        """Return the position of a field; 0 for one that is left out."""
+        """Return the position of a field; 0 for one that is omitted."""
         vtable = self.position - self.data.number(self.position, "i")
         size = self.data.number(vtable, "H")
         place = 4 + 2 * field
@@ -77,11 +77,11 @@ class FlatTable:
         return self.data.number(place, code) if place else default
 
     def text(self, field: int) -> str:
-        """Return a text; empty for one that is left out."""
+        """Return a text; empty for one that is omitted."""
         return self.data.take(*self.span(field)).decode("utf-8", "replace")
 
     def span(self, field: int, size: int = 1) -> tuple[int, int]:
-        """Return the position and length of a vector with items of `size` bytes; (0, 0) for one that is left out."""
+        """Return the position and length of a vector with items of `size` bytes; (0, 0) for one that is omitted."""
         place = self.find(field)
         if not place:
             return 0, 0
@@ -98,7 +98,7 @@ class FlatTable:
         return struct.unpack(f"<{count}{code}", self.data.take(place, count * size))
 
     def table(self, field: int) -> FlatTable | None:
-        """Return an inner table; None for one that is left out."""
+        """Return an inner table; None for one that is omitted."""
         place = self.find(field)
         return FlatTable(self.data, place + self.data.number(place, "I")) if place else None
 

@@ -51,8 +51,8 @@ class Program:
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
     """Return the graph of a model at the given sizes.
 
-    Raise UsageError for a size that is open or contradicts the file, ModelError for an operator or a value that cannot
-    be read.
+    Raise UsageError for a size that is dynamic or contradicts the file, ModelError for an operator or a value that
+    cannot be read.
     """
     from onnx import defs
     from onnx.inliner import inline_local_functions
@@ -75,7 +75,7 @@ class _Reader(Values):
     """Walk over a graph."""
 
     sizes: dict[str, int] = attrs.field(factory=dict)
-    """Name of an open size -> its value, by the inputs that are given."""
+    """Name of a dynamic size -> its value, by the inputs that are given."""
     unrolled: int = 0
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -101,7 +101,7 @@ class _Reader(Values):
         )
 
     def name_sizes(self, told: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
-        """Keep the value of each open size that has a name: inputs share them."""
+        """Keep the value of each dynamic size that has a name: inputs share them."""
         dims = told.tensor_type.shape.dim
         values = spec.shape if spec is not None and len(spec.shape) == len(dims) else (batch or 1,)
         for dim, size in zip(dims, values, strict=False):
@@ -109,7 +109,7 @@ class _Reader(Values):
                 self.sizes.setdefault(dim.dim_param, size)
 
     def add_input(self, name: str, told: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
-        """Return an input with open sizes filled in; the first open size is the batch by default."""
+        """Return an input with dynamic sizes filled in; the first dynamic size is the batch by default."""
         kind = told.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:

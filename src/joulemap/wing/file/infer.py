@@ -1,4 +1,4 @@
-"""Values of an ONNX graph: constants, what is computed from them, and the shapes of all others.
+"""Values of an ONNX graph: constants, values computed from them, and the shapes of all others.
 
 Shapes are inferred one operator at a time, with the values that it needs: a whole graph would be inferred into memory
 without bound.
@@ -75,7 +75,7 @@ class Values:
         return value
 
     def find(self, name: str, proto: NodeProto) -> Value | None:
-        """Return a value by name; None for an input that is left out."""
+        """Return a value by name; None for an input that is omitted."""
         if not name:
             return None
         found = self.values.get(name)
@@ -128,7 +128,9 @@ class Values:
         self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
 
     def compute(self, proto: NodeProto) -> bool:
-        """Keep what an operator computes from known values; False if it is no operator that can be evaluated."""
+        """Store the values that an operator computes from known values; False if it is no operator that can be
+        evaluated.
+        """
         from onnx import helper
         from onnx.reference import ReferenceEvaluator
 

@@ -83,9 +83,9 @@ class LiteOperator:
 
     op: str
     custom: str
-    """Name of an operator outside of the schema; empty for others."""
+    """Name of an operator outside the schema; empty for others."""
     inputs: tuple[int, ...]
-    """Tensors, -1 for one that is left out."""
+    """Tensors, -1 for one that is omitted."""
     outputs: tuple[int, ...]
     options: Mapping[str, int]
 
@@ -143,7 +143,7 @@ def _read_model(data: mmap.mmap) -> LiteModel:
 
 
 def _read_code(table: FlatTable) -> tuple[str, str]:
-    """Return the name of an operator, and its own name if it is outside of the schema."""
+    """Return the name of an operator, and its own name if it is outside the schema."""
     code = max(table.number(0, "b"), table.number(3, "i"))
     if code == CUSTOM:
         return "CUSTOM", table.text(1)[:100]

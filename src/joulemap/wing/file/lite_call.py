@@ -100,7 +100,7 @@ def _resize(aten: str) -> Rule:
 
 
 def _product(node: Node) -> AtenCall:
-    """Return the product of two tensors, either of which may lie transposed."""
+    """Return the GEMM of two tensors, either of which may lie transposed."""
     operands = (node.given(0), node.given(1))
     told = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
     shapes = [
@@ -111,7 +111,7 @@ def _product(node: Node) -> AtenCall:
 
 
 def _dense(node: Node) -> AtenCall:
-    """Return the product of FULLY_CONNECTED; several axes of its input are one where the weights are so wide."""
+    """Return the GEMM of FULLY_CONNECTED; several axes of its input are one where the weights are so wide."""
     return AtenCall("linear", (node.given(0), node.given(1), node.value(2)))
 
 

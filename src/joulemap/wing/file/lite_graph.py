@@ -3,7 +3,7 @@
     first subgraph ─► operator by operator: translate it, and its fused activation as one of its own
                       IF, CALL, composites ─► the operators of their subgraph
 
-Numbers that stand for real ones by a scale are counted as these: the precision of a run says how wide they are.
+Numbers that represent real ones by a scale are counted as these: the precision of a run says how wide they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEEPEST: Final = 16
 """Maximum subgraphs within one another."""
 
 CODES: Final = frozenset({"int8", "uint8", "int16", "int4", "int32", "int64"})
-"""Types whose elements stand for real numbers where they have a scale."""
+"""Types whose elements represent real numbers where they have a scale."""
 
 INDICES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool", "string"})
 """Types of sizes, positions and masks: an operator on constants of these is computed before a run."""
@@ -292,7 +292,7 @@ def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a product; one whose second operand is transposed as a view and a plain product, which rules know."""
+    """Yield a GEMM; one whose second operand is transposed as a view and a plain GEMM, which rules know."""
     options = dict(stage.told.options)
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:
@@ -357,7 +357,7 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
 def measure_precision(model: LiteModel) -> tuple[str, str]:
     """Return the precision of most activations of a model, and the one of its weights if these are narrower.
 
-    Empty texts stand for real numbers.
+    Empty texts represent real numbers.
     """
     graph = model.graphs[0]
     made = {index for one in graph.operators for index in one.outputs if index >= 0}

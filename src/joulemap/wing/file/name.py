@@ -68,7 +68,7 @@ class FileNames(ModelNames):
         return word.lower().endswith((ONNX, TFLITE)) and "\0" not in word
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a file; ModelError for an operator without formula, UsageError for an open size."""
+        """Return the workload of a file; ModelError for an operator without formula, UsageError for a dynamic size."""
         from joulemap.fuse import fuse
         from joulemap.wing.file.assemble import assemble
         from joulemap.wing.file.rewrite import join_chains
@@ -112,7 +112,7 @@ class FileNames(ModelNames):
 def find_precision(name: str) -> tuple[str, str]:
     """Return the precision in which a TFLite file stores most activations, and its weights if these are narrower.
 
-    Empty texts stand for wide numbers and for models of other formats.
+    Empty texts are for wide numbers and for models of other formats.
     """
     if not name.lower().endswith(TFLITE):
         return "", ""

@@ -1,6 +1,6 @@
 """Protobuf message of an ONNX file without its weights: the data of large tensors is passed over, never held.
 
-    ModelProto ─ graph (7) ─ initializer (5) ─ raw_data (9) … are left out where a tensor has more than a few bytes
+    ModelProto ─ graph (7) ─ initializer (5) ─ raw_data (9) … are omitted where a tensor has more than a few bytes
 
 External data is never opened. Source: onnx.proto of the ONNX project, field numbers of version 1.23.
 """

@@ -1,4 +1,4 @@
-"""Recurrent layers of files: one product of all inputs, then a scan over the steps, as the tracer counts them.
+"""Recurrent layers of files: one GEMM of all inputs, then a scan over the steps, as the tracer counts them.
 
     LSTM of ONNX: W and R hold all gates of each direction     LSTM of TFLite: a matrix for each gate
 
@@ -32,12 +32,12 @@ class Layer:
 
     source: Value
     inputs: tuple[Value, ...]
-    """Weights of the product of all inputs."""
+    """Weights of the GEMM of all inputs."""
     states: tuple[Value, ...]
-    """Weights of the product of each step."""
+    """Weights of the GEMM of each step."""
     biases: tuple[Value, ...]
     has_two_biases: bool
-    """True if both products have a bias, in the same tensors."""
+    """True if both GEMMs have a bias, in the same tensors."""
     kept: tuple[Value, ...]
     """States at the beginning."""
     directions: int
@@ -94,7 +94,7 @@ def _present(values: Sequence[Value | None]) -> tuple[Value, ...]:
 
 
 def add_recurrence(made: Assembly, node: Node, path: str) -> None:
-    """Add the products and the scans of a recurrent layer."""
+    """Add the GEMMs and the scans of a recurrent layer."""
     layer = read_layer(node)
     aten, gates, elementwise_count, special_count = CELLS[node.op]
     rows, columns, inner, width = layer.row_count, gates * layer.width, layer.source.shape[-1], layer.width

@@ -1,7 +1,7 @@
 """Rewrites that join nodes into the single operator that a framework has for them.
 
 Each rule takes the node that ends a chain and returns the node that replaces it; a chain is joined only where nothing
-else reads its inner values. The rules make counts equal those of a trace of the same model: a product and its bias, a
+else reads its inner values. The rules make counts equal those of a trace of the same model: a GEMM and its bias, a
 GELU, a SiLU, norms, attention.
 """
 
@@ -60,7 +60,7 @@ class Links:
         return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
 
     def is_closed(self, joined: Node, chain: Sequence[Node]) -> bool:
-        """Return True if nothing outside of a chain reads its values, other than those that the joined node makes."""
+        """Return True if nothing outside a chain reads its values, other than those that the joined node makes."""
         inside = {id(one) for one in chain}
         made = {id(one) for one in joined.outputs}
         hidden = [value for one in chain for value in one.outputs if id(value) not in made]
@@ -123,7 +123,7 @@ def _is_near(value: float | None, expected: float) -> bool:
 
 
 def join_bias(links: Links, node: Node) -> Found:
-    """Join a product with a weight and the bias that is added to it."""
+    """Join a GEMM with a weight and the bias that is added to it."""
     if node.op != "MatMul" or not node.given(1).is_weight or len(node.given(1).shape) != 2:
         return None
     weight = node.given(1)
@@ -365,7 +365,7 @@ def _unscaled(links: Links, value: Value) -> tuple[Value, list[Node]]:
 
 
 def join_quantized(links: Links, node: Node) -> Found:
-    """Join a pair that rounds to integers and back: what is behind reads the numbers before."""
+    """Join a pair that rounds to integers and back: later operators read the original numbers."""
     if node.op != "DequantizeLinear":
         return None
     made = links.maker(node.given(0), "QuantizeLinear")

@@ -70,11 +70,11 @@ class Node:
     attributes: dict[str, Any]
 
     def value(self, index: int) -> Value | None:
-        """Return an input; None if it is left out."""
+        """Return an input; None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     def given(self, index: int) -> Value:
-        """Return an input that the operator must have; ModelError if it is left out."""
+        """Return an input that the operator must have; ModelError if it is omitted."""
         found = self.value(index)
         if found is None:
             raise ModelError(f"{self.op} {self.name!r} lacks its input {index + 1}")

@@ -1,4 +1,4 @@
-"""Machine as its own tools describe it: processor, graphics, neural unit, memory, and what could not be read."""
+"""Machine as its own tools describe it: processor, graphics, neural unit, memory, and unreadable items."""
 
 from __future__ import annotations
 

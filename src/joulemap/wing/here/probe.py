@@ -1,4 +1,4 @@
-"""Measurement of this machine in ten seconds: stream bandwidth, a matrix product, and idle power where readable.
+"""Measurement of this machine in ten seconds: stream bandwidth, a matrix multiplication, and idle power where readable.
 
 bandwidth = 3 x bytes of an array / time of `a = b + c`, best of several runs on all cores
 """
@@ -28,7 +28,7 @@ STREAM_S: Final = 4.0
 PRODUCT_S: Final = 3.0
 IDLE_S: Final = 2.0
 EDGE: Final = 2048
-"""Edge of the square matrices of the product."""
+"""Edge of the square matrices of the GEMM."""
 
 STREAM_SHARE: Final = 0.85
 """Stream bandwidth over peak bandwidth. Source: assumed; STREAM reaches 80 to 90 % of the peak on two channels."""
@@ -38,7 +38,7 @@ ENERGY: Final = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
 
 
 def apply_probe(machine: Machine) -> tuple[Machine, str]:
-    """Return the machine with the measured memory bandwidth, and a line on what was measured."""
+    """Return the machine with the measured memory bandwidth, and a line on the measurement."""
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
@@ -66,7 +66,7 @@ def measure_stream() -> float:
 
 
 def measure_product() -> float:
-    """Return the operations per second of an fp32 matrix product by numpy's own library."""
+    """Return the operations per second of an fp32 matrix multiplication by numpy's own library."""
     import numpy as np
 
     left: np.ndarray[Any, Any] = np.ones((EDGE, EDGE), dtype=np.float32)

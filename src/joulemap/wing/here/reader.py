@@ -49,7 +49,7 @@ CHANNEL: Final = re.compile(r"(p\d|cpu\d|controller\d)?.*?channel[ -]?([a-z0-9])
 def read_machine(recording: Recording, memory: str = "") -> Machine:
     """Return the machine that a recording describes; `memory` replaces its memory configuration, as DDR5-5600x2.
 
-    Nothing is refused but `memory`: what cannot be read is a gap.
+    Only `memory` is refused if invalid: other unreadable items are listed as gaps.
     """
     system = recording.get(SYSTEM, "") or _guess_system(recording)
     found = {"Darwin": _read_mac, "Windows": _read_windows}.get(system, _read_linux)(recording, system)

@@ -54,7 +54,7 @@ TOOLS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         ),
     },
 }
-"""System -> name of an output -> command that prints it; the empty system stands for all."""
+"""System -> name of an output -> command that prints it; the empty system represents all."""
 
 FILES: Final[Mapping[str, str]] = {
     "cpuinfo": "/proc/cpuinfo",
@@ -69,7 +69,7 @@ FILES: Final[Mapping[str, str]] = {
 
 
 def record() -> Recording:
-    """Return the outputs of this machine's tools; those that are missing or fail are left out."""
+    """Return the outputs of this machine's tools; those that are missing or fail are omitted."""
     system = platform.system()
     found = {SYSTEM: system}
     for commands in (TOOLS[""], TOOLS.get(system, {})):

@@ -58,7 +58,7 @@ class Asked:
     prompt: int = 512
     output: int = 128
     weights: str = ""
-    """Weight format; empty for that of the file, or several."""
+    """Weight format; empty for the file's, or several."""
     usd_per_kwh: float = 0.3
 
     @property

@@ -71,7 +71,7 @@ def _describe_step(model: str) -> str:
 def apply_file(
     models: tuple[str, ...], settings: Settings, shared: Collection[str]
 ) -> tuple[tuple[str, ...], Settings]:
-    """Return files of weights as decode steps of their engine, with the precisions of weights and products.
+    """Return files of weights as decode steps of their engine, with the precisions of weights and GEMMs.
 
     Precisions other than the default stay. Raise UsageError for files with different weights in one question.
     """
@@ -100,7 +100,7 @@ def apply_file(
 
 
 def _list_activations(model: str) -> tuple[Precision, ...]:
-    """Return the precisions of activations that the products of a file take, the preferred one first."""
+    """Return the precisions of activations that the GEMMs of a file take, the preferred one first."""
     from joulemap.wing.llm.capacity.question import list_precisions
     from joulemap.wing.llm.decoder.name import find_decoder
 

@@ -189,7 +189,7 @@ class ServingOptions(ServerOptions):
         return super().read()
 
     def read_speculation(self) -> dict[str, Any]:
-        """Return the draft tokens, their acceptance by depth and the draft; UsageError for what cannot be read."""
+        """Return the draft tokens, their acceptance by depth and the draft; UsageError for invalid text."""
         if not self.speculate:
             if self.acceptance or self.draft:
                 raise UsageError("--acceptance and --draft are of speculative decoding: add --speculate 3")

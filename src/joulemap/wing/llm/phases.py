@@ -164,7 +164,7 @@ def contrast_phases(
 ) -> PhasesAnswer:
     """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-    By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A chip that
+    By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that
     lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
     """
     from joulemap.wing.llm.decoder.step import Step

@@ -189,7 +189,9 @@ def find_hardware(
 
 
 def find_members(source: Source, model: str, box: Box, settings: Settings, batch: int) -> tuple[Member, ...]:
-    """Return the devices of a box, each at the requested precision or the narrowest supported one that holds it."""
+    """Return the devices of a box, each at the requested precision or the narrowest supported precision that can
+    represent it.
+    """
     check_boundary(settings.boundary)
     named = [(name, device) for name, device in box]
     found = find_hardware(source, model, [device.hardware for _, device in named], settings)
@@ -226,7 +228,7 @@ def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str
     """Return the precisions of (activations, weights) that a device computes at.
 
     Weights keep the requested precision where it is narrower. Weights below one byte stay packed on a device without
-    such products and are converted when read.
+    such GEMMs and are converted when read.
     """
     precision, stored = choose_precision(hardware, asked, weights)
     if precision == asked:

@@ -1,4 +1,4 @@
-"""Watch on a module of the running program: its calls are timed module by module, beside the prediction."""
+"""Watch on a module of the running program: its calls are timed module by module, next to the prediction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WATCHED: Final = Settings(precision=(), runtime="eager")
 """Default settings: uncompiled, at the precision of the calls."""
 
 STEP: Final = "train({},optimizer=sgd)"
-"""Training step of a model; the answer leaves out its optimizer."""
+"""Training step of a model; the answer omits its optimizer."""
 
 FEW: Final = 3
 """Number of calls below which a note warns about first-call overheads."""
@@ -190,7 +190,7 @@ def watch(
     hardware: str | Hardware | None = None,
     quiet: bool = False,
 ) -> Iterator[Watch]:
-    """Time the calls of a module inside the block, module by module, and print them beside the prediction.
+    """Time the calls of a module inside the block, module by module, and print them next to the prediction.
 
     `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
     itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.

@@ -11,11 +11,11 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     launch  = region_cost                                                          one thread fork and join
 
-Fused attention under a causal mask leaves out the blocks of keys behind each block of b queries, except in `engine`:
+Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
 
     seen    = min(1, ((L - S) + (S + b) / 2) / L)          of the work; b = 256 from S = 768, 64 from 192, else 32
 
-A product of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
+A GEMM of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
 gemm_efficiency.streamed of the rate of fp32 lanes.
 
 In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
@@ -63,7 +63,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen, vary
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
-"""Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
+"""Precisions that a vector lane computes in. Others exist only as GEMMs that add up in 32 bits (AVX-512 BF16 and
 VNNI, AMX, SDOT, BFDOT, MMLA); everything else at those precisions is done in 32-bit lanes."""
 
 CACHE_LEVELS: Final = ("l1", "l2", "l3")
@@ -136,7 +136,7 @@ def _mode(precision: str, hardware: Hardware) -> str:
 def _last_level(hardware: Hardware) -> MemoryLevel:
     """Return the last level before DRAM; private caches count together, because each holds its core's part.
 
-    Raise UnsupportedError for a level whose name has no price.
+    Raise UnsupportedError for a level without an energy per byte.
     """
     for level in hardware.memory_levels:
         if level.name not in CACHE_LEVELS:

@@ -3,13 +3,13 @@
 Time. Each kind of kernel takes a number of clocks per MAC, which depends on the library:
 
     clocks  = core_ratio x conv_clocks x ratio x MACs          ratio: 1 for convolutions, `depthwise_ratio` or
-                                                               `linear_ratio` for depthwise ones and other products
+                                                               `linear_ratio` for depthwise ones and other GEMMs
             = core_ratio x (element_clocks EW + special_clocks SF)                     of kernels without MACs
     compute = clocks / f
 
 `conv_clocks`, `depthwise_ratio` and `linear_ratio` are those of the precision and the library: `engine` for a vendor's
 code generator, `library` (runtime `fused`) for an interpreter with tuned kernels, `reference` (runtimes `eager` and
-`graph`) for plain C kernels. Activations and quantization after a product are part of its clocks. `core_ratio` compares
+`graph`) for plain C kernels. Activations and quantization after a GEMM are part of its clocks. `core_ratio` compares
 a core with a Cortex-M33. Waits for flash are part of the clocks too, so memory time seldom bounds a kernel.
 
 Energy. Power hardly depends on the network: on a core it varies by 1 to 5 % between networks. No measurement splits it

@@ -1,6 +1,6 @@
 """GPU: thread blocks of a SIMT machine in waves over streaming multiprocessors.
 
-`device` describes the device that one kernel sees, `product` times products, `sort` times all other work, and `time`
+`device` describes the device that one kernel sees, `product` times GEMMs, `sort` times all other work, and `time`
 combines them. This module places kernels and counts their actions.
 
     kernel = launch + ‖sum of busy, sum of memory‖         ‖a, b‖ = (a^2.5 + b^2.5)^(1/2.5)
@@ -18,9 +18,9 @@ shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static pow
 at the board. With m x n the tile, 64 x 32 the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
 of a lane and clock, and x the outputs of what moves data:
 
-    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R; plus bytes that extra passes read
+    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a GEMM, else R; plus bytes that extra passes read
                       again and the last cache does not hold
-    shared read     = mult (64 + 32) / (64 32) p of a product
+    shared read     = mult (64 + 32) / (64 32) p of a GEMM
     instructions    = (MACs on lanes / k + EW + SF + x + (L2 read + out) / 4 + shared read / 16) / warp_size
     near            = R + out - DRAM bytes + bytes of extra passes that the last cache holds
 
@@ -71,7 +71,7 @@ WARP_SHARE: Final = (64.0 + 32.0) / (64.0 * 32.0)
 """Elements of shared memory that a warp reads for each of its MACs, of CUTLASS's default part of 64 x 32 outputs."""
 
 BLOCK_THREADS: Final = 256.0
-"""Threads per block of a product or of any other kernel, as libraries launch them."""
+"""Threads per block of a GEMM or of any other kernel, as libraries launch them."""
 
 K_STEP: Final = 32.0
 """Elements along K between two barriers of a block, CUTLASS's default."""
@@ -81,7 +81,8 @@ COPIES: Final = 6.0
 Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
 
 LANES_PRICED: Final = 32.0
-"""Lanes of the warp instruction that the catalogue prices; driving the lanes of a wavefront of 64 costs twice that."""
+"""Lanes of the warp instruction whose energy the catalogue has; driving the lanes of a wavefront of 64 costs twice
+that."""
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -106,9 +107,9 @@ class GpuPlacement(Placement):
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats
-    """Seconds of instructions at their issue rate, without stalls; excludes tiled products."""
+    """Seconds of instructions at their issue rate, without stalls; excludes tiled GEMMs."""
     product_s: Floats
-    """Seconds of products, times the share of the units that work on them."""
+    """Seconds of GEMMs, times the share of the units that work on them."""
     multiplied_macs: Floats
     """MAC slots, excluding MACs that a causal mask or Winograd's algorithm saves."""
     seen_share: Floats
@@ -121,7 +122,7 @@ class Gpu:
     """SIMT data-parallel processors."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return the engine that computes products, the inference engine, and whether the board is one device."""
+        """Return the engine that computes GEMMs, the inference engine, and whether the board is one device."""
         count = hardware.geometry.get("device_count")
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),

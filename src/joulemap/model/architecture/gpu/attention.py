@@ -69,7 +69,7 @@ class Family:
     most_packed: tuple[float, float] = (np.inf, np.inf)
     """Maximum heads of a group in one block, for several queries and for one; larger groups have one head per block."""
     widens: bool = False
-    """True if narrow keys and values are first copied to the multiplied width. Otherwise, with several queries, the
+    """True if quantized keys and values are first copied to the multiplied width. Otherwise, with several queries, the
     queries, keys and values are narrowed."""
     has_older: bool = False
     """True if units without wgmma load keys before they multiply, and one unit processes all of a query."""
@@ -117,7 +117,7 @@ class Attention:
     start_s: Floats
     """Seconds to start the kernel, at its leader."""
     busy_s: Floats
-    """Half of the kernel's busy time for each of its two products."""
+    """Half of the kernel's busy time for each of its two GEMMs."""
     blocks: Floats
     seen_share: Floats
     """Share of the keys that the kernel does not skip because of a causal mask; 1 for all other operators."""
@@ -170,7 +170,7 @@ class _Numbers:
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
         """Return the MACs of a unit per clock.
 
-        Four-byte elements run on the vector lanes, whatever products do. A narrow cache that is multiplied as stored
+        Four-byte elements run on the vector lanes, whatever GEMMs do. A quantized cache that is multiplied as stored
         runs at the one-byte rate.
         """
         macs = _attending_macs(self.engine) * self.value("share")
@@ -280,7 +280,7 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the seconds to widen a narrow cache, an address per element, or to narrow wide queries and keys."""
+    """Return the seconds to widen a quantized cache, an address per element, or to narrow wide queries and keys."""
     engine = numbers.engine
     if numbers.family.widens:
         held = shapes.keys * shapes.pairs * shapes.token_bytes

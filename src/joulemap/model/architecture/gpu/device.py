@@ -1,6 +1,6 @@
 """Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
 
-A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
+A coefficient of GEMMs is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
 width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM, whose
 check bits have wires of their own), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
 `NAME.planar` (GDDR and LPDDR without); one without any holds for all. Times in clocks are of the highest clock that the
@@ -130,7 +130,7 @@ class Engine:
     hardware: Hardware
     precision: str
     mode: str
-    """Qualifier of product coefficients: `tensor` or `vector`."""
+    """Qualifier of GEMM coefficients: `tensor` or `vector`."""
     width: str
     """Qualifier of all other compute coefficients: `wide` from four bytes per element, `narrow` below."""
     memory: str
@@ -236,7 +236,7 @@ class Engine:
 
 
 def carried_engine(engine: Engine) -> Engine:
-    """Return the engine of work other than weight products: 16-bit if the engine's precision is narrower."""
+    """Return the engine of work other than weight GEMMs: 16-bit if the engine's precision is narrower."""
     carried = carried_precision(engine.precision)
     if carried == engine.precision or carried not in engine.hardware.peaks:
         return engine

@@ -1,21 +1,21 @@
-"""Time of a mixture of experts in one call: choices sorted by expert, two products of all experts, a gate, and a sum.
+"""Time of a mixture of experts in one call: choices sorted by expert, two GEMMs of all experts, a gate, and a sum.
 
 With q the MACs of a unit in a clock, U units, f the highest clock, i instructions of a unit in a clock over those of
-the units that were timed (128), h experts hit by r rows on this device, n outputs and K inputs of a product, w bytes of
+the units that were timed (128), h experts hit by r rows on this device, n outputs and K inputs of a GEMM, w bytes of
 a weight and p of an activation:
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
     step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide
     compute = ceil(blocks / U) (K step + tile) / f
     memory  = h n K w / (dram_share rate of a copy) + r (K + write_ratio n) p / rate
-    product = least over blocks of ‖compute, memory‖
+    GEMM    = least over blocks of ‖compute, memory‖
 
     start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   a choice: its place, its share of the sum
     passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
 The rows of each expert are padded to a block, which dominates the cost of few tokens. Weights and activations that the
-last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out.
-Activations take two bytes between kernels, whatever products take. Kernels differ more between designs than between
+last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or omitted.
+Activations take two bytes between kernels, whatever GEMMs take. Kernels differ more between designs than between
 GPUs, so all numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the
 run. If no kernel is named, the tensor cores determine the engine's choice, because kernels are written for their
 instructions.
@@ -85,7 +85,7 @@ TENSOR_STORED: Final = frozenset({"", "fp8_block", "mxfp8", "mxfp4", "nvfp4"})
 run all of them by FlashInfer's TensorRT-LLM kernels on a B200, and none on an H100 (names of the measured kernels)."""
 
 GATES: Final = ("gated", "relu")
-"""Gate operations after the first product of a whole call, with a row for each choice on any device."""
+"""Gate operations after the first GEMM of a whole call, with a row for each choice on any device."""
 
 PASSING: Final = frozenset({"triton", "triton_wide", "marlin", "trtllm_block"})
 """Families whose gate and sum also process the choices of other devices."""
@@ -98,7 +98,7 @@ def find_family(name: str) -> str:
 
 @frozen(kw_only=True, eq=False)
 class Experts:
-    """Times and traffic of each product of a call of experts; 0 for all other operators."""
+    """Times and traffic of each GEMM of a call of experts; 0 for all other operators."""
 
     start_s: Floats
     """Seconds to start the kernel, at its leader."""
@@ -110,7 +110,7 @@ class Experts:
 
 
 def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> Experts:
-    """Return the times of calls of experts, given their first and second products in `products`."""
+    """Return the times of calls of experts, given their first and second GEMMs in `products`."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
     rows = np.flatnonzero(products)
@@ -179,14 +179,14 @@ class _Call:
     """Choices of experts on this device."""
     hidden: Floats
     columns: Floats
-    """Columns of the first product."""
+    """Columns of the first GEMM."""
     inner: Floats
     weight_bytes: Floats
     """Bytes of the hit experts' weights, over all calls of a workload."""
 
     @staticmethod
     def read(kernels: KernelColumns, ups: Integers, downs: Integers) -> _Call:
-        """Return the calls, given their first and second products; the gate is between them."""
+        """Return the calls, given their first and second GEMMs; the gate is between them."""
         work = kernels.work
         hidden, columns, inner = work.gemm_k[ups], work.gemm_n[ups], work.gemm_k[downs]
         rows, whole = work.mac_count[ups] / (columns * hidden), work.of_operation(*GATES)[ups + 1]
@@ -208,7 +208,7 @@ def _number(engine: Engine, name: str, family: str) -> Floats | float:
 def _tile(
     kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (compute, memory) seconds and blocks of one product of each call."""
+    """Return (compute, memory) seconds and blocks of one GEMM of each call."""
     work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows
     n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
     weights = kernels.weight_bytes[..., mine]
@@ -236,7 +236,7 @@ def _tile(
 
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
-    """Return (seconds outside products, bytes between kernels) of each call."""
+    """Return (seconds outside GEMMs, bytes between kernels) of each call."""
     clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
         engine.units * engine.issue_share
     )

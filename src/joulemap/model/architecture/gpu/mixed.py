@@ -1,8 +1,8 @@
 """Kernels of an fp32 run that libraries compute in TF32, and the engine that has either precision's numbers for each.
 
-    frameworks   convolutions in TF32, all other products in fp32     torch.backends.cudnn.allow_tf32 = True,
+    frameworks   convolutions in TF32, all other GEMMs in fp32     torch.backends.cudnn.allow_tf32 = True,
                                                                       torch.backends.cuda.matmul.allow_tf32 = False
-    engine       all products in TF32                                 TensorRT, BuilderFlag.TF32
+    engine       all GEMMs in TF32                                 TensorRT, BuilderFlag.TF32
 
 TF32 is stored as fp32, so that no byte differs. Source: PyTorch documentation, CUDA semantics, TensorFloat-32;
 TensorRT documentation, builder flags. Both are the defaults of these libraries.

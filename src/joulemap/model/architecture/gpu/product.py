@@ -1,4 +1,4 @@
-"""Time of products on a SIMT machine: tiles of outputs, one thread block each, in waves over the units.
+"""Time of GEMMs on a SIMT machine: tiles of outputs, one thread block each, in waves over the units.
 
 With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
 weights stored at the share w of what they are multiplied at:
@@ -7,11 +7,11 @@ weights stored at the share w of what they are multiplied at:
     step     = max(a_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
     compute  = max(waves (K / s step + epilogue) + √waves turn, ceil(G / g) K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
-    product  = least over tiles and s of ‖compute, memory‖ + split
+    GEMM     = least over tiles and s of ‖compute, memory‖ + split
 
 A unit loads q p / operand_reach bytes of operands per clock. This rate sets the cost of small tiles, and the speed at
-which few units can stream weights. Splitting K lets products of few outputs use the whole chip. One side of a tile is
-at least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a product has
+which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is
+at least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has
 fewer rows than a tile, a library makes columns the long side of instructions, so that a_m is padded only to
 INSTRUCTION_ROWS. Supplying such a block takes as long as before.
 
@@ -19,7 +19,7 @@ An engine builds a kernel per shape and takes the fastest of more tiles than a l
 follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization.
 Blocks on a unit overlap their turns, except for the root of their number.
 
-Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
+Source: fitted on GEMMs that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 
 """Numbers of parts that K may be cut into."""
 
 INSTRUCTION_ROWS: Final = 8.0
-"""Minimum rows of a product that a tensor core instruction takes. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
+"""Minimum rows of a GEMM that a tensor core instruction takes. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
 
 K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
 """Elements along K that a block processes at a time."""
 
 SPLIT_WAVES: Final = {"vector": 1.0, "tensor": np.inf}
-"""Maximum waves of a split product: on vector lanes short sums are cut only if there are units for all parts."""
+"""Maximum waves of a split GEMM: on vector lanes short sums are cut only if there are units for all parts."""
 
 LONG_PART: Final = 2048.0
 """Elements along K of a part from which sums are cut on vector lanes whatever the number of waves.
@@ -89,7 +89,7 @@ def smooth_max(first: Floats, second: Floats) -> Floats:
 
 @define(kw_only=True, eq=False)
 class Shapes:
-    """Products to be tiled, one per column."""
+    """GEMMs to be tiled, one per column."""
 
     rows: Floats
     columns: Floats
@@ -100,12 +100,13 @@ class Shapes:
     reach: Floats
     """Cost of supplying one row or column of operands per step of K, in outputs."""
     stored: Floats
-    """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored narrow."""
+    """Stored bytes of a column per byte at the multiplied precision; below 1 for weights that are stored in fewer
+    bits."""
     at_once: Floats
     """Groups that run at once; the other groups wait for them."""
     splits: Booleans
     """True if K may be cut into parts and few rows may be the short side of an instruction. Set for linear layers and
-    for products of activations."""
+    for GEMMs of activations."""
     turn: Floats
     """Clocks of a block outside its loop, in addition to the epilogue of a library kernel."""
     memory_s: Floats
@@ -113,7 +114,7 @@ class Shapes:
 
 @define(kw_only=True, eq=False)
 class Tiling:
-    """Products cut into tiles."""
+    """GEMMs cut into tiles."""
 
     compute_s: Floats
     split_s: Floats
@@ -124,11 +125,11 @@ class Tiling:
     executed_macs: Floats
     """MAC slots of the tiles, including padding."""
     occupancy: Floats
-    """Share of the units that have a block, over the time of the product."""
+    """Share of the units that have a block, over the time of the GEMM."""
 
 
 def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
-    """Return the fastest tiles of each product, with their time."""
+    """Return the fastest tiles of each GEMM, with their time."""
     edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = (before_points(one)[:, None] for one in edges.T)
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0

@@ -1,12 +1,12 @@
 """Kernel classes: the operators of each, the work it issues, its issue rate, and its start cost.
 
-The table has a row per class; the first class that applies to an operator is used. A kernel other than a product takes
+The table has a row per class; the first class that applies to an operator is used. A kernel other than a GEMM takes
 
     ‖amount x slots / (issue x U x f), (chain + row x slots / issue) / f‖
 
 with U units at the highest clock f. No unit splits a chain, or a row that a thread block reduces.
 
-A product, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
+A GEMM, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
 
 Elementwise kernels are bound by bytes. Kernels that compute an address per element (broadcasts, permutations, pooling)
 are bound by the rate of index arithmetic, regardless of the element's size.
@@ -30,13 +30,13 @@ from joulemap.model.workload import MACHETE, MARLIN, Booleans, Floats, Integers,
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
-"""Maximum rows of a product that counts as a matrix with a few vectors, which no tile pads."""
+"""Maximum rows of a GEMM that counts as a matrix with a few vectors, which no tile pads."""
 
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread, in bytes."""
 
 SPLIT: Final = ("product", "machete")
-"""Kernel classes of products whose K may be cut into parts."""
+"""Kernel classes of GEMMs whose K may be cut into parts."""
 
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",
@@ -54,7 +54,7 @@ class Sort:
     start: str = attrs.field(kw_only=True)
     """Qualifier of the coefficient `start_clocks`."""
     share: str | None = None
-    """Qualifier of the coefficient `peak_share`, the peak share of a tiled product; empty for the general
+    """Qualifier of the coefficient `peak_share`, the peak share of a tiled GEMM; empty for the general
     coefficient."""
     amount: Callable[[Traits], Floats] | None = None
     slots: str | None = None

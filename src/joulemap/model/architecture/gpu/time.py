@@ -4,7 +4,7 @@ This module combines the kernel classes and coefficients of `sort` with the tile
 
 An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, batch norm at half
 precision converts its parameters first, a roll moves data once per direction, and a linear layer at fp8 quantizes its
-activations. A compiler merges them and leaves products to a library. The library's result goes through memory
+activations. A compiler merges them and leaves GEMMs to a library. The library's result goes through memory
 epilogue_passes more times if an operator follows. An operator in another's epilogue costs its arithmetic on registers.
 """
 
@@ -55,7 +55,7 @@ PACKED_ROWS: Final = 16.0
 """Rows of a block of a kernel that dequantizes packed weights. Source: Marlin, `thread_m_blocks` of 16 rows."""
 
 GROUPS_AT_ONCE: Final = 3.0
-"""Groups of a convolution that a library computes at once, each a product of its own on one of its streams. Source: ten
+"""Groups of a convolution that a library computes at once, each a GEMM of its own on one of its streams. Source: ten
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
 WIDE: Final = 256.0
@@ -73,7 +73,7 @@ ACTIVATED_BYTES: Final = 2.0
 16-bit results for an activation that quantizes its own."""
 
 BLOCK_EDGE: Final = 64.0
-"""Outputs along either side of the blocks of products that are not cut by shape."""
+"""Outputs along either side of the blocks of GEMMs that are not cut by shape."""
 
 
 @define(kw_only=True, eq=False)
@@ -81,30 +81,30 @@ class Times:
     """Per-operator arrays, seconds."""
 
     start_s: Floats
-    """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split product."""
+    """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split GEMM."""
     starts: Booleans
     """True if a non-leading operator needs all of another's result, and so its own kernel in any runtime. Examples: a
-    gate's reduction and each of its products."""
+    gate's reduction and each of its GEMMs."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
-    """Seconds of products on their tiles, without stalls."""
+    """Seconds of GEMMs on their tiles, without stalls."""
     issue_s: Floats
-    """Seconds of instructions at their issue rate, without stalls; excludes products, except kernels for small
+    """Seconds of instructions at their issue rate, without stalls; excludes GEMMs, except kernels for small
     groups."""
     tiles: Floats
-    """Blocks of products; 0 for all else."""
+    """Blocks of GEMMs; 0 for all else."""
     waves: Floats
     tile_rows: Floats
     tile_columns: Floats
     executed_macs: Floats
-    """MAC slots of products, padding included; 0 for all else."""
+    """MAC slots of GEMMs, padding included; 0 for all else."""
     multiplied_macs: Floats
     """Computed MAC slots, excluding MACs saved by a causal mask or Winograd's algorithm."""
     seen_share: Floats
     """Share of an attention's scores that no mask hides; 1 for all other operators."""
     occupancy: Floats
-    """Mean fraction of units with a block during a product; 0 for other operators."""
+    """Mean fraction of units with a block during a GEMM; 0 for other operators."""
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
@@ -132,7 +132,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 
 
 def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
-    """Return the times of products; of other operators, only the start and the memory time."""
+    """Return the times of GEMMs; of other operators, only the start and the memory time."""
     kernels, work = traits.kernels, traits.kernels.work
     is_product = traits.is_product
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
@@ -185,14 +185,14 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
 class _Tiled:
     """Operators' values from the tilings of some of them; 0 for operators without a tiling.
 
-    Sibling operators have the values of the product that they join.
+    Sibling operators have the values of the GEMM that they join.
     """
 
     parts: tuple[tuple[Integers, Tiling], ...]
     source: Integers
     """Index of the operator whose value each operator has."""
     share: Floats
-    """The part of a product's columns that is each operator's own."""
+    """The part of a GEMM's columns that is each operator's own."""
 
     def __call__(self, read: Callable[[Tiling], Floats]) -> Floats:
         column = np.zeros(len(self.source))
@@ -210,9 +210,9 @@ class _Tiled:
 
 
 def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
-    """Return the tilings of products; small groups, and products whose K is never cut, are tiled separately.
+    """Return the tilings of GEMMs; small groups, and GEMMs whose K is never cut, are tiled separately.
 
-    Products whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
+    GEMMs whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
     """
     kernels = traits.kernels
     tiles = BUILT_TILES if kernels.runtime == "engine" else TILES
@@ -232,7 +232,7 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
-    """Return the seconds that the bytes of products take.
+    """Return the seconds that the bytes of GEMMs take.
 
     Operands stream at a lower efficiency than copies, and results at a lower one than operands. Bytes found in the last
     cache arrive at `product_near_bytes` per unit and clock, or at the DRAM rate if that is faster. It holds activations
@@ -252,10 +252,10 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the shapes of the tiled products; sibling products are one, with the columns of all of them.
+    """Return the shapes of the tiled GEMMs; sibling GEMMs are one, with the columns of all of them.
 
     Convolutions spend more on operands, because lanes compute the addresses; on tensor cores, only if channels fill no
-    line. Small groups side by side are one product as wide as NATIVE_WIDTH, zero except for its diagonal.
+    line. Small groups side by side are one GEMM as wide as NATIVE_WIDTH, zero except for its diagonal.
     """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
@@ -345,7 +345,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         item = kernels.carried_bytes if kernels.runtime == "fused" else max(kernels.carried_bytes, ACTIVATED_BYTES)
         moved = 2.0 * often * work.output_element_count * item
         stream = stream_seconds(engine, moved)
-        # the passes run after the product, at the memory rate regardless of the clock
+        # the passes run after the GEMM, at the memory rate regardless of the clock
         return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -364,10 +364,10 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
 
 
 def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floats:
-    """Return the passes through memory that a merged kernel's result makes after its product.
+    """Return the passes through memory that a merged kernel's result makes after its GEMM.
 
-    torch.compile leaves products to cuBLAS and cuDNN and generates the rest: `epilogue_passes` if an operator follows,
-    0 for a compiler that generates products too. TensorRT's convolutions compute ReLU, clipping and GELU. Any other
+    torch.compile leaves GEMMs to cuBLAS and cuDNN and generates the rest: `epilogue_passes` if an operator follows,
+    0 for a compiler that generates GEMMs too. TensorRT's convolutions compute ReLU, clipping and GELU. Any other
     activation, such as SiLU or hard swish, is a pointwise kernel of its own.
 
     Source: TensorRT documentation, layer fusion catalog (recalled); pytorch/TensorRT issue 3678 (SiLU of EfficientNet).
@@ -385,7 +385,7 @@ def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floa
 
 
 def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
-    """Return the passes, including those that write dequantized weights to memory, from which their products read."""
+    """Return the passes, including those that write dequantized weights to memory, from which their GEMMs read."""
     work = kernels.work
     unpacks = work.is_unpacked & (kernels.stored_share < 1.0)
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -399,7 +399,7 @@ def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, pas
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes, including those that quantize activations before their products begin.
+    """Return the passes, including those that quantize activations before their GEMMs begin.
 
     A thread block per row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time. The fixed
     work per row equals `row_elements.quantize` more elements. A unit is full with `row_blocks` of these blocks.

@@ -86,7 +86,7 @@ class Traits:
         return found
 
     def is_packed(self, kernel: str) -> Booleans:
-        """Return a mask of the products whose narrow weights this kernel dequantizes in registers."""
+        """Return a mask of the GEMMs whose quantized weights this kernel dequantizes in registers."""
         mask: Booleans = self.kernels.work.has_word(kernel) & (self.kernels.stored_share < 1.0) & self.on_tensor_cores
         return mask
 
@@ -102,7 +102,7 @@ class Traits:
 
     @property
     def rows(self) -> Floats:
-        """Rows of a product's result."""
+        """Rows of a GEMM's result."""
         return self.kernels.work.gemm_m
 
     @cached_property
@@ -136,7 +136,7 @@ class Traits:
 
     @cached_property
     def is_depthwise(self) -> Booleans:
-        """True for convolutions of each channel by itself."""
+        """True for depthwise convolutions."""
         return self.kernels.work.of_kind("depthwise_conv")
 
     @cached_property
@@ -190,7 +190,7 @@ class Traits:
 
     @cached_property
     def is_in_step(self) -> Booleans:
-        """True for products of a recurrence, or of a loop whose units share no weights: no kernel tiles them."""
+        """True for GEMMs of a recurrence, or of a loop whose units share no weights: no kernel tiles them."""
         kernels = self.kernels
         shares_none = kernels.loops & (kernels.own_weight_bytes == 0.0) & kernels.work.of_kind("matmul")
         mask: Booleans = ((kernels.work.step_count > 1.0) | shares_none) & kernels.work.has_macs
@@ -211,7 +211,7 @@ class Traits:
 
     @cached_property
     def is_looped(self) -> Booleans:
-        """True for grouped convolutions that a library computes as one product per group."""
+        """True for grouped convolutions that a library computes as one GEMM per group."""
         return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
 
     @cached_property

@@ -2,12 +2,12 @@
 
 A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit, or borrows up to
 `unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
-more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a product or a kernel
+more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a GEMM or a kernel
 without one, `reduction_layers` of a softmax or a normalization, which is computed in steps):
 
     w    = tiles x (K + tile_overhead) x R C / q / e           R x C outputs are a tile, q MACs per clock of a unit
     pace = least T of  sum of max(n, w / T / unit_reach), sum of max(n R C / q, w / T) <= units of the contexts x share,
-           and not less than any layer's outputs / stream_width, nor w of a product of two activations: both of its
+           and not less than any layer's outputs / stream_width, nor w of a GEMM of two activations: both of its
            operands change with the image, so that no copy of one can wait in a second unit
 
 A model that does not fit the units or the SRAM is divided into C contexts that run one after another on the whole chip:

@@ -1,4 +1,4 @@
-"""Products on the tensor engines of an NPU: the tiles that its geometry cuts them into, and their clocks."""
+"""GEMMs on the tensor engines of an NPU: the tiles that its geometry cuts them into, and their clocks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Tiles:
 
 
 def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> Tiles:
-    """Return the tiles of products on the tensor engines of `units`; see the class's formulas."""
+    """Return the tiles of GEMMs on the tensor engines of `units`; see the class's formulas."""
     work = kernels.work
     geometry = hardware.geometry
     peak = hardware.peaks[kernels.precision]

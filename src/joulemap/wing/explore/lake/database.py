@@ -2,7 +2,7 @@
 
 The views are in a temporary database that lives as long as the query. It is a copy of the template in which scans of
 the shards replace the tables of runs. The digest of a shard's content, which is in its file name, is checked once; the
-file attributes that a write changes are then remembered beside it.
+file attributes that a write changes are then remembered next to it.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:
-    """Return the highest ratio to a limit of the whole fleet; infinite if a price is not known."""
+    """Return the highest ratio of the whole fleet to a limit; infinite if a price is unknown."""
     limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
     return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
 

@@ -142,7 +142,7 @@ def _fit(
 ) -> dict[Option, Seen]:
     """Return the fewest devices of each option that meet the target.
 
-    Options that never meet it are left out, as are options that need more than another option of their candidate. The
+    Options that never meet it are omitted, as are options that need more than another option of their candidate. The
     devices that full batches keep busy are tried first, because they usually suffice; then more, and then numbers in
     between.
     """

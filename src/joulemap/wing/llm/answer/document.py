@@ -58,9 +58,9 @@ class LlmAnswer(RunAnswer):
     stored: str
     """Published format of the checkpoint, as in the title; empty for 16 bits."""
     loads: Table[LoadRow]
-    """Results of each chip under the requested load; empty if only batches are asked about."""
+    """Results of each chip under the requested load; empty if only batches are requested."""
     pools: Table[PoolRow]
-    """Prefill pool and decode pool, if disaggregated serving is asked about."""
+    """Prefill pool and decode pool, if disaggregated serving is requested."""
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
     not_taken: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ class LlmAnswer(RunAnswer):
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
 
     def _describe_hits(self) -> list[str]:
-        """Return what a prefix cache found on the best deployment, and the energy that this saves; empty without."""
+        """Return the prefix-cache hits of the best deployment, and the energy saved; empty without a cache."""
         row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
         if row.prefix_hit_fraction is None:
             return []

@@ -255,7 +255,7 @@ class UsersAnswer(RunAnswer):
 def compare_forms(found: Deployed) -> str:
     """Return whether chunked prefill or separate pools hold the target more cheaply on the same chip.
 
-    Device time per token stands for the cost. Empty if neither holds it, or if the other form was not computed.
+    Device time per token represents the cost. Empty if neither holds it, or if the other form was not computed.
     """
     other = find_other(found)
     if other is None or found.miss > 1.0:
@@ -351,7 +351,7 @@ def _pay(
 ) -> tuple[dict[str, Any], dict[str, Paid]]:
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
-    A device costs the same in each precision, so the best deployment of a chip stands for the others.
+    A device costs the same in each precision, so the best deployment of a chip represents the others.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables

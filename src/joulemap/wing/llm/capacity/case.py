@@ -245,7 +245,7 @@ def describe_shortage(question: Question, case: Case) -> str:
 
 
 def _find_narrower(question: Question, case: Case) -> str:
-    """Return the narrow weight format if the batch fits with it; empty if not, or if weights are narrow already."""
+    """Return the quantized weight format if the batch fits with it; empty if not, or if weights are narrow already."""
     from joulemap.wing.llm.serving.memory import Room
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:

@@ -93,7 +93,7 @@ def is_idle_assumed(case: Case) -> bool:
 
 
 def read_load(question: Question) -> Load | None:
-    """Return the requested load; None if only batches are asked about; UsageError for an invalid file."""
+    """Return the requested load; None if only batches are requested; UsageError for an invalid file."""
     from joulemap.domain.load import Load
 
     serving = question.serving
@@ -178,7 +178,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 
 
 def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
-    """Return what a prefix cache found, and the parts of a request's energy; empty without one.
+    """Return the hits of a prefix cache, and the parts of a request's energy; empty without one.
 
     `before` is the same load without reuse.
     """

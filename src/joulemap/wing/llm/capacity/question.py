@@ -241,7 +241,7 @@ def choose_activations(question: Question, target: Hardware) -> Precision:
 def choose_precision(decoder: Decoder, target: Hardware) -> tuple[Precision, str]:
     """Return the compute precision and the weight precision of a checkpoint as published, on this hardware.
 
-    Products take narrow operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
+    GEMMs take low-precision operands if the checkpoint has both and the hardware multiplies them, else 16 bits.
     """
     precisions, weights = list_precisions(decoder)
     precision = next((one for one in (*precisions, WIDE) if one in target.peaks), SIXTEEN_BITS[0])

@@ -96,7 +96,7 @@ class ServedRow:
 
 
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
-    """Return the cost of a batch on each configuration; all passes of a hardware are priced at once."""
+    """Return the cost of a batch on each configuration; all passes of a chip are evaluated at once."""
     from joulemap.wing.llm.serving.batch import Batch, run_batches
 
     groups: dict[tuple[object, ...], list[Case]] = {}

@@ -152,7 +152,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
 
 
 def multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
-    """Return the products of each head's rows with the head's own weights."""
+    """Return the GEMMs of each head's rows with the head's own weights."""
     cost = Cost(kind="matmul", operation="bmm", mac_count=m * n * k * groups, gemm=(m, n, k, groups))
     reads = ((x, 4 * m * k * groups), (weight, 4 * n * k * groups))
     return one.graph.call(path, cost, reads, (groups, m, n), suffix=suffix, aten="bmm.default")

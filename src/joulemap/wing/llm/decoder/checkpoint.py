@@ -45,7 +45,7 @@ ROUTER: Final = ".gate"
 """Path suffix of routers, which are parameters rather than linear layers, and which quantizers leave alone."""
 
 _EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "gate_up_proj")
-"""Names of an expert's products."""
+"""Names of an expert's GEMMs."""
 
 _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("self_attn.", ("attn.", "attention.", "self_attention.", "mixer.")),
@@ -120,7 +120,7 @@ def store_formats(
 ) -> Decoder:
     """Return a decoder whose weights have these formats; one without `published` if all have 16 bits or more.
 
-    `sizes` and `formats` map the weights of each layer, and last those outside of layers.
+    `sizes` and `formats` map the weights of each layer, and last those outside layers.
     """
     counts = Counter[str]()
     for stored_as, weights in zip(formats, sizes, strict=True):
@@ -146,13 +146,13 @@ def store_formats(
 
 
 def _find_activations(checkpoint: Checkpoint, main: str) -> str:
-    """Return the activation precision in products of the main format, if runs can have it for products alone."""
+    """Return the activation precision in GEMMs of the main format, if runs can have it for GEMMs alone."""
     told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     return next((name for name in ("fp4", "fp8") if name in told), "")
 
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
-    """Return a note on the parts of a checkpoint that the counts leave out."""
+    """Return a note on the parts of a checkpoint that the counts omit."""
     told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     wide = [name for name in sorted(told) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
@@ -187,7 +187,7 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
 
 
 def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Return the product weights of each layer with their sizes, by path in the layer, and those outside of layers."""
+    """Return the GEMM weights of each layer with their sizes, by path in the layer, and those outside layers."""
     outside: dict[str, int] = {}
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
@@ -205,7 +205,7 @@ def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]
 
 
 def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
-    """Yield (name, elements) of the weights that the products of a pass read."""
+    """Yield (name, elements) of the weights that the GEMMs of a pass read."""
     graph = tell(decoder, Step(), 1)
     for access in graph.accesses:
         held = graph.held[access.tensor_index]
@@ -214,7 +214,7 @@ def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
 
 
 def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int]) -> dict[str, str]:
-    """Return the format of each weight of a layer, or of those outside of layers; empty for 16 bits."""
+    """Return the format of each weight of a layer, or of those outside layers; empty for 16 bits."""
     found = {}
     for weight in weights:
         path = weight.rpartition(".")[0]

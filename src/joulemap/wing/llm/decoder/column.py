@@ -4,7 +4,7 @@ Layers repeat. Every number of a pass is linear in the index of a layer and in t
 extrapolated from two passes with few layers. A step of a fixed number of tokens is linear in the cached tokens between
 the lengths at which a window is full, so two lengths determine all lengths between them.
 
-A folded pass has three periods of layers. The second stands for all periods but the first and the last, so that totals
+A folded pass has three periods of layers. The second represents all periods but the first and the last, so that totals
 are those of the full pass.
 """
 
@@ -113,7 +113,7 @@ def _is_constant(column: NDArray[Any], start: int, end: int) -> bool:
 
 
 def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times: int) -> WorkloadColumns:
-    """Return the columns of three periods, of which the second stands for `times` periods.
+    """Return the columns of three periods, of which the second represents `times` periods.
 
     Buffers that are alive until the end add up over these periods.
     """

@@ -41,7 +41,7 @@ class Attention:
     has_values: bool = True
     """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False
-    """True if queries, keys and values are one product."""
+    """True if queries, keys and values are one GEMM."""
     shares: bool = False
     """True if keys and values are those of an earlier layer."""
     score_operations: int = 1
@@ -190,7 +190,7 @@ class Recurrence:
 
 @frozen(kw_only=True)
 class Network:
-    """MLP: two products with an activation function between, or three if gated."""
+    """MLP: two GEMMs with an activation function between, or three if gated."""
 
     inner: int
     is_gated: bool = True
@@ -214,12 +214,12 @@ class Experts:
     router_scale: bool = False
     """True if the router has learned scales for its input elements and for each expert."""
     hidden: int = 0
-    """Width of the experts' input and output if it is not the model's, with a product before and after; else 0."""
+    """Width of the experts' input and output if it is not the model's, with a projection before and after; else 0."""
     shared: Network | None = None
     shared_gate: bool = False
     """True if a learned gate weighs the shared experts."""
     beside: Network | None = None
-    """Network that runs in parallel to the experts, with norms of its own."""
+    """Network that runs in parallel to the experts, with separate norms."""
 
 
 Mixer = Attention | Latent | Compressed | Recurrence
@@ -250,11 +250,11 @@ class Published:
     weights: str = ""
     """Main format, as `--weight-precision` takes it; empty where the method is unknown or converts nothing."""
     precision: str = ""
-    """Precision of the other operand of its products; empty for 16 bits."""
+    """Precision of the other operand of its GEMMs; empty for 16 bits."""
     others: tuple[str, ...] = ()
     """Formats of the rest of the converted weights."""
     stored: tuple[tuple[str, str], ...] = ()
-    """(weight, format) of converted weights outside of layers."""
+    """(weight, format) of converted weights outside layers."""
     doubt: str = ""
     """Part of the configuration that is not counted."""
 
@@ -339,7 +339,7 @@ class Decoder:
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError if the division of products or experts is unknown; never here, as the sizes determine it."""
+        """Raise UsageError if the division of GEMMs or experts is unknown; never here, as the sizes determine it."""
 
     @cached_property
     def digest(self) -> str:

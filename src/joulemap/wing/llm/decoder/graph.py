@@ -100,7 +100,7 @@ class Graph:
 
         An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors of
         `beside`. Outputs after the first overwrite the last input. `dtype` is the type of inputs and output if it
-        differs from that of products.
+        differs from that of GEMMs.
         """
         parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1
@@ -185,7 +185,7 @@ class Graph:
         )
 
     def name_kernels(self, words: str) -> None:
-        """Add the kernel family to the variants of the products of queries with keys and values."""
+        """Add the kernel family to the variants of the GEMMs of queries with keys and values."""
         for place, one in enumerate(self.operators if words else ()):
             if one.operation == "matmul":
                 self.operators[place] = attrs.evolve(one, variant=f"{one.variant} {words}".strip())

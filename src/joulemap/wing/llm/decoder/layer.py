@@ -1,4 +1,4 @@
-"""Calls of a decoder pass, layer by layer: each product, norm, rotation and append as a framework has them."""
+"""Calls of a decoder pass, layer by layer: each GEMM, norm, rotation and append as a framework has them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _mark_formats(graph: Graph, decoder: Decoder) -> None:
-    """Mark products with the checkpoint's format of their weights if it is not the main one."""
+    """Mark GEMMs with the checkpoint's format of their weights if it is not the main one."""
     main = decoder.published.weights if decoder.published else ""
     if not decoder.published or not main:
         return

@@ -3,9 +3,9 @@
     llama-3.1-8b(tokens=2048)                 prefill of a prompt
     llama-3.1-8b(cached=2048)                 decode: a token of each sequence after a KV cache of 2048 tokens
     llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
-    path/config.json(cached=2048)             from a configuration or its folder, where a family.toml may be beside it
+    path/config.json(cached=2048)             from a configuration or its folder, where a family.toml may be next to it
     path/model-q4_k_m.gguf(cached=2048)       from a file of weights, whose header is read
-    path/model.safetensors(cached=2048)       from weights beside a configuration, or the folder of both
+    path/model.safetensors(cached=2048)       from weights next to a configuration, or the folder of both
 
 Every pass has one canonical name, as every single operator has.
 """
@@ -38,7 +38,7 @@ GGUF: Final = ".gguf"
 """Suffix of files of weights that state the sizes of their model."""
 
 SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
-"""Suffixes of files of weights beside a configuration, and of their index."""
+"""Suffixes of files of weights next to a configuration, and of their index."""
 
 SHIPPED: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "decoder.json"
 """Built-in configurations, with their names, sources and bases."""
@@ -55,7 +55,7 @@ _KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
 """Suffix of a trained model's name that does not change its sizes."""
 
 _VERSION: Final = re.compile(r"-(?:v\d+(?:\.\d+)?|\d{4})$")
-"""Version or month in a model name, which people leave out."""
+"""Version or month in a model name, which people omit."""
 
 _MAKER: Final = re.compile(r"^(?:meta|nvidia|c4ai)-")
 """Publisher's prefix of a model name."""
@@ -104,7 +104,7 @@ def _aliases() -> dict[str, str]:
 
 @cache
 def _bare_names() -> dict[str, set[str]]:
-    """Return sets of plain names by bare name, without the parts that people leave out."""
+    """Return sets of plain names by bare name, without the parts that people omit."""
     found: dict[str, set[str]] = {}
     for alias, name in _aliases().items():
         found.setdefault(_bare(alias), set()).add(name)
@@ -175,7 +175,7 @@ def _find_path(name: str) -> Path | None:
 
 
 def find_weights(folder: Path) -> Path | None:
-    """Return the file that stands for the weights in a folder: their index, or any of them; None if there are none."""
+    """Return the file that represents the weights in a folder: their index, or any of them; None if there are none."""
     for ending in reversed(SAFETENSORS):
         found = sorted(one for one in folder.glob(f"*{ending}") if not one.name.startswith(ADAPTER))
         if found:

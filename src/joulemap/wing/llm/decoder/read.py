@@ -16,7 +16,7 @@ from joulemap.wing.llm.decoder.expression import Configuration
 from joulemap.wing.llm.decoder.family import ASSUMED, Builder, find_family, list_types, load_family, read_family
 
 OWN: Final = "family.toml"
-"""File beside a configuration that describes its blocks."""
+"""File next to a configuration that describes its blocks."""
 
 NAMED: Final = 3
 """Maximum keys named in an error."""

@@ -102,7 +102,7 @@ class Pass:
         return self.graph.run(path, "layer_norm", (x,), suffix=suffix, rows=rows, columns=columns, bias=bias)
 
     def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
-        """Return the product of each row with weights."""
+        """Return the GEMM of each row with weights."""
         inputs = (x,) if isinstance(x, int) else x
         made = self.graph.run(path, "gemm", inputs, m=m or self.count, n=n, k=k, bias=bias)
         if self.keeps:
@@ -118,7 +118,7 @@ class Pass:
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
         """Return the result of a collective operation; `elements` counts the whole buffer.
 
-        Devices exchange 16 bits per element, whatever the precision of products.
+        Devices exchange 16 bits per element, whatever the precision of GEMMs.
         """
         if devices == 1:
             return x

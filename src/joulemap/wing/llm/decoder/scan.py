@@ -1,4 +1,4 @@
-"""Recurrent mixers with a fixed-size state: the products, the convolution and the norms around a scan."""
+"""Recurrent mixers with a fixed-size state: the GEMMs, the convolution and the norms around a scan."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def score(
 
 
 def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, index: Index, ratio: int = 1) -> int:
-    """Return the rows that each token of a piece attends to; a row stands for `ratio` tokens."""
+    """Return the rows that each token of a piece attends to; a row represents `ratio` tokens."""
     heads, width = indexer.heads, indexer.head_dim
     new = -(-piece.tokens // ratio)
     rows = max((piece.cached + piece.tokens) // ratio, 1)

@@ -4,8 +4,8 @@ A pass on several devices is that of one device. Tensor parallel divides heads, 
 adds up results over the link. Expert parallel places whole experts on some devices. Data parallel divides sequences
 before attention, and sends their tokens to the experts. Pipeline parallel places layers on stages that work one after
 another and hand their tokens on; a pass is then that of the last stage, or of one before it, without logits.
-Sequence parallel divides norms and sums between the products of a layer by tokens: sums are scattered, then gathered
-before the next products, which moves as many bytes.
+Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are scattered, then gathered
+before the next GEMMs, which moves as many bytes.
 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """
@@ -68,7 +68,7 @@ class Step:
     pipeline_devices: int = 1
     """Pipeline-parallel stages, which divide the layers; the pass is that of one stage."""
     sequence_parallel: bool = False
-    """True if `devices` divide tokens between the products that they divide."""
+    """True if `devices` divide tokens between the GEMMs that they divide."""
     cache: str = ""
     """KV cache precision; empty for the precision of the run."""
     routing: str = ""
@@ -95,7 +95,7 @@ class Step:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Arguments as a name states them, e.g. `cached=2048`; defaults are left out."""
+        """Arguments as a name states them, e.g. `cached=2048`; defaults are omitted."""
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={'true' if value is True else value}" for name, value, default in told if value != default

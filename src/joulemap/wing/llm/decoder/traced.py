@@ -65,12 +65,12 @@ class TracedDecoder(Decoder):
 
     @cached_property
     def layer_count(self) -> int:
-        """Number of layers with attention, each of which has two products; 1 if there are none."""
+        """Number of layers with attention, each of which has two GEMMs; 1 if there are none."""
         return max(1, int(self._sample((1, 1, self.prompt), "last").of_kind("matmul").sum()) // 2)
 
     expert_count: ClassVar[int] = 0
     recurrent_count: ClassVar[int] = 0
-    """Always 0: a trace does not show which products belong to experts."""
+    """Always 0: a trace does not show which GEMMs belong to experts."""
 
     @cached_property
     def is_routed(self) -> bool:
@@ -141,7 +141,7 @@ class TracedDecoder(Decoder):
         return self._samples[sizes, logits]
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
-        """Raise UsageError if products or experts are to be divided: a trace does not show how."""
+        """Raise UsageError if GEMMs or experts are to be divided: a trace does not show how."""
         if max(devices, expert_devices, pipeline_devices) > 1:
             raise UsageError(
                 f"{self.name} is traced on one device, and only models known by their configuration are divided: "
@@ -150,7 +150,7 @@ class TracedDecoder(Decoder):
 
 
 def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
-    """Return the traced passes that compose a pass; an additional prompt chunk is a pass of its own."""
+    """Return the traced passes that compose a pass; an additional prompt chunk is a separate pass."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:
         raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")

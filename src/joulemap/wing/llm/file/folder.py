@@ -40,7 +40,7 @@ from joulemap.wing.llm.file.safetensors import (
 CONFIGURATION: Final = "config.json"
 
 METHOD: Final = "safetensors"
-"""Method of narrow weights that no configuration describes."""
+"""Method of quantized weights that no configuration describes."""
 
 SAME: Final = 0.01
 """Maximum relative difference of the bytes of a weight between two descriptions of one format."""
@@ -56,13 +56,13 @@ _STACK: Final = re.compile(
 _OTHER: Final = re.compile(
     r"visual|vision|image|audio|speech|talker|code2wav|projector|connector|resampler|aligner|mtp|merger|embed_vision"
 )
-"""Part of a name that stands for another model beside the language model."""
+"""Part of a name that marks a second model in addition to the language model."""
 
 _HEADS: Final = ("lm_head", "output", "embed_out", "output_layer")
-"""Names of the output embedding, which may lie outside of the module of the layers."""
+"""Names of the output embedding, which may lie outside the module of the layers."""
 
 _BUFFERS: Final = re.compile(r"(inv_freq|masked_bias|e_score_correction_bias|expert_bias|position_ids)$")
-"""Tensors that are no weights of a product, norm or table: rotary frequencies, masks, and biases of a choice."""
+"""Tensors that are no weights of a GEMM, norm or table: rotary frequencies, masks, and biases of a choice."""
 
 _EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),
@@ -79,7 +79,7 @@ class Contents:
     """Layer -> path in the layer -> weight."""
     outside: Mapping[str, StoredTensor]
     others: Counter[str]
-    """Beginning of names -> elements of what is beside the language model."""
+    """Beginning of names -> elements of models in addition to the language model."""
 
     @property
     def element_count(self) -> int:
@@ -95,7 +95,7 @@ class Contents:
 
 
 def read_folder(path: Path, name: str) -> Decoder:
-    """Return the decoder of the configuration beside a safetensors file or its index, its weights as they are stored.
+    """Return the decoder of the configuration next to a safetensors file or its index, its weights as they are stored.
 
     Raise ModelError for a file that cannot be read, a part that is missing, and sizes that do not make the weights;
     UnknownFamilyError for an architecture that can be traced.

@@ -31,7 +31,7 @@ class StoredTensor:
 
     name: str
     shape: tuple[int, ...]
-    """Sizes, the one along which products sum last."""
+    """Sizes, the one along which GEMMs sum last."""
     stored: str
     """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
     byte_count: int

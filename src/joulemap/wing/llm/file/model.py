@@ -204,7 +204,7 @@ def describe_gap(holds: str, stated: int, gap: int) -> str:
 
 
 def _find_layer(name: str) -> int:
-    """Return the layer of a tensor; -1 for one outside of layers."""
+    """Return the layer of a tensor; -1 for one outside layers."""
     begin, _, rest = name.partition("blk.")
     index = rest.partition(".")[0]
     return int(index) if not begin and index.isdecimal() else -1
@@ -243,14 +243,14 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
 
 
 def _fill_joined(own: dict[str, str]) -> None:
-    """Add the formats of products that a file joins where this package parts them, or the other way round."""
+    """Add the formats of GEMMs that a file joins where this package parts them, or the other way round."""
     for one, other in JOINED:
         if one not in own and other in own:
             own[one] = own[other]
 
 
 def _find_weight(tensor: StoredTensor, tables: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
-    """Return the layer of a tensor and the name of its weight in this package; no name for one that is no product's."""
+    """Return the layer of a tensor and the name of its weight in this package; no name for one that is no GEMM's."""
     if not tensor.name.endswith(".weight") or len(tensor.shape) < 2:
         return -1, ""
     stem = tensor.name.removesuffix(".weight")

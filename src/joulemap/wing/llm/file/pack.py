@@ -86,7 +86,7 @@ def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTe
 
 
 def _keep(tensor: RawTensor) -> StoredTensor:
-    """Return a tensor as a weight of its own; positions and masks count as no weights."""
+    """Return a tensor as a separate weight; positions and masks count as no weights."""
     shape = (0,) if tensor.dtype in INDICES else tensor.shape
     return StoredTensor(name=tensor.name, shape=shape, stored="", byte_count=tensor.byte_count)
 

@@ -62,7 +62,7 @@ class RawTensor:
 def list_parts(path: Path) -> tuple[Path, ...]:
     """Return all files of a model, given its index or any of its files.
 
-    Raise ModelError for a part that is missing, and for an index that names no files beside it.
+    Raise ModelError for a part that is missing, and for an index that names no files next to it.
     """
     if path.name.endswith(INDEX_SUFFIX):
         parts = tuple(path.with_name(file) for file in sorted(set(read_index(path).values())))

@@ -22,7 +22,7 @@ from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes, Surface
 
 NODES: Final = 3
-"""Number of context lengths at which the decode steps of an answer are priced."""
+"""Number of context lengths at which the decode steps of an answer are evaluated."""
 
 
 @frozen(kw_only=True)
@@ -82,7 +82,7 @@ class BatchCost:
 
 
 def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, ...]:
-    """Return the cost of each batch run on its own; all passes are priced at once."""
+    """Return the cost of each batch run on its own; all passes are evaluated at once."""
     if not batches:
         return ()
     asked = [_passes(one) for one in batches]

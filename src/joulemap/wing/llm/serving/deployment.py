@@ -1,6 +1,6 @@
-"""Model on devices under a serving stack: passes priced as workloads of one device, then summed over all devices.
+"""Model on devices under a serving stack: passes evaluated as workloads of one device, then summed over all devices.
 
-A pass takes the time that `stack` says. Pipeline stages work one after another, each on the b sequences of a batch:
+`stack` computes the time of a pass. Pipeline stages work one after another, each on the b sequences of a batch:
 
     pass   = (stages - 1) inner stages + the last one           each with the activations it receives over the link
     joules = devices x (joules of one + (static power + power in gaps) x host overhead
@@ -43,13 +43,13 @@ MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
 """Memory technologies for which an engine's kernels may differ."""
 
 VECTOR_ROWS: Final = 8
-"""Maximum rows for which weight-streaming kernels compute a product at memory speed; above, matrix kernels run.
+"""Maximum rows for which weight-streaming kernels compute a GEMM at memory speed; above, matrix kernels run.
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
 WIDE_SHARE: Final = "wide_share"
-"""Coefficient for what a library's products of fp32 reach on wide matrices; engines with kernels of their own avoid it.
+"""Coefficient for what a library's GEMMs of fp32 reach on wide matrices; engines with separate kernels avoid it.
 """
 
 STREAM_NORM: Final = 4.0
@@ -64,11 +64,11 @@ VERIFIED: Final = 1.0 + MOST_GUESSED
 UNPACKED_FORMAT: Final = "nf4"
 """Start of the names of weight formats that some engines dequantize to memory.
 
-Source: bitsandbytes, `matmul_4bit`: a kernel of its own for one row, else `dequantize_4bit` and a 16-bit product.
+Source: bitsandbytes, `matmul_4bit`: a separate kernel for one row, else `dequantize_4bit` and a 16-bit GEMM.
 """
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
-"""Kernel that unpacks integer weights -> variant word of its products."""
+"""Kernel that unpacks integer weights -> variant word of its GEMMs."""
 
 MARLIN_METHODS: Final = ("awq",)
 """Methods whose weights Marlin multiplies on every microarchitecture. Source: vLLM, `awq_marlin.py`; in issue 15809 an
@@ -122,7 +122,7 @@ class Book:
 
 
 def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
-    """Return a pass whose products are labeled with the kernel families of their operations."""
+    """Return a pass whose GEMMs are labeled with the kernel families of their operations."""
     for operation, family in kernels:
         words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
         work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
@@ -191,7 +191,7 @@ class Deployment:
     def chips(self) -> tuple[Hardware, Hardware]:
         """Hardware at the rates that the engine's kernels reach, for few rows and for many.
 
-        Kernels that multiply integers, or accumulate 16-bit products in 16 bits, scale with the int8 rate. Gaming
+        Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate. Gaming
         boards accumulate in 32 bits at half of it. `Room` checks the memory capacity.
         """
 
@@ -299,7 +299,7 @@ class Deployment:
         return tuple(found[one] for one in asked)
 
     def _kernels(self, is_many: bool) -> Kernels:
-        """Return the kernel families of weight products, for passes of many rows or of few."""
+        """Return the kernel families of weight GEMMs, for passes of many rows or of few."""
         stack = self.stack
         streamed = STREAMED if stack.streams and not is_many else ""
         unpacked = UNPACKED if stack.unpacks and self.weight_precision.startswith(UNPACKED_FORMAT) else ""
@@ -311,7 +311,7 @@ class Deployment:
 
     @property
     def _packed(self) -> str:
-        """Word of the kernel that unpacks integer weights in the registers of a product; empty for none."""
+        """Word of the kernel that unpacks integer weights in the registers of a GEMM; empty for none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
         weights = read_weight_format(self.weight_precision)

@@ -1,4 +1,4 @@
-"""Pass costs interpolated on a grid that covers every pass of a simulation, priced once."""
+"""Pass costs interpolated on a grid that covers every pass of a simulation, evaluated once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 BLOCK: Final = 64
-"""Number of sequence counts that the surface prices together."""
+"""Number of sequence counts that the surface evaluates together."""
 FINE: Final = 1.3
 """Ratio between neighboring contexts of decode passes."""
 COARSE: Final = 4.0

@@ -156,7 +156,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     """Return the compute precision and the weight precision of a row; the latter is empty if both are equal.
 
     A stated activation precision decides; else a weight precision that the units accept directly; else 16 bits. If the
-    row states no weight precision, the engine's default applies. bitsandbytes uses int8 in products alone, with a scale
+    row states no weight precision, the engine's default applies. bitsandbytes uses int8 in GEMMs alone, with a scale
     for each output; all between them has 16 bits.
     """
     has = hardware.peaks

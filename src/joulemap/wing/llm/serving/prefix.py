@@ -22,7 +22,7 @@ DEVICE = "device"
 
 @define(kw_only=True)
 class Shelf:
-    """Tier at work: its blocks, least recently used first, and what was moved."""
+    """State of a tier: its blocks, least recently used first, and the bytes moved."""
 
     tier: Tier
     blocks: OrderedDict[int, None]
@@ -136,7 +136,7 @@ class PrefixCache:
             self._sink(block)
 
     def _sink(self, block: int) -> None:
-        """Write an evicted block to the fastest tier below; what that evicts goes further down."""
+        """Write an evicted block to the fastest tier below; blocks evicted there move further down."""
         for shelf in self.shelves:
             if not shelf.most:
                 continue
@@ -147,7 +147,7 @@ class PrefixCache:
             block, _ = shelf.blocks.popitem(last=False)
 
     def list_hits(self) -> tuple[Hit, ...]:
-        """Return what was found and moved in each tier, the device first."""
+        """Return the hits and moves of each tier, the device first."""
         asked = self.asked_tokens
         first = Hit(tier=DEVICE, asked_tokens=asked, found_tokens=self.found_tokens, moved_bytes=0.0, joules=0.0)
         others = (

@@ -6,7 +6,7 @@ arrivals ─► waiting ─► prefill, in chunks ─► decode, a token per pas
 
 The surface prices a pass by its sequences, their mean context and its prompt tokens. Events are an arrival, the end of
 an answer and a full cache. Between two events, each decode pass adds one token of context per sequence, so that any
-number of passes is summed as a series. Source: the schedulers of vLLM 1 (chunked prefill beside decode; the last
+number of passes is summed as a series. Source: the schedulers of vLLM 1 (chunked prefill next to decode; the last
 admitted sequence is preempted and recomputed), SGLang and TensorRT-LLM, as set in `Limits`.
 """
 
@@ -113,7 +113,7 @@ class Server:
             self.coming.append((self.requests.arrival_s[number] + self.limits.request_s, number))
 
     def list_hits(self) -> tuple[Hit, ...]:
-        """Return what a prefix cache found in each of its tiers; empty without one."""
+        """Return the hits in each tier of a prefix cache; empty without one."""
         return ()
 
     def advance(self) -> bool:
@@ -160,7 +160,7 @@ class Server:
         return self.limits.cache_tokens
 
     def drop(self, number: int) -> None:
-        """Free what a sequence that ends or is preempted holds beside its own tokens."""
+        """Free what a sequence that ends or is preempted holds in addition to its own tokens."""
 
     def taken_by_answer(self, number: int) -> float:
         """Return the cached tokens of a sequence in decode."""
@@ -203,7 +203,7 @@ class Server:
         return pieces
 
     def fits(self, number: int) -> bool:
-        """Return whether a waiting request fits beside the running ones."""
+        """Return whether a waiting request fits in memory with the running ones."""
         return not self.running or self.held + self.needed(number) + self.growth * self.answering <= self.room()
 
     def admit(self, number: int) -> bool:

@@ -55,11 +55,11 @@ class ReusingServer(Server):
             self.log.full_until = self.requests.arrival_s[first[-1]]
 
     def list_hits(self) -> tuple[Hit, ...]:
-        """Return what was found and moved in each tier, the device first."""
+        """Return the hits and moves of each tier, the device first."""
         return self.cache.list_hits()
 
     def room(self) -> float:
-        """Return the tokens that running requests may hold beside pinned blocks."""
+        """Return the tokens that running requests may hold in addition to pinned blocks."""
         return self.limits.cache_tokens - self.cache.pinned_tokens
 
     def needed(self, number: int) -> int:
@@ -67,7 +67,7 @@ class ReusingServer(Server):
         return super().needed(number) - self._count_read(number)
 
     def taken(self, number: int) -> float:
-        """Return the tokens that an active sequence holds outside of pinned blocks."""
+        """Return the tokens that an active sequence holds outside pinned blocks."""
         if self.limits.reserves_output:
             return self.needed(number)
         return super().taken(number) - self._count_read(number)
@@ -76,7 +76,9 @@ class ReusingServer(Server):
         return len(self.read.get(number, ())) * self.cache.block_tokens
 
     def fits(self, number: int) -> bool:
-        """Return whether a request fits beside the running ones after eviction of all blocks that none reads."""
+        """Return whether a request fits in memory with the running ones after eviction of all blocks that none
+        reads.
+        """
         if number in self.read or not self.running:
             return super().fits(number)
         cache, blocks = self.cache, self.prefixes.prompts[number]

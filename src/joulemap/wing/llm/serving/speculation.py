@@ -22,7 +22,7 @@ def load_methods() -> Mapping[str, Mapping[str, Any]]:
 
 
 def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any]:
-    """Return the fields of `Serving` for `3`, `mtp` or `eagle3:5`; UsageError for what cannot be read.
+    """Return the fields of `Serving` for `3`, `mtp` or `eagle3:5`; UsageError for invalid text.
 
     `acceptance` is a list by depth, which replaces the published one; `draft` replaces the draft of the method.
     """

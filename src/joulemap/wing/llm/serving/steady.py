@@ -32,7 +32,7 @@ ROUNDS: Final = 8
 """Maximum iterations of the search for the requests in flight."""
 
 GRAIN: Final = 12.0
-"""Requests in flight are rounded to this fraction of their power of two: passes that were priced are met again."""
+"""Requests in flight are rounded to this fraction of their power of two: evaluated passes then occur again."""
 
 
 @frozen(kw_only=True)
@@ -119,7 +119,7 @@ class SteadyCost:
     hits: tuple[float, ...] = ()
     """Share of turns whose context is found on the device and in each tier below; empty without a residence."""
     moved_j: float = 0.0
-    """Energy of a request for moves between the tiers of a prefix cache, beside the power."""
+    """Energy of a request for moves between the tiers of a prefix cache, in addition to the power."""
 
     @property
     def output_token_j(self) -> float:

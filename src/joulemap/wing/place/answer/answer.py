@@ -48,7 +48,7 @@ LEAST_GAP: Final = 0.005
 """Minimum possible improvement that the answer reports, as a fraction."""
 
 DECODING: Final = ("decode", "experts")
-"""Kinds of work whose products have one row per token."""
+"""Kinds of work whose GEMMs have one row per token."""
 
 
 @frozen(kw_only=True)
@@ -225,7 +225,7 @@ def place(
     links: Sequence[str] = (),
     goal: Goal = "latency",
 ) -> PlaceAnswer:
-    """Return the best placement of a model's subgraphs on the devices of a box, beside each device alone.
+    """Return the best placement of a model's subgraphs on the devices of a box, compared with each device alone.
 
     The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
     or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.

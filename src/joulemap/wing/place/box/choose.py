@@ -49,7 +49,7 @@ MOVES: Final = 24
 """Maximum rounds of single-subgraph moves."""
 
 RAISES: Final = 16
-"""Maximum steps by which a full memory's price is raised in the search."""
+"""Maximum steps by which a full memory's penalty is raised in the search."""
 
 ENOUGH: Final = 1e-3
 """Relative gap to the bound at which the search stops."""
@@ -149,7 +149,7 @@ def price_second(problem: Problem, used: Sequence[int]) -> float:
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
     """Return the cheapest placement found whose weights fit, with the bound of the relaxed problem.
 
-    The second result is the price per byte of each memory at that bound; 0 where the weights fit anyway. Identical
+    The second result is the penalty per byte of each memory at that bound; 0 where the weights fit anyway. Identical
     layers see the same price and move together, which leaves memory unused. Crossing a placement that does not fit with
     one that does, at every node, fills the remainder.
     """

@@ -206,7 +206,7 @@ def _close(
     limit: str,
     busy: dict[str, int],
 ) -> RunColumns:
-    """Return the run with its time divided among operators and its lines priced.
+    """Return the run with its time divided among operators and with the energy of its lines.
 
     `busy` is device name -> number of devices with a part.
     """
@@ -274,7 +274,7 @@ def _list_leaks(hardware: BoxHardware, busy: dict[str, int]) -> dict[ActionKey, 
 
 
 def _find_factors(shares: list[_Share]) -> dict[str, float]:
-    """Return device name -> ratio of on-chip action cost to price, the energy-weighted mean over its parts."""
+    """Return device name -> ratio of actual to listed on-chip energy, the energy-weighted mean over its parts."""
     found: dict[str, tuple[float, float]] = {}
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger

@@ -38,14 +38,14 @@ class DeviceDoubt:
 
     latency: float
     left_out_energy: float | None
-    """Half-width of the energy with measurements left out of the calibration; None without a calibration."""
+    """Half-width of the energy with measurements held out of the calibration; None without a calibration."""
     power: float
     """Half-width of the power in the finest measurement group that contains the device."""
     group_count: int | None
     """Measurements in that group; None for groups of other classes, which do not apply to its energies per action."""
 
     def price(self, square: float) -> float:
-        """Return the half-width of a power, given the variance from uncertain prices."""
+        """Return the half-width of a power, given the variance from uncertain energies per action."""
         if self.left_out_energy is not None:
             return math.sqrt(max(self.left_out_energy**2 - self.latency**2, 0.0))
         if self.group_count is None:

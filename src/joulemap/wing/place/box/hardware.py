@@ -236,7 +236,8 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
 def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[ActionKey, int]) -> BoxHardware:
     """Return the box with the energies of one placement: voltages per kind, and devices per static action.
 
-    `factors` is device name -> ratio of on-chip action cost to price; `leaks` is static-power action -> device count.
+    `factors` is device name -> ratio of actual to listed on-chip energy; `leaks` is static-power action -> device
+    count.
     """
     scales: dict[ActionKey, tuple[float, str]] = {
         key: (float(count), f"x {count} devices") for key, count in leaks.items() if count > 1

@@ -37,7 +37,7 @@ class Copy:
     """Bytes as sent, at the sender's precision."""
     latency_fs: int
     start_fs: int = 0
-    """Start within a batch that runs by itself."""
+    """Start within a batch that runs alone."""
 
 
 @define
@@ -57,13 +57,13 @@ class Lines:
         self.count.append(count[some])
 
     def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Add one line of an action per operator; nothing where the box has no price for the action."""
+        """Add one line of an action per operator; nothing where the box has no energy for the action."""
         position = self.hardware.reference.position(key)
         if position is not None:
             self.add(operator, np.full(len(operator), position), count)
 
     def close(self, hardware: BoxHardware) -> LedgerColumns:
-        """Return the ledger at the prices of a box, with lines of equal operator and action merged."""
+        """Return the ledger at the energies per action of a box, with lines of equal operator and action merged."""
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
         distinct, place = np.unique(key, return_inverse=True)
@@ -95,7 +95,7 @@ def list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
 def _line(
     device: str, subgraph: int | None, key: ActionKey, count: float, price: EnergyAction, energy_fj: int
 ) -> PlacementLine:
-    """Return the line of a number of actions, at the price of another action."""
+    """Return the line of a number of actions, at the energy of another action."""
     return PlacementLine(
         device=device,
         subgraph_index=subgraph,

@@ -1,6 +1,6 @@
 """Placements with parallel devices, found from the best sequential one by moving parts of the graph.
 
-Candidate parts are single subgraphs, all nodes that lead to one node alone (an encoder beside another), and all nodes
+Candidate parts are single subgraphs, all nodes that lead to one node alone (an encoder next to another), and all nodes
 that follow from one alone (a head). Two lower bounds hold for every placement:
 
     the longest path through the graph with its copies, placed as if nothing else were there

@@ -42,7 +42,7 @@ class PlacedRun:
     """Device -> run of its part."""
     copies: tuple[Copy, ...]
     start_fs: Integers
-    """Start of each node, from the start of a batch by itself."""
+    """Start of each node after the start of a batch that runs alone."""
     latency_fs: int
     interval_fs: int
     """Interval between batches in a pipeline."""

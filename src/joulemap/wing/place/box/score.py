@@ -20,7 +20,7 @@ class Scores:
     """Costs of placements, one row each."""
 
     latency_s: Floats
-    """Latency of a batch by itself, devices in turn."""
+    """Latency of a single batch, devices in turn."""
     busy_s: Floats
     """Busy time of a batch: placement x device."""
     link_s: Floats

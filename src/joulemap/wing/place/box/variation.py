@@ -55,7 +55,7 @@ class VariedBox:
     _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
     """Device -> its part; of identical devices side by side, only the first."""
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
-    """(device, digest of its chip) -> run of its part, kept while other devices vary."""
+    """(device, digest of its chip) -> run of its part, reused while other devices vary."""
 
     def evaluate(self, hardware: Hardware) -> Totals:
         """Return the workload's totals on a box, with the parts of the first evaluation; raises as a run does."""
@@ -151,7 +151,7 @@ class VariedBox:
 
 
 def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
-    """Yield each price of a device with the joules in proportion to it, its regulator losses included."""
+    """Yield each energy per action of a device with the joules in proportion to it, its regulator losses included."""
     shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
     found: dict[str, float] = {}
     for number, share in shares.items():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
 TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
-"""Precisions of products in training; at fp8 everything else is 16 bits. Source: Transformer Engine, introduction.rst
+"""Precisions of GEMMs in training; at fp8 everything else is 16 bits. Source: Transformer Engine, introduction.rst
 at 1498424b (mixed precision with 8 bits)."""
 
 WIDE: Final = ("tf32", "fp32", "fp64")

@@ -2,7 +2,7 @@
 
     y = x W + (x A) B s        W frozen, n x k;  A: r x k;  B: n x r
 
-All weights of the base are frozen; only A and B have gradients and optimizer state. A product of the frozen base still
+All weights of the base are frozen; only A and B have gradients and optimizer state. A GEMM of the frozen base still
 passes a gradient to its input where an earlier adapter is trained.
 
 Source: Hu et al., LoRA, 2021; Dettmers et al., QLoRA, 2023; default layers of PEFT, utils/constants.py (recalled).
@@ -45,7 +45,7 @@ SHOWN: Final = 12
 """Maximum layer names in an error."""
 
 HEAD: Final = "lm_head"
-"""Module of the logits, which `all` leaves out as PEFT does."""
+"""Module of the logits, which `all` omits as PEFT does."""
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class _Layer:
 def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
     """Freeze the weights of a forward pass and add an adapter to each target layer, in place.
 
-    `devices` is the number of devices that divide each product. Raises UsageError for a target that no linear layer
+    `devices` is the number of devices that divide each GEMM. Raises UsageError for a target that no linear layer
     has or a rank above a layer's smaller side, ModelError for a model without linear layers.
     """
     layers = _find_layers(forward)
@@ -112,7 +112,7 @@ def _find_layers(forward: Forward) -> list[_Layer]:
 
 
 def _name_module(path: str, weight: str) -> str:
-    """Return the module of a product from the path of its call and the name of its weight.
+    """Return the module of a GEMM from the path of its call and the name of its weight.
 
     A parent module may multiply by the weight of a child. Logits may be computed with the weight of an embedding.
     """
@@ -187,7 +187,7 @@ def _store(forward: Forward, call: Call, quantize: str) -> Call:
 def _add_adapter(
     forward: Forward, call: Call, layer: _Layer, rank: int, adapters: dict[tuple[str, int], tuple[int, int]]
 ) -> Iterable[Call]:
-    """Yield a frozen layer, the two products of its adapter, and their scaled sum.
+    """Yield a frozen layer, the two GEMMs of its adapter, and the scaled sum.
 
     A module that is called twice has one adapter.
     """

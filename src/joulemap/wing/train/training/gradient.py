@@ -1,10 +1,10 @@
 """Gradients of operators by kind: operations, reads and writes, from the operator's counts.
 
-With M, N, K of a product, dy the incoming gradient and x, W the operands:
+With M, N, K of a GEMM, dy the incoming gradient and x, W the operands:
 
-    dx = dy W      M x K/taps x N taps          as many MACs as the product
+    dx = dy W      M x K/taps x N taps          as many MACs as the GEMM
     dW = dy x      N x K x M                    as many again; no dx where nothing before the input is trained
-    attention      recomputed scores, then four products of as many MACs: scores are not kept
+    attention      recomputed scores, then four GEMMs of as many MACs: scores are not kept
     normalization  reads dy and x twice: once for its weights and sums, once for its result
     elementwise    reads dy and the kept input or output; an addition passes dy on as it is
     pooling        spreads dy by the kept indices; a sum spreads it evenly
@@ -41,8 +41,8 @@ MIRRORED: Final[Mapping[str, str]] = {
 """Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
-"""Convolution -> kind of the product that its weight gradient is. That product has few outputs, each a sum over all
-positions, which libraries split over units like any such product."""
+"""Convolution -> kind of the GEMM that its weight gradient is. That GEMM has few outputs, each a sum over all
+positions, which libraries split over units like any such GEMM."""
 
 PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
 
@@ -147,7 +147,7 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 
 
 def _multiply(one: Backward) -> Iterator[Gradient]:
-    """Yield a product for each operand, of equal MACs, and the sum of a bias."""
+    """Yield a GEMM for each operand, of equal MACs, and the sum of a bias."""
     told, reads, values = one.call.operator, one.call.reads, one.forward.values
     place = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
@@ -299,4 +299,4 @@ _RULES: Final[Mapping[str, Rule]] = {
     "reduction": _spread,
     "communication": _exchange,
 }
-"""Kind -> rule of its gradient; products and normalizations are handled apart, all other kinds are elementwise."""
+"""Kind -> rule of its gradient; GEMMs and normalizations are handled apart, all other kinds are elementwise."""

@@ -84,7 +84,7 @@ class Tape:
     def put(self, value: Value, memory: int | None = None, *, is_kept: bool = False) -> int:
         """Add a tensor of a value and return its index.
 
-        A parameter or constant has no storage; any other value without `memory` gets a storage of its own.
+        A parameter or constant has no storage; any other value without `memory` gets new storage.
         """
         if value.role not in ("parameter", "constant") and memory is None:
             memory = self.hold(value.byte_count, value.item_bytes, is_kept=is_kept)
@@ -158,7 +158,7 @@ class Tape:
         self.memories[memory].is_kept = True
 
     def form(self, key: WorkloadKey, model: str, batch: int, parameter_count: int, notes: tuple[str, ...]) -> Workload:
-        """Return the workload, each operator in a subgraph of its own."""
+        """Return the workload, each operator in a separate subgraph."""
         last = len(self.operators) - 1
         births, deaths = [last] * len(self.memories), [0] * len(self.memories)
         uses = [(access.operator_index, access.tensor_index) for access in self.accesses]

@@ -44,7 +44,7 @@ assumed."""
 
 @frozen(kw_only=True)
 class VerifiedRow:
-    """Measured quantity of one configuration beside its prediction."""
+    """Measured quantity of one configuration next to its prediction."""
 
     file: str = described("file with the measurement")
     format: str = described("format of the file")
@@ -65,7 +65,7 @@ class VerifiedRow:
 
 @frozen(kw_only=True)
 class VerifyAnswer(Answer):
-    """Measurements from files beside their predictions."""
+    """Measurements from files next to their predictions."""
 
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
@@ -202,7 +202,7 @@ def verify(
     keep: bool = False,
     calibrate: bool = False,
 ) -> VerifyAnswer:
-    """Return measurements from files of other tools beside their predictions, and causes of differences.
+    """Return measurements from files of other tools next to their predictions, and causes of differences.
 
     Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
     of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that

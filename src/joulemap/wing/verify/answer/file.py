@@ -60,7 +60,7 @@ STORED: Final = re.compile(
 """Weight format in the name of a checkpoint."""
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
-"""Other tools' names of weight precisions -> name here; empty for that of the checkpoint."""
+"""Other tools' names of weight precisions -> name here; empty for the checkpoint's."""
 
 SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
 """Columns of a served row that cover all replicas together."""
