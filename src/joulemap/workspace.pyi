@@ -743,7 +743,7 @@ class Workspace:
     ) -> EdpAnswer:
         """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
-        `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is left out, with
+        `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
         its reason. Raises as `analyze`.
         """
     @overload
@@ -963,7 +963,8 @@ class Workspace:
         self,
         hardware: Iterable[str | Hardware] = (),
     ) -> SanityAnswer:
-        """Probe the power of a large matrix product at each precision and of a stream copy, on these chips or on all.
+        """Probe the power of a large matrix multiplication at each precision and of a stream copy, on these chips or on
+        all.
 
         Evaluated in a temporary database. Raises UnknownNameError or CatalogueError.
         """
@@ -1150,7 +1151,7 @@ class Workspace:
     ) -> AuditAnswer:
         """Return every rule that the database breaks: schema, digests of written rows, and sums.
 
-        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or if the engine crashes.
+        Reads all of the file, in a separate process. DatabaseError for a damaged block, or if the engine crashes.
         """
     def recover(
         self,
@@ -1200,7 +1201,7 @@ class Workspace:
         `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
         chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
         are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-        where no design meets the limits, with the nearest.
+        where no design meets the limits, with the nearest, MissingPackageError without pyarrow.
         """
     @overload
     def explore(
@@ -1342,7 +1343,7 @@ class Workspace:
     ) -> PhasesAnswer:
         """Return the energy of prefill and decode of a language model on each architecture class, with the reasons.
 
-        By default, one CPU, GPU, TPU and NPU that each hold the default model stand for their classes. A chip that
+        By default, one CPU, GPU, TPU and NPU that each hold the default model represent their classes. A chip that
         lacks the precision uses the nearest that it has; one that cannot run it is `unsupported`. Raise as `compare` does.
         """
     @overload
@@ -1412,7 +1413,7 @@ class Workspace:
         goal: Goal = "latency",
         **keywords: Unpack[SettingsKeywords],
     ) -> PlaceAnswer:
-        """Return the best placement of a model's subgraphs on the devices of a box, beside each device alone.
+        """Return the best placement of a model's subgraphs on the devices of a box, compared with each device alone.
 
         The box is a catalogue name, a file, or made of the devices `on` and `links`. Raises UsageError for an invalid box
         or link, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be traced.
@@ -1468,7 +1469,7 @@ class Workspace:
         keep: bool = False,
         calibrate: bool = False,
     ) -> VerifyAnswer:
-        """Return measurements from files of other tools beside their predictions, and causes of differences.
+        """Return measurements from files of other tools next to their predictions, and causes of differences.
 
         Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
         of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
@@ -1486,7 +1487,7 @@ class Workspace:
         quiet: bool = False,
         **keywords: Unpack[RunKeywords],
     ) -> AbstractContextManager[Watch]:
-        """Time the calls of a module inside the block, module by module, and print them beside the prediction.
+        """Time the calls of a module inside the block, module by module, and print them next to the prediction.
 
         `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
         itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.

@@ -24,7 +24,7 @@ class PlacementDifference(Row, query="place.difference"):
 
 
 class DoubtedDevice(Row, query="place.doubt"):
-    """Prediction errors of a model on the devices of a box, from measurements of each device or a similar one; one row
+    """Prediction errors of a model on the devices of a box, from measurements of each device or its like; one row
     per device.
     """
 
