@@ -9,6 +9,7 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.family import find_members, list_families, list_members, load_family, load_member
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import fold_name
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
@@ -95,6 +96,25 @@ def test_members_are_found_by_the_names_that_machines_print() -> None:
     assert set(find_members(["nvidia_ada"])) == {
         one.id for one in list_members().values() if one.family == "nvidia_ada"
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("vek280_dpu_c20b14cu1", "vek280_dpu_c20b14"),
+        ("Jetson Xavier", "jetson_agx_xavier"),
+        ("raspberry_pi_4 + coral_edge_tpu (USB)", "coral_edge_tpu"),
+        ("rockchip RK3566/RK3568", "rk3568_npu"),
+        ("rockchip RK3588 (Radxa Rock 5B)", "rk3588_npu"),
+        ("sony_imx500 (Raspberry Pi AI Camera)", "sony_imx500"),
+        ("jetson_orin_nano_8gb_cpu (page: this format runs on the CPU)", "jetson_orin_nano_cpu"),
+        ("jetson_agx_orin_64gb_cpu (page: this format runs on the CPU)", "jetson_agx_orin_cpu"),
+        ("STM32MP157F-DK2", "stm32mp157"),
+        ("Renesas RZ V2L", "rz_v2l"),
+    ],
+)
+def test_boards_have_the_names_of_their_benchmarks(name: str, found: str) -> None:
+    assert find_entry(known_hardware((name,)), name).id == found
 
 
 def test_members_join_only_questions_that_name_them() -> None:

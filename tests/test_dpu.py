@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 import torch
 
-from chip import CLOCK_HZ, dpu
+from chip import CLOCK_HZ, dpu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
 from joulemap.system.errors import UnsupportedError
@@ -53,6 +54,18 @@ def test_each_image_has_a_core(batch: int, rounds: int) -> None:
     # and streams the weights for itself
     assert found.subgraphs.dram_bytes.tolist() == [batch * MOVED]
     assert count(found, "weight_buffer", "write") == batch * WEIGHT
+
+
+def test_images_of_a_batch_may_share_the_weights() -> None:
+    shared = attrs.evolve(dpu(), geometry={**dpu().geometry, "shared_weights": number(1.0)})
+    for batch, copies in ((1, 1), (2, 1), (3, 2)):
+        found = run(shared, "int8", convolution(batch=batch))
+        assert found.subgraphs.dram_bytes.tolist() == [batch * (INPUT + OUTPUT) + copies * WEIGHT]
+        assert count(found, "weight_buffer", "write") == copies * WEIGHT
+    # in buffers of half an image, one copy of the weights passes twice for both images
+    narrow = with_level(shared, "buffer", INPUT / 2)
+    found = run(narrow, "int8", convolution(batch=2))
+    assert found.subgraphs.dram_bytes.tolist() == [2 * (INPUT + OUTPUT) + 2 * WEIGHT]
 
 
 def test_one_core_reaches_memory_through_its_own_ports() -> None:

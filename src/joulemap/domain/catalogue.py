@@ -34,7 +34,10 @@ BUILT_IN: Final = "sold only inside"
 """Start of the reason why a chip that is sold only as a part of a product cannot be bought."""
 
 MICROCONTROLLER_W: Final = 1.0
-"""Power cap below which a chip counts as a microcontroller."""
+"""Power cap below which a chip counts as a microcontroller, unless it is deployed at the edge."""
+
+SHORT: Final = 2
+"""Length of a query up to which its words must follow one another in a name."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
@@ -136,7 +139,7 @@ class HardwareEntry:
             return "server"
         if self.needs_host and not is_part(self.needs_host):
             return "card"
-        if self.caps_w[0] < MICROCONTROLLER_W:
+        if self.caps_w[0] < MICROCONTROLLER_W and "edge" not in self.deployment:
             return "microcontroller"
         return "board" if "embedded" in self.deployment else "computer"
 
@@ -384,7 +387,13 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
     words = split_words(asked)
     if not any(map(str.isalpha, words)):
         return []
-    return [entry for entry in entries.values() if any(not words - split_words(one) for one in entry.names)]
+    # a letter and a digit stand in many names: `L2` is no part of `V2L`
+    whole = fold_name(asked) if len(fold_name(asked)) <= SHORT else ""
+    return [
+        entry
+        for entry in entries.values()
+        if any(not words - split_words(one) and whole in fold_name(one) for one in entry.names)
+    ]
 
 
 @frozen

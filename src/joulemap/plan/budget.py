@@ -104,13 +104,16 @@ def find_hosts(
 
 def find_rest_w(chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]) -> dict[str, float]:
     """Return id -> static power of the rest of its module or SoC in W, for each chip that is a part of one."""
-    rests = {entry.id: known.get(suggest_host(entry.needs_host)) for entry in chosen if is_part(entry.needs_host)}
+    hosts = {entry.id: suggest_host(entry.needs_host) for entry in chosen if is_part(entry.needs_host)}
+    rests = {name: known.get(host) or known_hardware((host,)).get(host) for name, host in hosts.items()}
     return {name: rest.static_w for name, rest in rests.items() if rest is not None}
 
 
 def _find(name: str, known: Mapping[str, HardwareEntry], *, is_counted: bool) -> Hosting:
     ref = HardwareRef.read(name)
-    entry = known.get(CLASS_HARDWARE.get(find_class(ref.label), "")) or find_entry(known, ref.label)
+    entry = known.get(CLASS_HARDWARE.get(find_class(ref.label), "")) or known.get(ref.label)
+    if entry is None:
+        entry = find_entry({**known, **known_hardware((ref.label,))}, ref.label)
     return Hosting(entry=entry, power_mode=entry.find_mode(ref.mode or DEFAULT_MODE), is_counted=is_counted)
 
 

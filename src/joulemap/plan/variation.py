@@ -262,7 +262,8 @@ def _find_module_w(hardware: Hardware) -> float:
     """Return the power of the rest of the module or SoC that hardware is a part of; 0 if its energy contains it."""
     if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
         return 0.0
-    rest = known_hardware().get(suggest_host(hardware.needs_host))
+    host = suggest_host(hardware.needs_host)
+    rest = known_hardware((host,)).get(host)
     return 0.0 if rest is None else rest.static_w
 
 

@@ -22,7 +22,8 @@ Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
 use all of the bandwidth. int8 only:
 
-    read   = (entering if it fits, else in) + batch w + batch max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in / batch, w)
+    read   = (entering if it fits, else in) + copies w + max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in, copies w)
+    copies = batch, or ⌈batch / U⌉ where the images of a batch share the weights (`shared_weights`)
     memory = max(bytes ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
 Throughput. Every core takes images of its own, so that batches overlap where there are more cores than images. A core
@@ -49,6 +50,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, overlap_engines
 from joulemap.model.run import CORES
+from joulemap.model.stream import SHARED
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
@@ -78,8 +80,8 @@ class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether the hardware has several cores."""
-        return (np.greater(hardware.peaks[precision].unit_count, 1),)
+        """Return whether the hardware has several cores, and whether they share the weights."""
+        return np.greater(hardware.peaks[precision].unit_count, 1), SHARED in hardware.geometry
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
         """Return image waves, cycles and times; see the module's formulas."""
@@ -182,21 +184,31 @@ class Dpu:
         operations = work.mac_count + work.elementwise_count + special + uncounted
         return np.where(self._on_processor(kernels), operations, 0.0)
 
+    @staticmethod
+    def _count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+        """Return how often a batch reads the weights: once per image, or once per wave of images that share them."""
+        if SHARED not in hardware.geometry:
+            return kernels.batch
+        waves: Floats | float = np.ceil(kernels.batch / hardware.peaks[kernels.precision].unit_count)
+        return waves
+
     def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return (read, written) bytes per operator.
 
-        Activations move once, and weights once per image. The larger operand of an image's GEMM moves again for
+        Activations move once, and weights once per copy. The larger operand of an image's GEMM moves again for
         every further part of the smaller one. Each part is as much as the buffers of a core hold.
         """
         batch = kernels.batch
+        loaded = kernels.weight_bytes * self._count_copies(kernels, hardware)
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
         fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer
         inputs = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
         outputs = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
         parts = ceil_divide(np.minimum(image, kernels.weight_bytes), buffer)
-        again = np.maximum(parts - 1.0, 0.0) * np.maximum(image, kernels.weight_bytes) * batch
-        read = inputs + kernels.weight_bytes * batch + np.where(self._on_array(kernels), again, 0.0)
+        repeated = np.where(image > kernels.weight_bytes, kernels.input_bytes, loaded)
+        again = np.maximum(parts - 1.0, 0.0) * repeated
+        read = inputs + loaded + np.where(self._on_array(kernels), again, 0.0)
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
@@ -210,7 +222,7 @@ class Dpu:
         array_cycles = placement.array_cycles
         misc = np.where(~on_processor, work.elementwise_count, 0.0)
         crossing = placement.dram_read_bytes
-        loaded = kernels.weight_bytes * kernels.batch
+        loaded = kernels.weight_bytes * self._count_copies(kernels, hardware)
         inputs = np.maximum(crossing - loaded, 0.0)
         written = placement.dram_write_bytes
         pixels = geometry["pixel_parallelism"].value
