@@ -71,7 +71,7 @@ class DeviceRow:
 
     device: str = described("name in the box")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = described("precision of its products")
+    precision: str = described("precision of its GEMMs")
     subgraph_count: int = described("subgraphs that run on it")
     busy_s: float = described("busy time per batch", "s")
     busy_fraction: float = described("share of the time per batch in which it is busy", "1")
