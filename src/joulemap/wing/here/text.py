@@ -1,4 +1,4 @@
-"""Text of the answer about the machine at hand, in reading order."""
+"""Text of the answer about this machine, in reading order."""
 
 from __future__ import annotations
 

@@ -199,7 +199,9 @@ class ServingOptions(ServerOptions):
         return read_speculation(self.speculate, self.acceptance, self.draft)
 
     def read_target(self) -> LatencyTarget | None:
-        """Return the latency target; None without users. UsageError for a time that cannot be read or has no users."""
+        """Return the latency target; None without users. UsageError for an invalid time, or for a time without
+        users.
+        """
         times = (
             read_quantity("--first-token", self.first_token, "s"),
             read_quantity("--between-tokens", self.between_tokens, "s"),

@@ -100,9 +100,9 @@ def form_row(
     tokens: int,
     samples: float,
 ) -> TrainingRow:
-    """Return the row of a configuration; `place` holds its identifying fields.
+    """Return the row of a configuration; `place` has its identifying fields.
 
-    `samples` is the total to train on, epochs included; 0 for none. `whole` is None where the step does not run.
+    `samples` is the total to train on, epochs included; 0 for none. `whole` is None if the step does not run.
     """
     filled: dict[str, Any] = {
         "weight_bytes": memory.weights,
