@@ -1,4 +1,4 @@
-"""Questions: functions about a database, each declared once where it is answered, as methods of a workspace.
+"""Questions: functions about a database, each declared once and offered as a method of a workspace.
 
 A class lists them with the modules that have them; a module is imported when somebody looks at a question of it.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Question:
-    """A method that asks the function of its name, whose first parameter is the source of the workspace."""
+    """Method that calls the function of its name with the source of the workspace as first argument."""
 
     def __init__(self, home: str, keywords: str = "", *, is_shared: bool = False) -> None:
         """Find the function in the module `home`; `is_shared` says that the package has it too.
@@ -60,7 +60,7 @@ class Question:
         return method
 
     def share(self, find: Callable[[], object]) -> Ask:
-        """Return the question as a function that asks the workspace which `find` finds."""
+        """Return the question as a function on the workspace that `find` returns."""
 
         @wraps(self.method)
         def ask(*args: Any, **keywords: Any) -> Any:
@@ -77,7 +77,7 @@ class Question:
 
 
 class ModelQuestion(Question):
-    """A question about models, named or as an `nn.Module` that example inputs follow; the package has it too.
+    """Question about models, given by name or as an `nn.Module` with example inputs; also a function of the package.
 
     A module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for an
     argument that is neither a name nor a module, ModelError for a module that cannot be traced.
@@ -110,7 +110,7 @@ class ModelQuestion(Question):
 
 
 def _settle(answer: Ask) -> Ask:
-    """Return a function whose keywords that are no parameters replace fields of its settings."""
+    """Return a function whose additional keywords replace fields of its settings."""
     parameters = signature(answer).parameters
     place, usual = list(parameters).index("settings"), parameters["settings"].default
 

@@ -22,7 +22,7 @@ _chosen: Workspace | None = None
 
 
 def use(path: str | Path | None) -> Workspace:
-    """Ask the database at `path` from now on, one that ends with the program for None; return its workspace.
+    """Use the database at `path` from now on, or a temporary one for None; return its workspace.
 
     Raises UsageError for a path that names a service.
     """
@@ -36,7 +36,7 @@ def use(path: str | Path | None) -> Workspace:
 
 
 def default_workspace() -> Workspace:
-    """Return the workspace that the functions of the package ask."""
+    """Return the workspace that the functions of the package use."""
     return _chosen or Workspace(os.environ.get("JOULEMAP_DB") or DEFAULT_DATABASE)
 
 

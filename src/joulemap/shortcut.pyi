@@ -10,13 +10,13 @@ _chosen: Workspace | None
 def use(
     path: str | Path | None,
 ) -> Workspace:
-    """Ask the database at `path` from now on, one that ends with the program for None; return its workspace.
+    """Use the database at `path` from now on, or a temporary one for None; return its workspace.
 
     Raises UsageError for a path that names a service.
     """
 
 def default_workspace() -> Workspace:
-    """Return the workspace that the functions of the package ask."""
+    """Return the workspace that the functions of the package use."""
 
 _asked: Workspace
 compare = _asked.compare

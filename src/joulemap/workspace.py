@@ -104,7 +104,7 @@ class Workspace:
 
 
 def _add_questions() -> None:
-    """Make the questions of wings methods of a workspace, as those above are."""
+    """Add the questions of wings as methods of a workspace."""
     for wing in list_wings():
         for name, one in wing.questions.items():
             question = (ModelQuestion if one.is_of_model else Question)(one.home, one.keywords, is_shared=one.is_shared)

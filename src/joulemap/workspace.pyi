@@ -1241,7 +1241,7 @@ class Workspace:
         """Return the best configuration of each model, and the regret of each chip as the only one.
 
         Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-        without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError where nothing
+        without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError if nothing
         runs.
         """
     def shards(

@@ -108,10 +108,10 @@ CARBON_ENERGY: Final = "energy"
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
 SCOPE_NOTE: Final = (
-    "the cost covers what the price is for: chip, board or kit. If it is bought, electricity and a host are "
-    "added; a rent includes both. Staff and carbon of manufacturing are not counted"
+    "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
+    "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
 )
-BOARD_NOTE: Final = "at the board, energy and carbon leave out the host and the power supply"
+BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
 UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
 PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
@@ -120,7 +120,7 @@ PRICE_NOTE: Final = (
     "Prices of one seller share 37 % of their variance (estimated from the offers). A given price is exact. "
     "The view `offers` lists every offer with its date and source"
 )
-LATENCY_NOTE: Final = "latency is per batch, which every inference of it waits for"
+LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
 IDLE_NOTE: Final = "idle power defaults to static power, which overestimates it"
 
 SHOWN_UNLIKE: Final = 3

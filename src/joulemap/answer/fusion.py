@@ -40,7 +40,7 @@ COSTS: Final = Template(
 )
 SHARE: Final = Template("{share:%} of the {quantity}")
 NOT_FUSED: Final = Template(
-    "Nothing is fused: each subgraph ({subgraph_count}) is one operator or one call, and a kernel of its own in every "
+    "Nothing is fused: each subgraph ({subgraph_count}) is one operator or one call, and a separate kernel in every "
     "runtime."
 )
 
@@ -80,8 +80,8 @@ BYTES: Final = Template(
 )
 SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
 
-PASSED: Final = "operators after a library's product run in a separate pass, which reads and writes the result again"
-MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of one of its own"
+PASSED: Final = "operators after a library's GEMM run in a separate pass, which reads and writes the result again"
+MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of a separate one"
 STREAMED: Final = "more bytes are moved off chip"
 CACHED: Final = "fewer live activations leave room for the weights on chip"
 BUSIER: Final = "the one kernel keeps its units busy for longer than its members do separately"
@@ -113,7 +113,7 @@ SEPARATE: Final = {
     "with the same one in fused",
 }
 """Runtime of separate operators -> its meaning."""
-GRAPH: Final = "graph fuses nothing; that run is compared with the same one in fused"
+GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template("extra passes ({passed_count} of {subgraph_count} fused kernels): {reason}")
 FOLDED: Final = Template(
     "{folded_count:n operator} independent of the input: a compiler computes them once, so only the separate side has "

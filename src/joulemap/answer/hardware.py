@@ -51,7 +51,7 @@ KILO: Final = 1000.0
 TITLE: Final = Template("{mark}{hardware}: {name} ({vendor}, {microarchitecture})")
 SUMMARY: Final = Template(
     "{kind} with {units}: {peak_ops_per_s:ops/s} peak ({precision}), {memory_capacity} at {memory_bandwidth} "
-    "({memory_type}), {tdp}[, for {deployment:and}][; needs a host: {needs_host}][; not available: {unavailable}]."
+    "({memory_type}), {tdp}[, for {deployment:and}][; needs a host: {needs_host}][; not available ({unavailable})]."
 )
 
 FIGURES: Final = "Main figures"
@@ -95,8 +95,8 @@ NUMBERS: Final = "Numbers"
 NUMBER_COLUMNS: Final = "quantity | *value | *basis | source | note"
 COMPILER: Final = "Operators that its compiler supports"
 COMPILED: Final = Template(
-    "{compiler}: {operators:list}. Of a model with other operators, it keeps {cut}[; {host} runs the rest, unless "
-    "--host names another]. Source ({basis}): {source}"
+    "{compiler}: {operators:list}. If a model has other operators, it keeps {cut}[; {host} runs the rest, unless "
+    "--host selects another]. Source ({basis}): {source}"
 )
 OPERATORS: Final = Template("{hardware}: operators of {compiler}")
 OPERATOR_COUNTS: Final = Template(
@@ -115,7 +115,7 @@ POWER_WITHOUT_HOST: Final = Template(
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}")
 PROJECTION: Final = Template("estimated: {projection}")
-UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
+UNAVAILABLE: Final = Template("{mark} not available ({unavailable})")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
 

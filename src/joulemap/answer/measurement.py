@@ -265,7 +265,7 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 
 
 def list_models(names: Sequence[str]) -> str:
-    """Return the number of rows, one per name, and the models that they are of."""
+    """Return the number of rows, one per name, and the measured models."""
     distinct = list(dict.fromkeys(names))
     more = max(0, len(distinct) - SHOWN_MODELS) or None
     return ROWS(count=len(names), models=distinct[:SHOWN_MODELS], more=more)

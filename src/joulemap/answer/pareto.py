@@ -53,7 +53,7 @@ DOMINATED_BY: Final = Template(
 BETWEEN: Final = "configurations between them"
 
 PROJECTIONS: Final = Template(
-    "{count:n configuration} of hardware that is not available would be on the front: {names} (--all places them)"
+    "{count:n configuration} of hardware that is not available would be on the front: {names} (--all includes them)"
 )
 
 ON_FRONT: Final = Template("{count} of {front} configurations on the front have more than {least:chance} confidence")

@@ -108,8 +108,8 @@ MISS_NOTE: Final = (
 HOST_NOTE: Final = (
     "Rankings and limits by energy include the host. USB and M.2 accelerators include a host and its static "
     "power between batches, as with --host. A part of a module or SoC includes the static power of the rest, or of "
-    "rk3588_cpu if the catalogue lacks it. Other chips add the host share that fleet and cost use; complete "
-    "computers add nothing. A host set with --host is already in the energy. energy_j stays that of the board; "
+    "rk3588_cpu if the rest is not in the catalogue. Other chips add the host share that fleet and cost use; complete "
+    "computers add nothing. A host set with --host is already in the energy. energy_j covers the board only; "
     "compare, pareto and explain count a host with --host only"
 )
 RATE_NOTE: Final = Template(

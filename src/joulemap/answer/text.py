@@ -16,7 +16,7 @@ CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
 MORE_NUMBERS: Final = Template("{count} more numbers")
 TF32: Final = {
-    "engine": "TF32 products, TensorRT's default",
+    "engine": "TF32 GEMMs, TensorRT's default",
     "": "TF32 convolutions, PyTorch's default",
 }
 """Runtime -> operators that run in TF32 in an fp32 run on an NVIDIA GPU; empty for frameworks."""
@@ -57,7 +57,7 @@ BEYOND_BUDGET: Final = Template("{count} without a mode within {budget:W} ({firs
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 
 WEIGHTS: Final = Template(
-    "weights of products are stored as {formats}; the kernel that multiplies by them converts them, and norms, biases "
+    "GEMM weights are stored as {formats}; the kernel that multiplies by them converts them, and norms, biases "
     "and tables keep the precision of activations"
 )
 TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never` turns this off")
@@ -65,7 +65,7 @@ PLACED: Final = Template("{hardware} runs it {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
-MEAN_BUDGET: Final = Template("every power mode, if its average power keeps within {budget}")
+MEAN_BUDGET: Final = Template("every power mode, if its average power stays within {budget}")
 NO_MODE: Final = Template(
     "left out, no mode within {budget:W}: {names:list}[ and {more} more, which --format json has]"
 )
@@ -76,8 +76,8 @@ HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host {host}`, for example, adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
-BESIDE: Final = "a core beside it"
-OTHER_HOST: Final = "`--host` names another, `joulemap measure host` times this machine"
+BESIDE: Final = "a core on the same chip"
+OTHER_HOST: Final = "`--host` selects another, `joulemap measure host` times this machine"
 FALLEN: Final = Template(
     "{compiler} does not run {operations:and}: {helper} computes these for {hardware:and}[, and {others}], taking "
     "{latency} of the time and {energy} of the energy, including copies"
@@ -108,7 +108,7 @@ FIT: Final = Template(
 )
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
-    "the {measurement_count:n measurement} of {hardware} weigh {weights:and}, the rest is its class's; coefficients "
+    "the {measurement_count:n measurement} of {hardware} weigh {weights:and}, class defaults the rest; coefficients "
     "change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of {moved_count}"
 )
 WEIGHT_IN: Final = Template("{share:%} in {quantity}")

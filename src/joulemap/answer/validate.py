@@ -140,7 +140,7 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
 
 
 def _describe_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
-    """Return the note on those of `count` rows of served models that have no prediction."""
+    """Return the note on rows of served models without a prediction, out of `count` rows."""
     if not refused:
         return ()
     reasons, first = Counter[str](), dict[str, str]()
@@ -175,7 +175,7 @@ def validate_operators(
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
-    """Return the filters under the names that measurements are stored by; empty texts for all."""
+    """Return the filters with the names under which measurements are stored; empty texts for all."""
     return {
         "hardware": name_measured(source, hardware),
         "model": name_models(model),

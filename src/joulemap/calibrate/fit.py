@@ -82,7 +82,7 @@ class Fitter:
     target: Target
     model: LatencyModel = attrs.field(init=False)
     measured_s: Floats = attrs.field(init=False)
-    """Measured latency of each row; NaN where there is none."""
+    """Measured latency of each row; NaN if there is none."""
     measured_j: Floats = attrs.field(init=False)
     _known: dict[bytes, Energies] = attrs.field(factory=dict, init=False)
     """Energies at the coefficients that were last requested."""
@@ -280,6 +280,6 @@ def _settled(parameters: Sequence[Parameter], position: Floats) -> Floats:
 
 
 def changed(parameters: Sequence[Parameter], position: Floats) -> dict[str, float]:
-    """Return name -> value, rounded as in a file, of parameters that differ from their defaults."""
+    """Return name -> value, rounded as in a file, for parameters that differ from their defaults."""
     values = {name: rounded(value) for name, value in values_at(parameters, position).items()}
     return {one.name: values[one.name] for one in parameters if values[one.name] != rounded(one.default)}

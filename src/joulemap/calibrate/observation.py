@@ -77,7 +77,7 @@ class Observation:
 
 
 def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
-    """Return the weight of each row: 1 on average over rows that count, 0 for others."""
+    """Return the weight of each row: 1 on average over the used rows, 0 for others."""
     groups = _groups(observations)
     members = [(group, one.family) for group, one in zip(groups, observations, strict=True)]
     of_family = Counter(member for member, is_counted in zip(members, counts.tolist(), strict=True) if is_counted)
@@ -93,7 +93,7 @@ def balance(observations: Sequence[Observation], counts: Booleans) -> Floats:
 
 
 def credibility(observations: Sequence[Observation], counts: Booleans) -> float:
-    """Return the credibility Z of the rows that count: 0 for none, towards 1 for many."""
+    """Return the credibility Z of the used rows: 0 for none, towards 1 for many."""
     weights: dict[tuple[object, ...], float] = {}
     for group, one, is_counted in zip(_groups(observations), observations, counts.tolist(), strict=True):
         if is_counted:

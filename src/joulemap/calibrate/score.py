@@ -23,7 +23,7 @@ def score(
 ) -> tuple[CalibrationError, ...]:
     """Return the errors of whole runs: overall, by runtime and precision, by batch size within these, and by family.
 
-    `measured` holds latencies and energies, NaN where there are none; `predictions` has one entry per split.
+    `measured` holds latencies and energies, NaN if there are none; `predictions` has one entry per split.
     """
     found = []
     for quantity, values in zip(("latency", "energy"), measured, strict=True):

@@ -53,7 +53,7 @@ Source: judged from errors with a source, a board or an engine of a vendor held 
 """
 
 NEW_FIRST: Final = 0.7
-"""Half-width that admission adds to a first token under load: nothing tells when a server lets a request in.
+"""Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
 
 Source: as `NEW`; first tokens of InferenceX and pipeweave, of which some waited nine times as long as predicted.
 """

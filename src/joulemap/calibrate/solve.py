@@ -55,7 +55,7 @@ def minimize(
     known_slope: NDArray[np.float64] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Floats:
-    """Return the position of the minimum; `measured` are natural logarithms, and rows of weight 0 do not count.
+    """Return the position of the minimum; `measured` are natural logarithms, and rows of weight 0 are ignored.
 
     Slopes are computed rarely (the first may be given). In between, derivatives are updated from the steps. The fit
     ends when a step from a computed slope lowers the sum by less than `tolerance`, or would do so by that slope. With
@@ -134,7 +134,7 @@ def _step(
     bounds: tuple[Floats, Floats],
     damping: float,
 ) -> Floats:
-    """Return the damped step of the reweighted problem over all u that are not held at their bounds."""
+    """Return the damped step of the reweighted problem over all u that are not at their bounds."""
     pull = weight / np.sqrt(1.0 + error**2)
     gradient = _product(derivative.T, pull * error) + position
     low, high = bounds

@@ -66,7 +66,7 @@ def find_calibration(name: str) -> CalibrationEntry | None:
 
 
 def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
-    """Return the built-in calibration of a chip or, failing that, of its generation; None if there is none."""
+    """Return the built-in calibration of a chip, else of its generation; None if there is none."""
     path = SHIPPED / f"{hardware.id}.toml"
     return _entry(path, hardware.id) if os.path.isfile(path) else shipped_generations().get(hardware.generation)
 

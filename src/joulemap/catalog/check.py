@@ -77,9 +77,9 @@ class Check:
     prints: str
     """Quantity that the tool prints."""
     needs: str
-    """Form of the model that the tool reads; empty if the command says all."""
+    """Form of the model that the tool reads; empty if the command states it."""
     power: str
-    """Command that reads the power meanwhile; empty where only a meter at the supply does."""
+    """Command that reads the power meanwhile; empty if only a meter at the supply can."""
     source: str
 
 

@@ -56,7 +56,7 @@ def resolve_file(chip: HardwareFile, label: str) -> Hardware:
 
 
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
-    """Return the data of an architecture class; CatalogueError, on behalf of the asking file, if there is none."""
+    """Return the data of an architecture class; CatalogueError, naming the file that requires it, if there is none."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")

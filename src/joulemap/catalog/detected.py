@@ -38,7 +38,7 @@ a Xeon 8490H, 0.88 on EPYC 9654 and 1 on EPYC 9754.
 """
 ASSUMED_MEMORY_GB: Final = 16.0
 LEVEL_RATIO: Final = 4.0
-"""Bandwidth of a shared cache over that of memory, as in the class's rule for a cache without one."""
+"""Ratio of a shared cache's bandwidth to memory bandwidth, as in the class's rule for a cache without one."""
 
 FP32_BITS: Final = 32
 ZEN_3_AND_4: Final = 25

@@ -45,7 +45,7 @@ def load_doubt() -> Doubt:
 
 @cache
 def list_measured() -> frozenset[str]:
-    """Return the chips on which models were measured, without reading the files of any."""
+    """Return the chips on which models were measured, without reading any hardware file."""
     models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL]
     return frozenset(models) | {row["hardware"] for row in read_rows(SERVED)}
 

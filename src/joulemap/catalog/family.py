@@ -99,7 +99,7 @@ def list_members() -> Mapping[str, Member]:
 
 
 def load_listed() -> tuple[Hardware, ...]:
-    """Return the members of the families whose file says `listed`, which questions about all hardware include."""
+    """Return the members of the families whose file has `listed`, which questions about all hardware include."""
     paths = (FOLDER / f"{name}.toml" for name in list_families())
     return tuple(one for path in paths if _read_shared(path).get("listed") for one in load_family(path))
 
@@ -115,7 +115,7 @@ def find_family(name: str) -> tuple[Hardware, ...]:
 
 
 def is_family(name: str) -> bool:
-    """Return whether a name is that of a built-in family, which represents its members."""
+    """Return whether a name is a built-in family's, which means all its members."""
     return fold_name(name) in {fold_name(one.family) for one in list_members().values()}
 
 
@@ -182,7 +182,9 @@ def describe_member(name: str) -> dict[str, Any] | None:
 
 
 def find_described(digests: Collection[str]) -> dict[str, Hardware]:
-    """Return digest -> member with that digest; all members are resolved only if those in use are others."""
+    """Return digest -> member with that digest; resolve all members only if a digest belongs to none of the used
+    ones.
+    """
     found: dict[str, Hardware] = {}
     for name in sorted(list_members(), key=lambda name: name not in _IN_USE):
         if len(found) == len(digests):

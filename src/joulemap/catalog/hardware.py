@@ -57,7 +57,7 @@ LEAST_SHARE: Final = Quantity(
     source="rule for boards that are sold: a large product and a copy draw at least this share of the power limit; "
     "measured on one H200 of 700 W: products 653 to 714 W, a copy 603 W",
 )
-"""Coefficient `limit_share` of a chip whose file says `works_at_limit`."""
+"""Coefficient `limit_share` of a chip whose file has `works_at_limit`."""
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
 """Maximum operations per array element and clock: one MAC at the array's own precision, four at a quarter of the width.

@@ -19,7 +19,7 @@ from joulemap.system.errors import CatalogueError
 
 
 def load_catalogue() -> Catalogue:
-    """Load the built-in hardware and that in `$JOULEMAP_HARDWARE`.
+    """Load the built-in hardware and the files in `$JOULEMAP_HARDWARE`.
 
     Raises CatalogueError, naming file, key and reason, also if two files share an id or alias.
     """

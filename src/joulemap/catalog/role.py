@@ -27,12 +27,14 @@ STEP: Final = "instruction"
 
 
 def load_roles() -> tuple[ActionRole, ...]:
-    """Return the role of each action of each class; CatalogueError for a way of an unused role."""
+    """Return the role of each action of each class; CatalogueError for the description of an unused role."""
     return tuple(role for name in list_architectures() for role in resolve_roles(load_class(name, "roles")))
 
 
 def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
-    """Yield the role of each action of a class; CatalogueError for a way of a role that no action of the class has."""
+    """Yield the role of each action of a class; CatalogueError for the description of a role that no action of the
+    class has.
+    """
     roles = {(one.component, one.action): (one.role, one.amount) for one in shared.actions}
     surplus = shared.ways.keys() - {role for role, _ in roles.values()}
     if surplus:

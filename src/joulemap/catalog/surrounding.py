@@ -60,7 +60,7 @@ def _load_named() -> Mapping[str, tuple[str, str]]:
 
 
 def explain_missing(hardware: HardwareEntry | Hardware) -> str:
-    """Return the reason why nothing is known of the power at the wall around a chip; empty if its form is known."""
+    """Return the reason why a chip's power at the wall is unknown; empty if its form is known."""
     if _find_form(hardware):
         return ""
     _, reason = _load_named().get(_describe_id(hardware), ("", ""))

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 OPTIONS: Final = "Options"
-"""Help panel of options without a panel of their own: options of a single command."""
+"""Default help panel: options of a single command."""
 
 WORKLOAD: Final = "What to run"
 HARDWARE: Final = "Hardware"
@@ -126,7 +126,7 @@ def _check_first(read: Callable[[str], float], kind: Any) -> Callable[..., Any]:
 
 
 def name_command(function: Callable[..., Any]) -> str:
-    """Return the words that call a command: the module's name or the wing's, then in a group the function's."""
+    """Return the words that call a command: name of the module or wing, then, in a group, name of the function."""
     home, name = function.__module__, function.__name__.rstrip("_")
     named = {module: word for wing in list_wings() for word, module in wing.commands.items()}
     word = named.get(home) or home.rpartition(".")[2]

@@ -45,7 +45,9 @@ def compare(
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
     check: bool = option(False, "Print the command of a common tool that measures each row.", is_advanced=True),
-    verbose: bool = option(False, "Rank the hardware with every subgraph, and print what -v prints.", is_advanced=True),
+    verbose: bool = option(
+        False, "Rank the hardware with every subgraph, and print timings as -v does.", is_advanced=True
+    ),
     talking: Annotated[Talking, HIDDEN] = False,
     limit: Limit = 10,
     hardware: HardwareOptions,

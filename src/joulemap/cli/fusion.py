@@ -15,7 +15,7 @@ def fusion(
     *,
     hardware: OneHardwareOptions,
     level: FusionDivision = option(
-        "pattern", "Table below the run: savings by fusion pattern, subgraph or operator; run for none."
+        "pattern", "Table below the run: savings by fusion pattern, subgraph or operator; `run` omits it."
     ),
     limit: Limit = 12,
     mode: ModeOptions,

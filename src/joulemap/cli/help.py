@@ -18,7 +18,7 @@ from joulemap.cli.command import COST, GENERAL, HARDWARE, HIDDEN, LIMITS, OPTION
 ARGUMENTS: Final = "Arguments"
 FIRST: Final = (ARGUMENTS, OPTIONS)
 LAST: Final = (WORKLOAD, HARDWARE, LIMITS, COST, OUTPUT, GENERAL)
-"""Panels in order; the panels of wings stand between these two groups."""
+"""Panels in order; the panels of wings come between these two groups."""
 
 PARAGRAPHS: Final = 2
 """Paragraphs of a command's description that `--help` prints."""
@@ -88,7 +88,7 @@ KINDS: Final[Mapping[str, str]] = {
     "StringParamType": "TEXT",
     "TyperPath": "FILE",
 }
-"""Type of an option without a metavar of its own -> its metavar."""
+"""Type of an option without its own metavar -> the metavar."""
 
 
 def _name_value(parameter: Any) -> str:

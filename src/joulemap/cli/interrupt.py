@@ -21,7 +21,7 @@ GRACE_S: Final = 0.4
 """Seconds until the next call of `heed` before the process is ended."""
 
 FINISH_S: Final = 20.0
-"""Seconds after that to store finished results; a second Ctrl-C ends the process at once."""
+"""Further seconds to store finished results; a second Ctrl-C ends the process at once."""
 
 TEXT: Final = "joulemap: interrupted; nothing in the database is half written"
 SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
@@ -57,7 +57,7 @@ def is_asked() -> bool:
 
 
 def heed() -> None:
-    """Raise Interrupted after Ctrl-C; called where stopping loses nothing."""
+    """Raise Interrupted after Ctrl-C; called where no work is lost."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()
         raise Interrupted

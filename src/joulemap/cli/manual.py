@@ -33,7 +33,7 @@ class Manual:
     """Lines for a shell."""
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
-    """Without hidden ones."""
+    """Visible arguments and options."""
     commands: tuple[Manual, ...]
     """Commands of a group; empty for a command."""
 

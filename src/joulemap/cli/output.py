@@ -84,7 +84,7 @@ class DatabaseOptions:
     def open(
         self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
     ) -> Workspace:
-        """Return the workspace of the database. Ctrl-C ends its work where that loses nothing.
+        """Return the workspace of the database. Ctrl-C ends its work at points where nothing is lost.
 
         Progress goes to stderr if that is a terminal; waiting for another process is always reported.
         """
@@ -111,7 +111,7 @@ def _check_format(name: str) -> str:
 
 
 def choose_format(given: str, output: Path | None) -> str:
-    """Return the format of an output: the given one, else that of the file's suffix, else a table.
+    """Return the format of an output: the given one, else by the file's suffix, else a table.
 
     Raises UsageError for an unknown suffix without a given format, and for the suffix of another format.
     """
@@ -133,7 +133,7 @@ COMPRESSED: Final = (".gz", ".pb", ".pprof")
 
 
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
-    """Raise UsageError for an output whose suffix is that of another format; `what` names the real content."""
+    """Raise UsageError for an output with the suffix of another format; `what` names the real content."""
     fitting = COMPRESSED if suffix.endswith(COMPRESSED) else (suffix,)
     if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, ".toml", ".sql"}.difference(fitting):
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
@@ -331,7 +331,7 @@ def make_head() -> dict[str, Any]:
 
 
 def _put_head(document: Document, *, is_wrapped: bool) -> Document:
-    """Return a document with the head before its data; the rows of a lone table get none unless `is_wrapped`."""
+    """Return a document with the head before its data; a single table has no head unless `is_wrapped`."""
     import attrs
 
     if isinstance(document.data, Mapping):

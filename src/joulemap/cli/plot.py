@@ -41,7 +41,7 @@ class PlotRunOptions(RunOptions):
         "",
         f"{PRECISION_HELP.rstrip('.')}; several for pareto.",
         is_list=True,
-        shown="that of the question",
+        shown="the plotted command's",
     )
 
 
@@ -58,7 +58,7 @@ def plot(
         metavar="PIXELS",
         min=200,
         max=4000,
-        shown="that of the figure",
+        shown="the figure's own",
         panel=OUTPUT,
     ),
     output: Path | None = option(

@@ -28,7 +28,7 @@ def recommend(
     Combines all hardware, power modes, precisions and batch sizes, and shows by how much the others miss a limit. If
     none keeps every limit, the answer is the nearest miss and the exit code is 4.
 
-    The nearest miss has the smallest worst relative violation of a limit.
+    The nearest miss is the one that exceeds its limits by the smallest percentage.
 
     \b
     joulemap recommend resnet18 --max-latency 50ms --max-power 15W

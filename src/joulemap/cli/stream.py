@@ -213,7 +213,7 @@ class StreamOptions(OutputOptions):
         return write(document, self.written_form, self.width)
 
     def _fills_file(self) -> bool:
-        """Return True if the rows go to a file, where nobody sees progress."""
+        """Return True if the rows go to a file, so that the terminal may show progress."""
         if self.output is not None:
             return True
         with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -75,7 +75,7 @@ CALLED: Final[Mapping[str, str]] = {"words": "model", "named": "hardware"}
 """Positional parameter -> argument of the tool."""
 
 LONG: Final = 200
-"""Length in characters after which a tool's description takes no further sentence."""
+"""Characters after which no sentence is added to a tool's description."""
 
 BRIEF: Final = 40
 """Maximum characters of a description in a schema, if a clause ends before; the tool `options` has the full text."""
@@ -118,7 +118,7 @@ class Tool:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Argument -> parameter of the command; the name is that of the option, with `_` for `-`."""
+        """Argument -> parameter of the command; named like the option, with `_` for `-`."""
         bounds = {field.name for field in attrs.fields(BoundOptions)}
         known = {parameter.name: parameter for parameter in self._parsed.params}
         hidden = KEPT | (bounds if bounds <= known.keys() else set())
@@ -145,7 +145,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> frozenset[str]:
-        """Arguments that the schema lists: required ones, common ones, and those of few tools."""
+        """Arguments that the schema lists: required ones, common ones, and arguments of few tools."""
         counts = Counter(name for tool in list_tools().values() for name in tool.parameters)
         return frozenset(
             name

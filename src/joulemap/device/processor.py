@@ -207,7 +207,7 @@ def _vendor(text: str) -> str:
 def _clock(
     name: str, fields: Mapping[str, str], first: Mapping[str, str], frequencies: Mapping[str, str]
 ) -> tuple[float | None, str, float | None]:
-    """Return (clock that peaks are quoted at, its source, maximum clock); None where a clock is unknown."""
+    """Return (clock that peaks are quoted at, its source, maximum clock); None if a clock is unknown."""
     largest_text = frequencies.get("cpuinfo_max_freq")
     largest = float(largest_text) * KHZ if largest_text else _mhz(fields.get("CPU max MHz"))
     if frequencies.get("base_frequency"):

@@ -66,8 +66,8 @@ SUFFIXES: Final[Mapping[str, str]] = {
 """Unit -> column name suffix; names of counts, shares and ratios need none."""
 
 PREFIX: Final = "set_"
-"""Prefix of columns of varied constants. It keeps them apart from columns of runs: `runs.clock_hz` is the clock under a
-power cap.
+"""Prefix of columns of varied constants. It distinguishes them from columns of runs: `runs.clock_hz` is the clock under
+a power cap.
 """
 
 

@@ -1,4 +1,4 @@
-"""Calibrations: values that a fit to measurements puts in place of class defaults, and how well they predict.
+"""Calibrations: values that a fit to measurements puts in place of class defaults, and their accuracy.
 
 A fitted value counts as measured only if the measurements determine it, which means that they outweigh the value it had
 before. The basis of any other fitted value stays as uncertain as before.

@@ -304,7 +304,7 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the processors with a printed name that says that it is a processor's."""
+    """Return the processors whose printed name identifies them as processors."""
     from joulemap.domain.printed import is_processor
 
     if not is_processor(name):

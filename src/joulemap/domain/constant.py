@@ -95,10 +95,10 @@ STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
 
 PROPORTIONAL: Final = frozenset(map(".".join, (LOSS_ACTION, *AROUND)))
-"""Prices of actions that are counted in joules of other actions."""
+"""Energies of actions that are counted in joules of other actions."""
 
 OUTSIDE_LIMIT: Final = frozenset(map(".".join, (HOST_ACTION, *AROUND)))
-"""Prices of actions that do not count toward a board's power limit."""
+"""Energies of actions that do not count toward a board's power limit."""
 
 SHORT: Final = {
     "units": "unit_count",
@@ -115,7 +115,7 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
 }
-"""Constant alias -> name: a static second costs the static power, and the regulators by their loss."""
+"""Constant alias -> name: static seconds cost the static power, and the regulators their loss."""
 
 
 @frozen(kw_only=True)
@@ -271,7 +271,7 @@ def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
 
 
 def _match(written: str, constants: Iterable[Constant], device: str = "") -> list[Constant]:
-    """Return the constants of a device, or of the whole, whose own name is as written, in full or without its kind."""
+    """Return the constants of a device, or of the whole box, whose name is as written, in full or without its kind."""
     name = _ALIASES.get(written, written).removeprefix("energy.")
     mine = [one for one in constants if one.of == device]
     exact = [one for one in mine if one.own == name]

@@ -25,7 +25,7 @@ plug where that is known.
 """
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",), tf32="allowed")
-"""Default settings of served language models; without a precision, that of the checkpoint."""
+"""Default settings of served language models; the default precision is the checkpoint's."""
 
 LEARNED: Final = Settings(precision=("bf16",), tf32="allowed")
 """Defaults of training: 256 samples per step, or one sequence per device."""

@@ -19,7 +19,8 @@ class Dimension(NamedTuple):
     """One dimension that distinguishes runs."""
 
     name: str
-    """Column name; for an asked dimension also the field of `Settings`, the keyword and the option."""
+    """Column name; for a dimension that a question can set, also the field of `Settings`, the keyword and the
+    option."""
     table: Literal["workload", "hardware_version", "run", "dimensions"]
     """Table that has the column; `dimensions` for an entry of a workload's map of the dimensions that wings declare."""
     view: str = ""
@@ -40,8 +41,9 @@ class Dimension(NamedTuple):
     is_swept: bool = False
     """True if a sweep varies the dimension within one series."""
     values: tuple[str, ...] = ()
-    """Values that a question may ask for, the default first; the field of `Settings` and the option follow from them.
-    Empty for a dimension that is not asked, or whose field and option are written out because they take other values.
+    """Values that a question may set, the default first; the field of `Settings` and the option follow from them.
+    Empty for a dimension that no question sets, or whose field and option are written out because they take other
+    values.
     """
     help: str = ""
     """Description of that option."""
@@ -52,7 +54,7 @@ class Dimension(NamedTuple):
     def column(self) -> str:
         """Qualified column in the tables r (run), w (workload) and v (hardware version).
 
-        An entry of the map is empty where it has its default.
+        An entry of the map is empty if it has its default.
         """
         if self.table == "dimensions":
             return f"coalesce(w.dimensions['{self.name}'], '')"
@@ -147,7 +149,7 @@ def spell_labels() -> dict[str, str]:
 
 
 def _spell_setting(dimension: Dimension) -> str:
-    """Return SQL of a dimension and its value as text; empty if the value equals that of its usual dimension."""
+    """Return SQL of a dimension and its value as text; empty if the value equals its usual dimension's."""
     text = f"CAST({dimension.column} AS VARCHAR)"
     if dimension.usual in {one.column for one in list_dimensions()}:
         text = f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END"

@@ -26,10 +26,10 @@ LOGISTIC: Final = 2.1972245773362196
 """Half-width of an 80 % interval of the standard logistic distribution: ln(0.9 / 0.1)."""
 
 SCORED: Final = "derived"
-"""The least sure basis that peaks, bandwidths and clocks of hardware have on which predictions were scored."""
+"""Least certain basis of peaks, bandwidths and clocks among hardware with scored predictions."""
 
 UNMEASURED: Final = 0.98
-"""Least half-width of a latency on an accelerator that nobody measured, of a class other than CPU and GPU.
+"""Minimum half-width of a latency on an unmeasured accelerator of a class other than CPU and GPU.
 
 Derived: nine measured boards (3 edge and 4 server NPUs, a DPU, a DSP, an Edge TPU; 121 rows), each predicted with class
 coefficients, without coefficients fitted to its own measurements. 80 % of their errors are below 0.02 to 1.80, in the
@@ -38,14 +38,13 @@ compilers support, which most vendors do not list. Decompositions have it on eve
 the times of libraries on one chip differ by as much between algorithms."""
 
 MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
-"""Classes with boards that were predicted before they were fitted; unmeasured boards have the uncertainty of their
-class."""
+"""Classes with boards that were predicted before they were fitted; unmeasured boards use the class's uncertainty."""
 
 WITHOUT_PEAK: Final = ("cgra", "dpu")
-"""Classes whose formulas compute by units and clock alone."""
+"""Classes whose compute time depends only on units and clock."""
 
 OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
-"""(class, precision) -> precision of the peak that it computes by: an MXU takes fp32 in passes of bf16."""
+"""(class, precision) -> precision of the peak used for compute time: an MXU takes fp32 in passes of bf16."""
 
 SAME_SIZE: Final = 10.0
 """Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
@@ -54,13 +53,13 @@ FULL_GROUPS: Final = 2.0
 """Number of groups of measurements that weighs as much as the prior judgement."""
 
 TOLD_APART: Final = 0.8
-"""Minimum probability at which one run is called better than another."""
+"""Minimum probability at which an answer calls one run better than another."""
 
 DoubtQuantity = Literal["latency", "power", "energy"]
-"""Quantity of an error. Latency and power err independently; the error of an energy is the sum of both."""
+"""Quantity of an error. Errors of latency and power are independent; the error of an energy is their sum."""
 
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
-"""Quantities with error scales of their own."""
+"""Quantities with separate error scales."""
 
 LOADED_FIRST: Final = "loaded_time_to_first_token_s"
 """Quantity of the scales of a first token under a steady load, where admission and other prompts decide."""
@@ -76,7 +75,7 @@ MODEL: Final = "model"
 
 
 def find_peak(architecture: str, precision: str) -> str | None:
-    """Return the precision of the peak that a class computes by; None for a class without one."""
+    """Return the precision of the peak that determines a class's compute time; None for a class without one."""
     return None if architecture in WITHOUT_PEAK else OTHER_PEAKS.get((architecture, precision), precision)
 
 
@@ -91,7 +90,7 @@ def find_served_time(quantity: str, scope: str) -> str | None:
 
 
 def name_served_scale(quantity: str, scope: str) -> str:
-    """Return the quantity whose scales hold for a measured quantity in a scope: the SQL's macro of this name."""
+    """Return the quantity whose scales apply to a measured quantity in a scope: the SQL's macro of this name."""
     is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
     return LOADED_FIRST if is_loaded else quantity
 
@@ -105,7 +104,7 @@ class ErrorScale:
     """Depth of the group; of all groups that contain a run, the deepest applies."""
     architecture: str
     work: str
-    """`model`, another sort of whole model (`Workload.work`), or the kind of a single operator."""
+    """`model`, another kind of whole model (`Workload.work`), or the kind of a single operator."""
     runtime: str
     precision: str
     hardware: str
@@ -115,7 +114,7 @@ class ErrorScale:
     """Model families times boards; rows of one family on one board have similar errors."""
     row_count: int
     least_ops_per_s: float = 0.0
-    """Smallest peak of the boards that were measured; 0 where it holds for every size."""
+    """Smallest peak of the boards that were measured; 0 if the scale applies to every size."""
     most_ops_per_s: float = math.inf
     """Largest peak of these boards; infinite likewise."""
 
@@ -129,7 +128,7 @@ class PowerFloor:
     """Smallest half-width of a power, by class and evidence."""
 
     architecture: str
-    """Class; empty for all classes without a floor of their own."""
+    """Class; empty for all classes without a separate floor."""
     evidence: Evidence = attrs.field(validator=attrs.validators.in_(get_args(Evidence)))
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
@@ -184,7 +183,7 @@ class BasisSpread:
 
 @frozen(kw_only=True)
 class Doubt:
-    """All that intervals and probabilities follow from."""
+    """All inputs of intervals and probabilities."""
 
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
@@ -195,7 +194,7 @@ class Doubt:
     def serving_half_width(
         self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
     ) -> float | None:
-        """Return the half-width of what is predicted of a served model: the SQL's macro of this name.
+        """Return the half-width of a prediction for a served model: the SQL's macro of this name.
 
         None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
         operating point. An energy has the half-widths of its time and of the power.

@@ -97,10 +97,10 @@ ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
-"""Powers without work, other than active idle: without a process, with a context, and with a loaded model."""
+"""Idle powers other than active idle: without a process, with a context, and with a loaded model."""
 
 UNMEASURED: Final = "this state was not measured"
-"""End of the source of a power without work that is assumed as active idle."""
+"""End of the source of an idle power that is assumed equal to active idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 """Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
@@ -445,7 +445,7 @@ class Hardware:
 
     @property
     def waiting_w(self) -> float:
-        """Power at the boundary while the hardware is ready but does nothing: static power, and a counted host's."""
+        """Power at the boundary while the hardware is ready but idle: static power, and a counted host's."""
         return self.static_power.value * self.around_factor + self.host_w
 
     @property
@@ -455,7 +455,7 @@ class Hardware:
 
     @property
     def unmeasured_states(self) -> Iterator[tuple[str, Quantity]]:
-        """Yield (name, power) of a held context and a loaded model where no power is given: assumed as active idle.
+        """Yield (name, power) of a context and a loaded model whose power is unknown: assumed as active idle.
 
         Only hardware whose kernels a host launches has contexts.
         """

@@ -1,4 +1,4 @@
-"""References to hardware: how people and answers name one, taken apart and put together in one place."""
+"""References to hardware: parsing and formatting of the names that people and answers use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HardwareRef:
     settings: str = ""
     """Constants that are set, in brackets as they are written."""
     mode: str = ""
-    """Power mode as it is written; empty where none is, which is the default mode."""
+    """Power mode as it is written; empty for the default mode."""
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
@@ -45,7 +45,7 @@ class HardwareRef:
 
     @property
     def changes(self) -> tuple[tuple[str, str], ...]:
-        """The constants that are set and their values; UsageError where a part is not NAME=VALUE."""
+        """The constants that are set and their values; UsageError if a part is not NAME=VALUE."""
         if not self.settings:
             return ()
         parts = [part.partition("=") for part in self.settings.removeprefix("[").removesuffix("]").split(";")]
@@ -64,5 +64,5 @@ def name_configured(hardware: str, mode: str) -> str:
 
 
 def name_variant(hardware: str, changes: Iterable[tuple[str, str]]) -> str:
-    """Return the id of a chip of which numbers are set."""
+    """Return the id of a chip with changed numbers."""
     return f"{hardware}[{';'.join(f'{name}={value}' for name, value in changes)}]"

@@ -18,7 +18,7 @@ SLOT_HOSTS: Final[Mapping[str, str]] = {
 """First word of `needs_host` -> default host; a card for a 16-lane slot sits in a server or PC."""
 
 SOLE_SLOTS: Final = ("M.2", "USB")
-"""Slots whose chip has a host for itself; PCIe cards share one, so only a part of it is counted."""
+"""Slots whose chip has its own host; PCIe cards share one, so only a part of it is counted."""
 
 
 WHOLES: Final = ("module", "SoC")
@@ -26,7 +26,7 @@ WHOLES: Final = ("module", "SoC")
 
 
 def is_part(needs_host: str) -> bool:
-    """Return True for a part of a module or SoC: it runs with the rest of it, at its price, in no other host."""
+    """Return True for a part of a module or SoC: it runs only with the rest of its module, at the module's price."""
     return needs_host.startswith(WHOLES)
 
 

@@ -56,7 +56,7 @@ class Hit:
     asked_tokens: int
     """Prompt tokens of counted requests, which were looked up."""
     found_tokens: int
-    """Part of them that this tier had."""
+    """Part of these tokens that this tier had."""
     moved_bytes: float
     """Bytes read from and written to a tier below the device."""
     joules: float
@@ -80,11 +80,11 @@ class Prefixes:
     answers: Sequence[Sequence[int]] = ()
     """Blocks of each prompt and its answer; empty if answers are not reused."""
     next_turn: Sequence[int] = ()
-    """Request that follows each one in its conversation, -1 for none; empty if requests arrive by themselves."""
+    """Request that follows each one in its conversation, -1 for none; empty if requests arrive independently."""
     pause_s: Sequence[float] = ()
     """Time before each request that follows another one; empty for none."""
     filled_s: float = 0.0
-    """Time at which the server is filled; requests before it are not counted."""
+    """Time at which the server is full; earlier requests are not counted."""
 
 
 @frozen(kw_only=True)
@@ -174,9 +174,9 @@ class Limits:
     request_s: float = attrs.field(default=0.0, validator=_within(0.0))
     """Time per request before prefill may start: network and tokenization."""
     speculated_tokens: int = attrs.field(default=0, validator=_within(0))
-    """Draft tokens per sequence and pass, besides the certain one."""
+    """Draft tokens per sequence and pass, in addition to the certain one."""
     accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
-    """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
+    """Mean tokens gained per sequence and pass: the certain token and the accepted drafts."""
     token_bytes: float = attrs.field(default=1.0, validator=_within(0.0))
     """KV cache of a token on all devices together, which slower tiers hold."""
     tiers: tuple[Tier, ...] = ()
@@ -219,7 +219,7 @@ class Moment:
 
 @frozen(kw_only=True)
 class Outcomes:
-    """Outcome of each request, in order of arrival; None where it was refused."""
+    """Outcome of each request, in order of arrival; None if it was refused."""
 
     arrival_s: tuple[float | None, ...]
     """Arrival time since the start; the next two fields count from the start too."""
@@ -240,13 +240,13 @@ class Window:
     """Part of `energy_j` spent while idle."""
     idle_s: float
     prompt_j: float = 0.0
-    """Part of `energy_j` spent in passes with prompt tokens, the answers in them included."""
+    """Part of `energy_j` spent in passes with prompt tokens, including their output tokens."""
     moved_j: float = 0.0
     """Part of `energy_j` spent on moves between the tiers of a prefix cache."""
 
     @property
     def answer_j(self) -> float:
-        """Rest of `energy_j`, spent in passes of answers alone."""
+        """Rest of `energy_j`, spent in passes without prompt tokens."""
         return self.energy_j - self.idle_j - self.prompt_j - self.moved_j
 
     @property
@@ -298,7 +298,7 @@ class Served:
     latency: Spread
     """Time from arrival to last token, over requests."""
     arrivals_per_s: float | None
-    """Arrival rate; None if requests have no arrival times of their own."""
+    """Arrival rate; None if requests have no arrival times."""
     served_per_s: float
     """Completion rate during the second half of the arrivals; over the whole run if there are no arrival times or the
     queue grows.

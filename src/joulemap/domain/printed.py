@@ -19,7 +19,7 @@ _INTEL: Final = re.compile(r"\b(?:intel|xeon|pentium|celeron|atom|cpu)\b.*\s@\s*
 """Processor name that ends in its base clock, as Intel's do."""
 
 _PROCESSOR: Final = re.compile(r"\bprocessor\b|\bcpu\b|@ *[\d.]+ *ghz|\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b")
-"""Part that only the names of processors have."""
+"""Text that occurs only in names of processors."""
 
 _REMOVED: Final = tuple(
     re.compile(pattern)
@@ -81,7 +81,7 @@ def find_vendors(name: str) -> frozenset[str]:
 
 
 def is_processor(name: str) -> bool:
-    """Return True if a printed name says that it is a processor's, so that it cannot mean the graphics next to it."""
+    """Return True if a printed name identifies a processor, so that it cannot mean the graphics on the same chip."""
     return _PROCESSOR.search(name.lower().replace("_", " ")) is not None
 
 
@@ -114,7 +114,9 @@ def shorten(name: str) -> str:
 
 @lru_cache(8192)
 def read_words(name: str, without: str = "") -> Words:
-    """Return the identifying words of a known name but one. Cached: each search compares all names of the catalogue."""
+    """Return the identifying words of a known name except one. Cached: each search compares all names of the
+    catalogue.
+    """
     return _keep(_reduce(name.lower()), without)
 
 

@@ -51,7 +51,7 @@ HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
 
 
 CHASSIS_ACTION: Final[ActionKey] = ("chassis", "fans_and_regulators")
-"""Action of everything in a computer that grows with the power of its boards, counted in joules of the board."""
+"""Action of the parts of a computer whose power grows with the power of its boards, counted in joules of the board."""
 
 SUPPLY_ACTION: Final[ActionKey] = ("psu", "conversion_loss")
 """Action of the loss of the power supply, counted in joules of the board; the host's share is in the host's line."""
@@ -66,7 +66,7 @@ def host_key(key: ActionKey) -> ActionKey:
 
 
 BOARD: Final = "board"
-"""Component of everything on the board besides the chip and its memory."""
+"""Component of all parts of the board except the chip and its memory."""
 
 LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
 """Action of heat from voltage regulators, counted in joules drawn by actions on and off the chip."""
@@ -79,8 +79,8 @@ MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
 
 
 UNATTRIBUTED: Final = "unattributed"
-"""Category of a class's residuals: energies per clock of busy units that were fitted to boards. No circuit explains
-them, but they fall with the chip's voltage.
+"""Category of a class's residuals: energies per clock of busy units that were fitted to boards. No modelled circuit
+explains them, but they decrease with the chip's voltage.
 """
 
 
@@ -189,7 +189,7 @@ class EnergyReference:
         return key in self._position
 
     def with_static(self, power: Quantity) -> EnergyReference:
-        """Return the same table with another static power; the range stays only with the power of the same source."""
+        """Return the same table with another static power; the range stays only if the source is the same."""
         return self.with_actions(
             attrs.evolve(
                 action,

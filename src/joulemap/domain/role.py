@@ -69,4 +69,4 @@ class ActionRole:
     way: str
     """Difference in how this class fulfils the role, as a phrase after `they`; empty if there is none."""
     step: str
-    """Name of one count for an action that controls a unit; empty for all others."""
+    """Name of one count for an action that controls a unit; empty for other actions."""

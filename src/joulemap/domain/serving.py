@@ -132,7 +132,7 @@ class ServingRow:
 
     @property
     def boundary(self) -> Boundary:
-        """Boundary of joules and watts; the board's where none that is known is stated."""
+        """Boundary of joules and watts; `board` if no known one is stated."""
         return MEASURED_AT.get(self.power_boundary, BOARD)
 
     def measured(self) -> dict[str, float]:
@@ -148,7 +148,7 @@ REQUIRED: Final = ("source", "hardware", "model", "scope")
 
 
 def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
-    """Parse a table's cells, empty where nothing is stated; UsageError for invalid ones."""
+    """Parse a table's cells, empty if nothing is stated; UsageError for invalid ones."""
     for name in REQUIRED:
         if not cells.get(name):
             raise UsageError(f"{name} is empty")

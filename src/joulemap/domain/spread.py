@@ -19,7 +19,7 @@ BASIS_SPREAD: Final[Mapping[str, float]] = {
     "recalled": 1.3,
     "assumed": 2.0,
 }
-"""Basis -> factor, up or down, of one spread of a constant without a range of its own.
+"""Basis -> factor, up or down, of one spread of a constant without its own range.
 
 measured: repeats and instruments of one board. published: datasheet figures hold within a fifth (clocks under load,
 copies versus rated bandwidth). derived: arithmetic over a published number with one estimate. recalled: public, source

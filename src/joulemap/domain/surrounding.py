@@ -63,7 +63,7 @@ class Surrounding:
     growth: Quantity = attrs.field(validator=_at_least(1.0))
     """Power at the wall per power of the boards, host excluded."""
     host_power: Quantity = attrs.field(validator=_at_least(0.0))
-    """Power at the wall of everything that does not grow with the boards, all boards together."""
+    """Power at the wall that is independent of the boards' power, for all boards together."""
     supply_loss: Quantity = attrs.field(validator=_at_least(0.0))
     """Share of the power at the wall that the power supply loses."""
     growth_half_width: Quantity = attrs.field(validator=_at_least(0.0))

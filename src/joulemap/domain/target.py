@@ -13,14 +13,14 @@ from typing import Final
 from joulemap.domain.configuration import BOARD
 
 DEFAULT_MODE: Final = "default"
-"""Power mode of a chip that is in none of its named ones."""
+"""Power mode of a chip in none of its named modes."""
 
 TF32_WORD: Final = "|tf32"
 FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
 
 
 def extend_digest(digest: str, word: str) -> str:
-    """Return the digest of a chip after a modifier of this word."""
+    """Return the digest of a chip after a modifier with this word."""
     return hashlib.sha256(f"{digest}{word}".encode()).hexdigest()[:16] if word else digest
 
 
@@ -44,7 +44,7 @@ def boundary_word(boundary: str, priced_at: str, version: str, around: str = "")
 
 
 def host_word(host_digest: str, *, is_counted: bool, around: str = "") -> str:
-    """Return the word of a host, given by the digest that a run has it under.
+    """Return the word of a host, given the host's digest in a run.
 
     `around` is the digest of the host's surroundings if its power at the wall counts.
     """
@@ -52,6 +52,6 @@ def host_word(host_digest: str, *, is_counted: bool, around: str = "") -> str:
 
 
 def changes_word(values: Iterable[tuple[str, float]], name: str = "") -> str:
-    """Return the word of numbers that were set, and of another name; none without either."""
+    """Return the word of changed numbers and of a new name; none without either."""
     told = [*(f"{key}={value!r}" for key, value in values), *([f"as {name}"] if name else [])]
     return f"|set {'|'.join(told)}" if told else ""

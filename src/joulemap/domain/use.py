@@ -1,4 +1,4 @@
-"""Energy and cost of a million inferences, written once: Python evaluates the formulas, and SQL has them as columns."""
+"""Energy and cost of a million inferences, as formulas that Python evaluates and SQL has as columns."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ GGUF: Final = "gguf_"
 """Prefix of a llama.cpp file type."""
 
 BESIDE: Final = "+"
-"""Separator of the format of experts and that of all other GEMM weights: `mxfp4+q8_0`."""
+"""Separator of the format of experts and the format of all other GEMM weights: `mxfp4+q8_0`."""
 
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
 """Bits per weight, scales included: `4.64bit`."""
@@ -96,9 +96,9 @@ class WeightFormat:
     precision: str = ""
     """Precision at which a GEMM takes the codes directly; empty if kernels always dequantize."""
     others: WeightFormat | None = None
-    """Format of GEMM weights other than those of experts; None if it is the same."""
+    """Format of GEMM weights outside experts; None if it is the same."""
     is_whole: bool = False
-    """True if logits and routers are stored this way too; checkpoint quantizers usually leave them wide."""
+    """True if logits and routers are stored this way too; checkpoint quantizers usually keep them at 16 bits."""
 
     @property
     def item_bytes(self) -> float:

@@ -105,7 +105,7 @@ class Operator:
 
     @property
     def skipped_mac_count(self) -> int:
-        """MACs of `mac_count` that a causal mask hides: each of S queries sees one key fewer than the next query.
+        """MACs of `mac_count` that a causal mask skips: each of S queries sees one key fewer than the next query.
 
         Some kernels skip them. Scores, which also scale each element, have their keys in N; the weighted sum has them
         in K.
@@ -257,5 +257,5 @@ class Workload:
 
     @property
     def skipped_mac_count(self) -> int:
-        """MACs that causal masks hide, for the whole batch."""
+        """MACs that causal masks skip, for the whole batch."""
         return sum(operator.skipped_mac_count for operator in self.operators)

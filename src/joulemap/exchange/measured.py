@@ -41,7 +41,7 @@ HEAD: Final = 200_000
 """Characters at the start of a file that are searched for the mark of a format."""
 
 UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "an archive of torch.save or a zip"}
-"""First bytes of a file that is refused -> description of its kind."""
+"""First bytes of a refused file -> description of its kind."""
 
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks of UTF-16, as in text that another shell has redirected."""
@@ -79,10 +79,10 @@ MEASURED: Final = ("_s", "_j", "_w")
 """Endings of the columns that hold measured quantities."""
 
 NEVER_SCORED: Final = ("requests_per_s",)
-"""Measured columns that only give the number of requests in flight."""
+"""Measured columns that only state the number of requests in flight."""
 
 LEFT_OUT: Final = "left out"
-"""Key of a merged run that tells which of its parts have no usable number."""
+"""Key of a merged run that lists the parts without a usable number."""
 
 Cells = dict[str, Any]
 """Column of a measurement -> value in the file; unknown values have no key."""
@@ -102,7 +102,7 @@ class Format:
     kind: str
     """Served, single, or window (a single run of several passes)."""
     reader: str
-    """Name of the reader that makes a row of the values found."""
+    """Name of the reader that builds a row from the values."""
     told: str = ""
     """Description of the content of a file; empty if `needs` describes it."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -120,7 +120,7 @@ class Format:
     split: str = ""
     """Pattern in front of each run of a text; empty for one run."""
     end: str = ""
-    """Pattern after a run whose following text describes the next run; empty if no text does."""
+    """Pattern after a run; the text after it describes the next run. Empty if no text does."""
     patterns: Mapping[str, str] = attrs.field(factory=dict)
     """Key -> pattern of its value in a text, in addition to the lines."""
     fixed: Cells = attrs.field(factory=dict)
@@ -367,7 +367,9 @@ def _has(data: Any, path: str) -> bool:
 
 
 def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
-    """Return why the value at a path is no number from `least` on; an empty text if it is one or the path is absent."""
+    """Return why the value at a path is no number of at least `least`; an empty text if it is one or the path is
+    absent.
+    """
     value = find(data, path)
     if value is None:
         return f"{path} is empty" if _has(data, path) else ""
@@ -383,7 +385,7 @@ def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
 
 
 def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> dict[str, str]:
-    """Return why each measured quantity that data names has no usable number, by column; `found` columns have one."""
+    """Return, by column, why a measured quantity in the data has no usable number; `found` columns have one."""
     faults: dict[str, str] = {}
     for column, paths in columns.items():
         if column not in found and is_measured(column):
@@ -393,7 +395,9 @@ def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collecti
 
 
 def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> Iterator[str]:
-    """Yield a note for each measured quantity in `found` that another path gave because the first is unusable."""
+    """Yield a note for each measured quantity in `found` that was read from another path because the first is
+    unusable.
+    """
     for column, paths in columns.items():
         faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
         first = next(iter(faults), "")

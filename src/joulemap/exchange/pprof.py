@@ -33,10 +33,10 @@ SAMPLE_TYPES: Final = (
 """Name and unit of each value of a sample."""
 
 BASE: Final = ("pprof::base", "true")
-"""Label of subtracted samples; pprof takes percentages relative to the base by it."""
+"""Label of subtracted samples, by which pprof computes percentages relative to the base."""
 
 PIECE_BYTES: Final = 1 << 16
-"""Bytes of fields that are compressed at a time."""
+"""Number of bytes that are compressed at a time."""
 
 GZIP: Final = 31
 """Window size that makes zlib write a gzip file, without a time stamp."""
@@ -72,7 +72,7 @@ class _Rounding:
 
 @define
 class _Names:
-    """Strings and frames that are written once, and their fields that are still to be written."""
+    """Strings and frames, each written once, and their pending fields."""
 
     fields: list[bytes] = attrs.field(factory=list)
     strings: dict[str, int] = attrs.field(factory=dict)
@@ -150,7 +150,7 @@ def _describe(names: _Names, subject: Subject, base: Subject | None) -> bytes:
 def _write_samples(
     names: _Names, subject: Subject, samples: Iterable[Sample], sign: int, labels: Sequence[tuple[str, str]]
 ) -> Iterator[bytes]:
-    """Yield the samples of one run; `names` collects the names that each needs first."""
+    """Yield the samples of one run; `names` collects the names that must be written before a sample."""
     moved, off_chip = _Rounding(), _Rounding()
     for _, group in itertools.groupby(samples, lambda sample: sample.operator_index):
         first = next(group)

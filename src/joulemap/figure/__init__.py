@@ -1,1 +1,1 @@
-"""Figures of answers: Vega-Lite specifications with their rows, and how they are drawn."""
+"""Figures of answers: Vega-Lite specifications with their rows, and their rendering."""

@@ -37,7 +37,7 @@ SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triang
 
 
 def configure(theme: Theme = "light") -> dict[str, Any]:
-    """Return the Vega-Lite `config` of a theme: each colour, font and line that a figure does not set itself."""
+    """Return the Vega-Lite `config` of a theme: colours, fonts and lines that a figure does not set itself."""
     ink, faint, page = INK[theme], FAINT[theme], PAGE[theme]
     return {
         "background": page,
@@ -77,7 +77,7 @@ LEAST_WIDTH: Final = 60
 """Minimum width of a view in pixels, at any figure width."""
 
 TRIES: Final = 3
-"""Maximum drawings until a width is reached; axes and legends do not scale with the views."""
+"""Maximum attempts to reach a width; axes and legends do not scale with the views."""
 
 
 def to_svg(spec: dict[str, Any], theme: str, width: int | None = None) -> str:
@@ -133,7 +133,7 @@ def _measure(drawn: str) -> float:
 
 
 def _add_widths(view: dict[str, Any]) -> float:
-    """Return the pixels of all views that are side by side."""
+    """Return the width in pixels of all adjacent views."""
     if "hconcat" in view:
         return sum(map(_add_widths, view["hconcat"]))
     if "vconcat" in view:

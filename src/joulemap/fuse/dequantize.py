@@ -42,7 +42,7 @@ class Dequantizations:
         )
 
     def join(self, subgraphs: Sequence[Subgraph]) -> tuple[Subgraph, ...]:
-        """Return the subgraphs, each GEMM's with the operators that make its matrix.
+        """Return the subgraphs; a GEMM's subgraph includes the operators that produce its matrix.
 
         These operators lead only to the GEMM, so that a subgraph stays convex.
         """
@@ -124,7 +124,7 @@ class _Flow:
         return own - {product}
 
     def is_widening(self, members: Collection[int], product: int) -> bool:
-        """Return whether operators make the matrix of a GEMM from fewer bytes, integers among them."""
+        """Return whether operators produce the matrix of a GEMM from fewer bytes that include integers."""
         every = [access for index in members for access in self.accesses.get(index, ())]
         made = {access.tensor_index for access in every if access.role == "output"}
         read: dict[int, int] = {}

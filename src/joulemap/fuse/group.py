@@ -34,7 +34,7 @@ MOVING: Final = JOINING | {
 """Movements that place each element by its index, so that a kernel computes the moved value itself."""
 
 GATHERING: Final = frozenset({"embedding", "gather", "index", "index_select", "take", "unsafe_index"})
-"""Movements that read where a value points: a kernel computes the index, but not the value found there."""
+"""Movements that read at a computed index: a kernel computes the index, but not the value read there."""
 
 FILLING: Final = frozenset({
     "arange", "eye", "fill", "full", "full_like", "lift_fresh", "linspace", "new_full", "new_ones", "new_zeros", "ones",
@@ -43,12 +43,12 @@ FILLING: Final = frozenset({
 """Movements that read nothing."""
 
 PARTIAL: Final = frozenset({"copy", "fill", "zero"})
-"""Movements that may write only a part of their target."""
+"""Movements that may write only a part of their destination."""
 
 STENCILS: Final = frozenset(
     {"grid_sample", *(f"upsample_{mode}" for mode in ("linear", "bilinear", "trilinear", "bicubic"))}
 )
-"""Operations that read the neighbours of an element, so that their input is made before."""
+"""Operations that read the neighbours of an element, so that their input must be complete."""
 
 REDUCING: Final = frozenset({"adaptive_avg_pool", "logsumexp", "moment", "reduce"})
 """Reductions of rows; sorting and searching are separate kernels."""
@@ -82,15 +82,15 @@ def row_count(operator: Operator) -> int:
 
 @attrs.define
 class Group:
-    """Operators of one kernel, as far as found; views have an index and nothing else."""
+    """Operators of one kernel, collected so far; views have only an index."""
 
     indices: list[int] = attrs.field(factory=list)
     size: int = 0
-    """Number of operators that compute."""
+    """Number of operators other than views."""
     kinds: set[str] = attrs.field(factory=set)
     anchors: list[Operator] = attrs.field(factory=list)
     last: Operator | None = None
-    """Last operator that computes; None if none does."""
+    """Last operator other than views; None if there is none."""
     extent: int = 0
     """Elements that the kernel iterates over."""
     rows: int | None = None
@@ -100,7 +100,7 @@ class Group:
     is_cheap: bool = True
     """True if a larger kernel may recompute the operator per element: no special function, reduction or window."""
     is_closed: bool = False
-    """True if the group takes no more operators."""
+    """True if no operator may join the group."""
 
     def take(self, operator: Operator) -> None:
         """Add an operator that computes."""
@@ -138,7 +138,7 @@ def begin(operator: Operator) -> Group:
 
 
 def is_elementwise(operator: Operator) -> bool:
-    """Return whether an operator needs only the current elements, wherever it puts them."""
+    """Return whether an operator needs only the current elements, wherever it writes them."""
     return operator.kind in POINTWISE or (operator.kind == "data_movement" and operator.operation in MOVING)
 
 
@@ -193,12 +193,14 @@ def may_take(group: Group, operator: Operator) -> bool:
 
 
 def _has_rows(group: Group, extent: int, rows: int) -> bool:
-    """Return whether a kernel can reduce these rows: it has no others, and no windows, which would be read twice."""
+    """Return whether a kernel can reduce these rows: it has no other rows, and no windows, which would be read
+    twice.
+    """
     return extent == group.extent and group.rows in (None, rows) and "pool" not in group.kinds
 
 
 def _spans(group: Group, operator: Operator) -> bool:
-    """Return whether a kernel of this extent, or of a larger one if it may grow, has the operator's elements."""
+    """Return whether a kernel of this extent, or a larger one if it may grow, iterates over the operator's elements."""
     count, extent, rows = operator.output_element_count, group.extent, group.rows
     if rows is None:
         if count <= extent:

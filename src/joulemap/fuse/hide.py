@@ -56,6 +56,6 @@ def fuse(workload: Workload) -> Workload:
 
 
 def _memory_bytes(workload: Workload, tensor_index: int) -> int:
-    """Return the bytes of the memory that holds a tensor: its buffer's, or those of a parameter or constant."""
+    """Return the bytes of the memory that holds a tensor: its buffer, parameter or constant."""
     tensor = workload.tensors[tensor_index]
     return tensor.byte_count if tensor.buffer_index is None else workload.buffers[tensor.buffer_index].byte_count

@@ -24,12 +24,12 @@ LEAST_STEPS: Final = 8
 """Minimum repetitions of a loop over time."""
 
 CANDIDATES: Final = 8
-"""Maximum next occurrences of an operator that are tried as the start of the second repetition."""
+"""Maximum later occurrences of an operator that are tried as the start of the second repetition."""
 
 INNER_KINDS: Final = frozenset(
     {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
 )
-"""Kinds that a step may have any number of."""
+"""Kinds of which a step may have any number."""
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
@@ -37,7 +37,7 @@ LARGEST_PRODUCT: Final = 2**26
 
 ROWWISE: Final = frozenset({"reduction", "softmax", "normalization"})
 LONG_ROW: Final = 256
-"""Maximum elements that one unit reduces by itself; the units of a chip exchange the parts of longer rows."""
+"""Maximum elements of a row that one unit reduces; units exchange the parts of longer rows."""
 
 LARGEST_STATE: Final = 2**20
 """Maximum elements of a reduction whose long rows may be exchanged; they must stay on chip from step to step."""
@@ -121,7 +121,7 @@ def _is_inner(operator: Operator) -> bool:
 
 
 def _number(signatures: Sequence[Hashable]) -> list[int]:
-    """Return a number for each signature, equal for equal ones; None is equal to nothing."""
+    """Return a number for each signature, equal for equal signatures; None differs from everything."""
     numbers: dict[Hashable, int] = {}
     fresh = itertools.count(-1, -1)
     return [

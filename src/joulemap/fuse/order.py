@@ -15,10 +15,10 @@ from typing import Final
 import attrs
 
 SEARCHED: Final = 256
-"""Maximum groups that one search looks at."""
+"""Maximum groups that one search visits."""
 
 DISTANCE: Final = 2048
-"""Maximum places in the order that a join bridges."""
+"""Maximum distance in the order between groups that join."""
 
 
 @attrs.define
@@ -26,7 +26,7 @@ class Order:
     """Groups by number, in an order that can be executed."""
 
     rank: list[int] = attrs.field(factory=list)
-    """Place of each group in the order; groups that joined another keep theirs."""
+    """Place of each group in the order; groups that joined another keep their place."""
     before: list[set[int]] = attrs.field(factory=list)
     behind: list[set[int]] = attrs.field(factory=list)
     joined: list[int] = attrs.field(factory=list)
@@ -51,7 +51,7 @@ class Order:
         return group
 
     def may_need(self, group: int, needed: Iterable[int]) -> bool:
-        """Return whether a group can also follow these groups: whether none of them needs it."""
+        """Return whether a group can also follow these groups, because none of them needs it."""
         others = {self.find(one) for one in needed} - {group}
         last = max((self.rank[one] for one in others), default=-1)
         if last < self.rank[group]:

@@ -45,12 +45,12 @@ class _Partition:
     producers: Sequence[Sequence[int]]
     consumers: Sequence[set[int]]
     sources: Sequence[Sequence[int]]
-    """Operator -> operators that compute the values that it reads, through views."""
+    """Operator -> operators that produce its inputs, through views."""
     readers: Sequence[set[int]]
-    """Operator -> operators that compute from its value, through views."""
+    """Operator -> operators that read its result, through views."""
     order: Order = attrs.field(factory=Order)
     groups: dict[int, Group] = attrs.field(factory=dict)
-    """Number in the order -> group; groups that joined another are removed."""
+    """Place in the order -> group; groups that joined another are removed."""
     home: list[int] = attrs.field(factory=list)
     """Operator -> its group, or one that joined it."""
     gates: dict[int, int] = attrs.field(factory=dict)
@@ -139,7 +139,7 @@ class _Partition:
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Return whether a compiler would compute an operator when it computes the group."""
+        """Return whether a compiler would fold an operator together with the group."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 

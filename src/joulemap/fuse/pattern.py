@@ -28,7 +28,7 @@ _WRITTEN: Final = (
     ("swiglu", r"silu\+mul"),
 )
 CHAINS: Final = tuple((name, re.compile(rf"(?<![^+])(?:{chain})(?![^+])")) for name, chain in _WRITTEN)
-"""Chains that people write out, as regular expressions over operations joined by plus signs."""
+"""Chains that models write out operator by operator, as regular expressions over operations joined by plus signs."""
 
 WORDS: Final = 6
 """Maximum operations that a pattern names."""
@@ -55,7 +55,7 @@ def describe(members: Sequence[Operator], indices: Sequence[int]) -> Subgraph:
 
 @lru_cache(maxsize=4096)
 def name_chain(operations: tuple[str, ...]) -> str:
-    """Return operations joined, with known chains by their names, repetitions once, and the number of further ones."""
+    """Return operations joined, with names for known chains, repetitions once, and the count of omitted ones."""
     text = "+".join(operations)
     for name, chain in CHAINS:
         text = chain.sub(name, text)

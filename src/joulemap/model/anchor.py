@@ -129,7 +129,9 @@ class Measured:
     """Measured power times the predicted time."""
 
     def excess(self, found: Prices) -> float:
-        """Return the logarithm of the ratio of energy at these energies per action to measured energy."""
+        """Return the logarithm of the ratio of the energy, computed with these energies per action, to the measured
+        energy.
+        """
         units_j = found.units_w[self.load.precision] * self.probe.compute_s
         return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 

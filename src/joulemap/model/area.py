@@ -1,4 +1,4 @@
-"""Area and cost of the silicon of a design, by a stated table.
+"""Area and cost of a design's silicon, from tables.
 
     unit   = (MACs per clock x area of a MAC, at the widest precision) / share of the datapath + other area of a unit,
              at the chip's node

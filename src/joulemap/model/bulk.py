@@ -41,7 +41,7 @@ JOINED: Final = tuple(
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
 TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
-"""Names of workload arrays that may be missing, where each row represents itself, with an array of as many rows."""
+"""Optional workload array -> array with as many rows; if it is missing, each row represents itself."""
 
 
 @frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""Several chips as one with columns as numbers, so that a formula written for one chip runs for all.
+"""Several chips as one whose numbers are columns, so that a formula for one chip evaluates all.
 
     hardware.coefficient("tile_rows")      one chip: a number
                                            several: points x 1 numbers, which broadcast against a workload's columns

@@ -84,7 +84,7 @@ class Path:
     """Bytes per second of a device to one other device."""
     latency: float
     hops: float
-    """Links that a byte passes from any device to any other."""
+    """Number of links that a byte passes between any two devices."""
     is_direct: bool
     """True if every device reads every other device's memory at full rate."""
     is_in_host: bool

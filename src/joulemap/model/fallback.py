@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
-"""Static power actions of a chip and of a counted host, paid while either computes."""
+"""Static power actions of a chip and of a counted host, charged while either computes."""
 
 KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
 """Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
@@ -128,7 +128,9 @@ def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[
 
 
 def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
-    """Return the workload in which data that crosses sides leaves the kernel that writes it and is read again."""
+    """Return the workload in which data exchanged between the sides is written by one kernel and read again by
+    another.
+    """
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     is_crossing = _find_crossing(work, side, is_computed)
     inside = (work.access_fused_bytes <= 0.0) & is_crossing

@@ -30,7 +30,7 @@ from joulemap.model.workload import (
 from joulemap.system.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
-"""Kinds that another operator's kernel can compute on data that it already holds."""
+"""Kinds that another operator's kernel can compute on data in its registers."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
 """Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""
@@ -101,7 +101,7 @@ class KernelColumns:
 
     @cached_property
     def memo(self) -> dict[tuple[str, ...], object]:
-        """Cache of facts about the kernels that hold for all hardware of a class, by names that the class chooses."""
+        """Cache of facts about the kernels that apply to all hardware of a class, by names that the class chooses."""
         return {}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Kinds of kernels: one kernel is evaluated for all that no formula distinguishes.
+"""Kinds of kernels: kernels with equal inputs of all formulas are evaluated once.
 
     kernels ─► the first of each kind, with its number of occurrences ─► times, counts, energies ─► all kernels again
 

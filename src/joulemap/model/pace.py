@@ -75,7 +75,7 @@ class Pace:
         return self._busy_s(self.placement, clock)
 
     def latency_s(self, clock: Floats) -> Floats:
-        """Return the latency of a batch of each workload that has the chip to itself."""
+        """Return the latency of a batch of each workload that runs alone on the chip."""
         return self.kernels.sum_kernels(self.kernel_s(clock))
 
     def interval_s(self, clock: Floats) -> Floats:
@@ -125,6 +125,6 @@ class Pace:
         return self._times_of(self.placement)
 
     def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
-        """Return the compute and memory time of each kernel at the full clock, each on its own."""
+        """Return the compute and memory time of each kernel at the full clock, separately."""
         compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
         return unbalance(compute, memory, self.placement.sharpness)

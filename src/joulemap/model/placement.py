@@ -32,7 +32,7 @@ from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 HOST_RESULT: Final = "host_result"
-"""Coefficient: seconds of the host for each byte of results, on chips whose host is part of every measurement."""
+"""Coefficient: host seconds per byte of results, for chips whose measurements include the host."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
@@ -40,7 +40,7 @@ ROOFLINE_TOLERANCE: Final = 1e-9
 
 @frozen(kw_only=True, eq=False)
 class Overlap:
-    """Times of one batch on permanently busy units, for chips where batches overlap; arrays are per operator."""
+    """Times of one batch on continuously busy units, for chips where batches overlap; arrays are per operator."""
 
     limit: str
     """Throughput limit that these units set, one of `run.THROUGHPUT_LIMITS`."""

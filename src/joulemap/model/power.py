@@ -1,4 +1,4 @@
-"""Voltage, which falls with the clock down to a floor, and the clock under a power cap.
+"""Voltage, which decreases with the clock down to a floor, and clock under a power cap.
 
 With x the clock as a share of the highest of the die, phi as a share of the highest of the board, r = x / phi:
 

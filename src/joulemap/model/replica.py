@@ -39,7 +39,9 @@ def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
 
 
 def join_units(hardware: Hardware) -> Hardware:
-    """Return the hardware with one model over all units, and without the program start, which is the host's cost."""
+    """Return the hardware with one model over all units, and without the program start, which is charged to the
+    host.
+    """
     if DIVIDED not in hardware.geometry:
         return hardware
     return vary(

@@ -1,4 +1,4 @@
-"""Root search: factors of constants at which functions of them change sign, with all searches in parallel."""
+"""Root search: factors of constants at which functions of the constants change sign, with all searches in parallel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def solve(
 
     None if there is no sign change between 1/100 and 100, as far as the function is defined. Two sign changes between 1
     and the last defined factor are not found. `function` receives a key and factor of each active search, and returns
-    their values, None where it is not defined. Source: regula falsi, the Illinois rule, on logarithms, with a bisection
+    their values, None if it is not defined. Source: regula falsi, the Illinois rule, on logarithms, with a bisection
     at every fourth step.
     """
     asked = list(keys)

@@ -81,7 +81,7 @@ class SubgraphColumns:
 
 @define(kw_only=True, eq=False)
 class OperatorColumns:
-    """One row per operator that runs: its share of the run, and of a run in which every ATen call is a kernel.
+    """Executed operators, one row each: share of the run, and of a run in which every ATen call is a kernel.
 
     Bytes are whole numbers (or halves at four bits), so that their sums do not depend on the order.
     """

@@ -28,7 +28,7 @@ EXACT: Final = 2.0**53
 """Bound below which sums of whole numbers as doubles are exact."""
 
 MOST: Final = 2.0**60
-"""Femtoseconds or femtojoules above which a run is stored with its ledger, whose sums need more than 64 bits."""
+"""Femtoseconds or femtojoules above which sums need more than 64 bits, so that a run is stored with its ledger."""
 
 HALF: Final = 26
 """Number of low bits at which a latency is split, so that its product with a number of units fits 64 bits."""

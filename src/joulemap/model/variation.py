@@ -52,13 +52,13 @@ class Totals:
     """Interval between batches."""
     energy_j: float
     action_j: Mapping[str, float]
-    """Price constant -> joules proportional to it, at this clock, including regulator losses and, at the boundary
-    `system`, the growth outside the board.
+    """Energy-per-action constant -> joules proportional to it, at this clock, including regulator losses and, at the
+    boundary `system`, the growth outside the board.
 
     Losses are also listed under their own constants, so the parts exceed the total by that amount.
     """
     counted: frozenset[str]
-    """Price constants of actions that occur, even if their energy is outside this boundary."""
+    """Energy-per-action constants of actions that occur, even if their energy is outside this boundary."""
     spare_w: float
     """Power limit minus power at the full clock; negative if the cap is active."""
     cap_fraction: float
@@ -138,7 +138,8 @@ class Varied:
         return found
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return its run on a chip that computes all of it; separate operators are the same as in their kernels.
+        """Return the workload's run on a chip that computes all of it; separate operators are the same as in their
+        kernels.
 
         Raises UnsupportedError if it does not fit the memory, else as `evaluate`.
         """
@@ -190,7 +191,7 @@ class Varied:
         return found
 
     def _key(self, hardware: Hardware, number: int) -> Hashable:
-        """Return everything that formulas branch on for a chip; its number if that raises."""
+        """Return all properties of a chip on which formulas branch; a unique number if that raises."""
         precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
         try:
             decided = decides(hardware, self.work, precision, batch)

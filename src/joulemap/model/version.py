@@ -29,7 +29,7 @@ ANCHOR: Final = "model.anchor"
 CHANGE: Final = "model.change"
 
 WORDS: Final = frozenset({"system.errors", "system.record", "system.wing"})
-"""Modules that formulas import but that compute nothing."""
+"""Modules that formulas import but that do not affect results."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "
 

@@ -1,4 +1,4 @@
-"""Board energies of a chip that its circuits do not explain, found by evaluating probe workloads."""
+"""Board energies of a chip that are not explained by circuits, found by evaluating probe workloads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
-    """Return a chip under its own calibration or one of its generation; ValueError where it does not fit."""
+    """Return a chip under its own calibration or its generation's; ValueError if it does not fit."""
     if calibration.hardware == hardware.id:
         return hardware.calibrated(calibration)
     return hardware.inheriting(calibration)

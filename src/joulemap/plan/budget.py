@@ -34,7 +34,7 @@ class InHost:
 
     host: Target
     is_counted: bool
-    """True where the host's static power is part of every run's energy."""
+    """True if the host's static power is part of every run's energy."""
     around: Surrounding | None = None
     """Surroundings of a counted host at the boundary `system`."""
 
@@ -58,7 +58,7 @@ class Hosting:
     entry: HardwareEntry
     power_mode: str
     is_counted: bool
-    """True where the host's static power is part of every run's energy; its computation always is."""
+    """True if the host's static power is part of every run's energy; its computation always counts."""
 
     def modifier(self, calibration: CalibrationUse, boundary: Boundary) -> InHost:
         """Return the modifier that adds a host; the host has its own calibration at the same boundary.
@@ -142,11 +142,11 @@ class Budget:
 
     power_w: float
     reason: str
-    """Origin of the budget, with its source; empty where it was requested directly."""
+    """Origin of the budget, with its source; empty if it was requested directly."""
     is_asked: bool
-    """True where the budget was requested, not only implied by a deployment."""
+    """True if the budget was requested, not only implied by a deployment."""
     is_mean: bool = False
-    """True where it limits the average power at a fixed rate, not the cap of a power mode."""
+    """True if it limits the average power at a fixed rate, not the cap of a power mode."""
 
     def __str__(self) -> str:
         return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
@@ -162,7 +162,7 @@ def apply_scenario(settings: Settings) -> Settings:
 
 
 def find_budget(settings: Settings) -> Budget | None:
-    """Return the budget requested directly, by a scenario or by deployments; None where there is none.
+    """Return the budget requested directly, by a scenario or by deployments; None if there is none.
 
     The largest budget of several deployments applies. A requested power mode overrides the budget of a deployment.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
-"""Default choice: the user's own calibration, else the shipped one, else that of the generation, else none."""
+"""Default choice: the user's own calibration, else the shipped one, else the generation's, else none."""
 
 OWN: Final = "own"
 """Choice as `auto`, without inheritance."""
@@ -85,7 +85,7 @@ class CalibrationUse:
             )
 
     def check_fit(self, hardware: HardwareEntry) -> None:
-        """Raise CatalogueError where a chip's calibration is for other formulas or another description.
+        """Raise CatalogueError if a chip's calibration is for other formulas or another description.
 
         The description is that of the hardware that was fitted, also for an inherited calibration.
         """
@@ -103,7 +103,7 @@ class CalibrationUse:
         return calibration
 
     def load(self, entry: CalibrationEntry, architecture: str) -> Calibration:
-        """Return a calibration; CatalogueError where its file is invalid or its formulas are outdated."""
+        """Return a calibration; CatalogueError if its file is invalid or its formulas are outdated."""
         calibration = self._loaded.get(entry.digest)
         if calibration is not None:
             return calibration
@@ -131,12 +131,12 @@ class CalibrationUse:
     def apply(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
         """Return the hardware with its anchor and under a calibration, at the default mode.
 
-        Raises CatalogueError where the calibration does not fit, or the hardware cannot be mapped.
+        Raises CatalogueError if the calibration does not fit, or the hardware cannot be mapped.
         """
         return self.adjust(anchor_hardware(hardware), entry)
 
     def adjust(self, hardware: Hardware, entry: CalibrationEntry | None) -> Hardware:
-        """Return the hardware under a calibration, otherwise unchanged; CatalogueError where it does not fit."""
+        """Return the hardware under a calibration, otherwise unchanged; CatalogueError if it does not fit."""
         if entry is None:
             return hardware
         calibration = self._check(entry, hardware)
@@ -147,7 +147,7 @@ class CalibrationUse:
 
 
 def use_calibration(named: str | Calibration) -> CalibrationUse:
-    """Return the choice of calibration; raises UnknownNameError or CatalogueError where a name or file is wrong."""
+    """Return the choice of calibration; raises UnknownNameError or CatalogueError if a name or file is wrong."""
     used = CalibrationUse(named)
     _ = used.chosen
     return used

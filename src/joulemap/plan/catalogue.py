@@ -1,4 +1,6 @@
-"""Current catalogue as a database: the results database where it has it, else the template of new ones."""
+"""Current catalogue as a database: the results database if it contains the catalogue, else the template of new
+databases.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""Patience without waiting, as the template has the catalogue too."""
+"""Patience without waiting, because the template has the catalogue too."""
 
 
 def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
@@ -163,7 +165,9 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a database with the current catalogue and no runs, not to be written; None where none can be kept."""
+    """Return a database with the current catalogue and no runs, which must not be written; None if none can be
+    stored.
+    """
     ready = _template(catalogue_digest())
     return ready.path if ready else None
 

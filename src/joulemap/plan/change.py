@@ -1,4 +1,4 @@
-"""Constants that a question sets on its hardware: texts as written, read against each bound hardware."""
+"""Constants that a question sets on its hardware: texts as written, parsed for each bound hardware."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def find_changes(
 
 @frozen
 class Changed:
-    """Set constants, and the name of the variant."""
+    """Modifier that sets constants and names the variant."""
 
     changes: tuple[Change, ...]
     name: str = ""
@@ -127,7 +127,7 @@ class Changed:
         return word_changes(self.changes, self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware with these numbers; raises CatalogueError where they contradict each other."""
+        """Return the hardware with these numbers; raises CatalogueError if they contradict each other."""
         try:
             return change_numbers(hardware, self.changes, self.name)
         except ValueError as error:

@@ -39,7 +39,7 @@ NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that i
 
 @define
 class Queue:
-    """Evaluated runs on their way into the database; one transaction is written while the next fills.
+    """Queue of evaluated runs for the database; one transaction is written while the next fills.
 
     The writer has a separate connection, so that workloads can be read meanwhile.
     """

@@ -51,7 +51,7 @@ BUFFER: Final = "1GB"
 """Memory limit of the engine while many runs are written; appends gain nothing from more."""
 
 MANY_RUNS: Final = 64
-"""Number of runs from which the memory limit applies, whatever the size of the file when opened."""
+"""Number of runs from which the memory limit applies, regardless of the file's size."""
 
 TOGETHER: Final = 32
 """Models whose shipped workloads are stored together."""
@@ -205,7 +205,7 @@ def ensure_all(
 
 
 def _stored_ids(connection: Connection, plans: Sequence[Plan], *, has_ledger: bool) -> tuple[int, ...] | None:
-    """Return the ids of plans' runs; None where one is not stored."""
+    """Return the ids of plans' runs; None if one is not stored."""
     keys = {key for plan in plans for model in plan.models for key in model.workload_keys}
     workloads = find_workloads(connection, keys)
     planned: list[str] = []
@@ -230,9 +230,9 @@ class _Work:
     is_lenient: bool = False
     """True to omit a model that cannot be traced."""
     has_ledger: bool = True
-    """True where the question reads ledgers."""
+    """True if the question reads ledgers."""
     needs_trace: bool = False
-    """True where the next model needs a trace, during which other processes may use the database."""
+    """True if the next model needs a trace, during which other processes may use the database."""
     left_out: dict[str, ModelError] = attrs.field(factory=dict)
     """Model that could not be traced -> error."""
     _number: int = 0

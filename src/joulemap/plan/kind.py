@@ -34,7 +34,7 @@ class VariedRun(Protocol):
         ...
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return `evaluate` of each chip, None where it raises."""
+        """Return `evaluate` of each chip, None if it raises."""
         ...
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
@@ -43,12 +43,12 @@ class VariedRun(Protocol):
 
 
 class HardwareKind(Protocol):
-    """Kind of hardware that is no chip, such as a box of several devices; wings register one at `hardware`."""
+    """Kind of hardware other than a chip, such as a box of several devices; wings register one at `hardware`."""
 
     architecture: str
     """Class of the kind's hardware."""
     formulas: tuple[str, ...]
-    """Modules that compute a run of it; everything that they import counts too."""
+    """Modules that compute a run of this kind, with everything that they import."""
 
     def is_name(self, name: str) -> bool:
         """Return True if a name that is not a chip belongs to this kind."""
@@ -63,7 +63,7 @@ class HardwareKind(Protocol):
         ...
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the named hardware, None if it is not of this kind; CatalogueError where a part cannot be found."""
+        """Return the named hardware, None if it is not of this kind; CatalogueError if a part cannot be found."""
         ...
 
     def load(self, path: Path, known: Mapping[str, HardwareEntry]) -> Hardware:
@@ -87,7 +87,7 @@ class HardwareKind(Protocol):
         ...
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
-        """Return hardware with changed constants, renamed if a name is given; ValueError where they contradict each
+        """Return hardware with changed constants, renamed if a name is given; ValueError if they contradict each
         other.
 
         With `is_varied` the hardware is evaluated once and needs no sums over its chips.
@@ -95,7 +95,7 @@ class HardwareKind(Protocol):
         ...
 
     def evaluate(self, work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return a run; UnsupportedError where the hardware cannot run it."""
+        """Return a run; UnsupportedError if the hardware cannot run it."""
         ...
 
     def vary(self, work: WorkloadColumns, configuration: Configuration) -> VariedRun:
@@ -121,7 +121,7 @@ def list_numbers(hardware: Hardware) -> dict[str, Constant]:
 def change_numbers(
     hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
 ) -> Hardware:
-    """Return bound hardware, a chip or of any kind, with set constants; ValueError where they contradict each other.
+    """Return bound hardware, a chip or of any kind, with set constants; ValueError if they contradict each other.
 
     With `is_varied` the hardware is evaluated once and needs no sums over its chips.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Describer(Protocol):
-    """Maker of workloads that follow from names."""
+    """Interface for workloads that are determined by their names."""
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a model; UsageError for one too large."""
@@ -36,11 +36,11 @@ class Model:
     retrace: bool
     """True to trace with the installed torch even where the package ships the workload."""
     may_run: bool = True
-    """True where a file of code may be run to trace it."""
+    """True if a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
     """Traced workload of a module in this program."""
     base: Model | None = None
-    """Model from whose workload this one's is derived, as for a training step; None for most."""
+    """Model from whose workload this one's is derived, as for a training step; None otherwise."""
     dimensions: Mapping[str, str] = attrs.field(factory=dict, eq=False)
     """Dimension that a wing declares -> value for this model; defaults are omitted."""
     names: Describer | None = attrs.field(default=None, eq=False, repr=False)
@@ -48,7 +48,7 @@ class Model:
 
     @property
     def shipped(self) -> ShippedWorkload | None:
-        """Shipped form of exactly this workload; None where there is none or `retrace` is set."""
+        """Shipped form of exactly this workload; None if there is none or `retrace` is set."""
         entry = load_shipped().get(self.request.model)
         if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
@@ -56,7 +56,7 @@ class Model:
 
     @property
     def is_traced(self) -> bool:
-        """True where an unstored workload needs a trace: it neither ships nor follows from its name."""
+        """True if an unstored workload needs a trace: it is neither shipped nor determined by its name."""
         if self.base is not None:
             return self.base.is_traced
         return not self.request.is_closed and self.shipped is None

@@ -35,7 +35,7 @@ class ModelNames:
         raise NotImplementedError(name)
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
-        """Return the model of an unclaimed name; None for a name of others. Raises as `find_model`."""
+        """Return the model of an unclaimed name; None if the name is not this wing's. Raises as `find_model`."""
         del name, settings, batch
         return None
 
@@ -69,7 +69,7 @@ class ModelNames:
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return models and settings with what the models' files state and the question leaves open.
+        """Return models and settings, completed by the models' files where the question states nothing.
 
         `shared` are the precisions that all hardware of the question has. Raise UsageError for files that differ.
         """

@@ -155,7 +155,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
 def _apply_published(
     names: tuple[str, ...], settings: Settings, selection: Selection
 ) -> tuple[tuple[str, ...], Settings]:
-    """Return models and settings with what model files state and the question leaves open."""
+    """Return models and settings, completed by model files where the question states nothing."""
     precisions = [set(entry.precisions) for entry, _ in selection.pairs]
     shared = set.intersection(*precisions) if precisions else set[str]()
     if all(isinstance(name, str) for name in names):  # modules in memory have no file

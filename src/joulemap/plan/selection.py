@@ -52,7 +52,8 @@ FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
 """Words of an id that state the memory or the form of a board."""
 
 Default = Literal["four", "catalogue", "every mode"]
-"""Default selection: one per requested class or else of four classes; the whole catalogue; or it in every power mode.
+"""Default selection: one per requested class, else one of each of four classes; the whole catalogue; or the catalogue
+in every power mode.
 """
 
 
@@ -64,7 +65,7 @@ class Selection:
     own: Mapping[str, Hardware]
     """Requested name, file or id -> hardware of a file or record."""
     budget: Budget | None = None
-    """Power budget that every mode keeps."""
+    """Power budget that no mode exceeds."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> reason."""
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
@@ -72,13 +73,13 @@ class Selection:
     fallback_boundary: Boundary | Literal[""] = ""
     """Boundary of that hardware; empty if it is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
-    """Class name in the place of a chip -> the hardware that it selects."""
+    """Class name in place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Alias as written that omits memory or form -> the hardware that it means, then the others."""
     members: frozenset[str] = frozenset()
     """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
-    """Hardware -> its host, or the host that runs what its compiler does not."""
+    """Hardware -> its host, or the host for operators that its compiler does not support."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -111,7 +112,7 @@ class Selection:
         return {name: list_parts(box) for name, box in self.boxes.items()}
 
     def check_chips(self, question: str) -> None:
-        """Raise UsageError, on behalf of a question about single chips, where one of them is a box."""
+        """Raise UsageError, for a question about single chips, if one of them is a box."""
         for box, parts in self.parts.items():
             counts = Counter(one.id for one in parts)
             told = ", ".join(f"{count} {name}" for name, count in counts.items())
@@ -119,7 +120,7 @@ class Selection:
             raise UsageError(f"{question} takes chips, and {box} is a box of {told}: {name}")
 
     def check_alike(self, question: str) -> None:
-        """Raise UsageError, on behalf of a question that divides work evenly, where a box has different devices."""
+        """Raise UsageError, for a question that divides work evenly, if a box has different devices."""
         for box, parts in self.parts.items():
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
@@ -169,7 +170,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
 
     Power modes keep the power budget unless `is_capped` is false: the caller then applies the budget itself.
     Raises UnknownNameError for an unknown name, CatalogueError for a file that is invalid or takes a name of the
-    catalogue, UsageError where nothing is left.
+    catalogue, UsageError if nothing is left.
     """
     settings = apply_scenario(settings)
     known = known_hardware((*settings.hardware, settings.host) if settings.host else settings.hardware)
@@ -261,7 +262,7 @@ def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return the single named hardware, whatever else the settings name; UsageError where it is several."""
+    """Return the single named hardware, whatever else the settings name; UsageError if it is several."""
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware,)))
     if len(selection.pairs) != 1:
         named = ", ".join(name_configured(entry.id, mode) for entry, mode in selection.pairs)
@@ -271,7 +272,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
-    """Return as `select_one` does; UsageError for a class of hardware, which is not one chip."""
+    """Return the result of `select_one`; UsageError for a class of hardware, which is not one chip."""
     selection = select_one(hardware, settings)
     selection.check_chips("this")
     for name, meant in selection.meanings.items():
@@ -280,12 +281,12 @@ def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def find_default_chip(name: str) -> str:
-    """Return the default hardware of a class; empty where a name is no class."""
+    """Return the default hardware of a class; empty if a name is no class."""
     return CLASS_HARDWARE.get(find_class(HardwareRef.read(name).label), "")
 
 
 def name_configuration(name: str, settings: Settings | None = None) -> str:
-    """Return the name of a chip in answers from the requested text."""
+    """Return the name that answers use for a requested text."""
     from joulemap.domain.settings import Settings
 
     ((entry, mode),) = select_one(name, settings or Settings()).pairs
@@ -308,7 +309,8 @@ def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
 
 
 def find_abbreviated(known: Mapping[str, HardwareEntry], name: str) -> tuple[str, ...]:
-    """Return the hardware of an alias, then others of the same name but for memory and form; empty if it is alone.
+    """Return the hardware of an alias, then others whose names differ only in memory and form; empty if there are no
+    others.
 
     `A100` means one of four: with 40 or 80 GB, on a card or a module.
     """

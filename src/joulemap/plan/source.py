@@ -45,7 +45,7 @@ def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
 
 @contextlib.contextmanager
 def reading_if_there(source: Source) -> Iterator[Connection | None]:
-    """Yield a read-only connection; None where there is no database yet or a writer must migrate it first."""
+    """Yield a read-only connection; None if there is no database yet or a writer must migrate it first."""
     with contextlib.ExitStack() as stack:
         connection = None
         if store.check_place(source.path):

@@ -34,7 +34,7 @@ class Modifier(Protocol):
 
     @property
     def word(self) -> str:
-        """Word that extends the digest; empty where the digest stays."""
+        """Word that extends the digest; empty if the digest stays."""
         ...
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -44,12 +44,12 @@ class Modifier(Protocol):
 
 @frozen(kw_only=True)
 class Calibrated:
-    """Prices of the board, and the coefficients of a calibration."""
+    """Modifier that sets the board's energies and the coefficients of a calibration."""
 
     digest: str
     """Digest of the calibration; empty for the class's own coefficients."""
     fit: Callable[[Hardware], Hardware] = attrs.field(eq=False)
-    """Anchors a described hardware and applies the calibration."""
+    """Function that anchors a described hardware and applies the calibration."""
 
     @property
     def word(self) -> str:
@@ -57,7 +57,7 @@ class Calibrated:
         return calibration_word(self.digest)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware anchored and calibrated; raises CatalogueError where that fails."""
+        """Return the hardware anchored and calibrated; raises CatalogueError if that fails."""
         return self.fit(hardware)
 
 
@@ -91,7 +91,7 @@ class AtBoundary:
 
     @classmethod
     def of(cls, described: Described, boundary: Boundary) -> AtBoundary:
-        """Return the boundary of a described hardware; UsageError if nothing is known of its power at the wall."""
+        """Return the boundary of a described hardware; UsageError if its power at the wall is unknown."""
         version = formula_version(described.architecture)
         around = None
         if boundary == SYSTEM:
@@ -113,7 +113,7 @@ class AtBoundary:
 
 @frozen
 class AllowingTf32:
-    """Permission for libraries to compute fp32 GEMMs in TF32."""
+    """Modifier that allows libraries to compute fp32 GEMMs in TF32."""
 
     @property
     def word(self) -> str:
@@ -121,7 +121,7 @@ class AllowingTf32:
         return TF32_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware where libraries may use TF32."""
+        """Return the hardware with TF32 allowed."""
         return hardware.with_tf32()
 
 

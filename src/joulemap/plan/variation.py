@@ -64,7 +64,7 @@ class Variation:
     batch: int
     varied: VariedRun
     use: Mapping[str, Constant]
-    """Constants of usage; empty where no cost is requested."""
+    """Constants of usage; empty if no cost is requested."""
     fitted: Mapping[str, float]
     """Coefficient, after its device in a box -> spread of its logarithm in the fit of its class."""
     base: Totals = attrs.field(init=False)
@@ -89,7 +89,7 @@ class Variation:
 
     @property
     def is_capped(self) -> bool:
-        """True where the power cap lowers the clock, so that energies per action affect time too."""
+        """True if the power cap lowers the clock, so that energies per action affect time too."""
         return self.base.spare_w < 0.0
 
     def spread(self, name: str) -> Spread:
@@ -167,18 +167,18 @@ class Variation:
         return (STEP,)
 
     def _is_base(self, name: str, factor: float) -> bool:
-        """Return True where a change leaves the totals of a run unchanged."""
+        """Return True if a change leaves the totals of a run unchanged."""
         return factor == 1.0 or name not in self.constants or name in BILL or name in self.use
 
     def _change(self, constant: Constant, value: float) -> Hardware | None:
-        """Return the hardware with another value of a constant; None where it contradicts other constants."""
+        """Return the hardware with another value of a constant; None if it contradicts other constants."""
         try:
             return change_numbers(self.hardware, (Change.of(constant, value),), is_varied=True)
         except FAILURES:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another energy per action in closed form; None where the power cap binds."""
+        """Return the totals at another energy per action in closed form; None if the power cap binds."""
         if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)

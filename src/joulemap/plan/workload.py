@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
-"""Arguments of a traced model's pass, which distinguish its name from that of a factory with arguments."""
+"""Arguments of a traced model's pass, which distinguish its name from a factory with arguments."""
 
 _MEASURED: Final = re.compile(r"(?P<model>.+?)\((?P<rest>[^()]*)\)")
 
@@ -43,7 +43,7 @@ _INPUT: Final = re.compile(r"(?:[A-Za-z_]\w*=)?[0-9]+(?:x[0-9]+)*:\w+")
 
 
 def find_model(name: str, settings: Settings, batch: int | None) -> Model:
-    """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
+    """Return a model at a batch; UnknownNameError, UsageError or ModelError if there is none."""
     if not isinstance(name, str):
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
     if (measured := split_measured(name)) is not None and not (settings.inputs or settings.arguments):
@@ -149,7 +149,7 @@ def _is_file(name: str) -> bool:
 
 
 def stored_key(connection: Connection, model: Model) -> str | None:
-    """Return the key of a model's stored workload; None where it is not stored."""
+    """Return the key of a model's stored workload; None if it is not stored."""
     return next((key for key in model.workload_keys if find_workload(connection, key) is not None), None)
 
 
@@ -161,7 +161,7 @@ def find_workload_id(connection: Connection, workload_key: str) -> int:
 
 
 def trace(model: Model, talk: Talk) -> Workload:
-    """Return the fused workload of a model; ModelError where it cannot be built or traced, UsageError if too large.
+    """Return the fused workload of a model; ModelError if it cannot be built or traced, UsageError if too large.
 
     Raises UntrustedError for code that may not run.
     """

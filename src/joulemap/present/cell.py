@@ -202,10 +202,10 @@ LEAST_RATE: Final = 1e-3
 
 
 LEAST_MINUTES_S: Final = 300.0
-"""Time from which minutes are shown."""
+"""Time from which values are shown in minutes."""
 
 LEAST_HOURS_S: Final = 7200.0
-"""Time from which hours are shown."""
+"""Time from which values are shown in hours."""
 
 
 def _show_long_time(seconds: float) -> str:

@@ -201,7 +201,9 @@ class Grid:
         return f"{self.cut:,} of {self.cut_of:,} {self.noun} not shown{amount}; {way} shows all"
 
     def out_of(self, count: int, shown: int, noun: str, way: str = "") -> Grid:
-        """Return the grid as that of a table with `count` rows, `shown` of them shown; the option `way` shows all."""
+        """Return the grid as part of a table with `count` rows, of which `shown` are shown; the option `way` shows
+        all.
+        """
         return attrs.evolve(self, cut=max(0, count - shown), cut_of=count, noun=noun, way=way)
 
     @property
@@ -476,7 +478,7 @@ def _find_lacking(
 
 
 def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
-    """Return the columns that distinguish rows: dimensions that differ, and others that are needed besides.
+    """Return the columns that distinguish rows: dimensions that differ, and further ones that are needed.
 
     Short texts are tried before numbers, and at most one column of numbers is used; long texts come last.
     """

@@ -1,4 +1,6 @@
-"""Sanitize text for terminals: control characters and those that change reading direction are shown as escape codes."""
+"""Sanitize text for terminals: control characters and characters that change reading direction are shown as escape
+codes.
+"""
 
 from __future__ import annotations
 

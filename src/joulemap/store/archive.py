@@ -44,13 +44,13 @@ VIEW_KEYS: Final[Mapping[str, str]] = {
     "hardware_facts": "hardware_digest",
     "energy_reference": "hardware_digest",
 }
-"""View -> column that identifies its rows of chosen runs."""
+"""View -> column that selects the rows of given runs."""
 
 PARTS: Final = ("run_subgraph", "run_operator", "ledger_line")
 """Tables of the ledger of a run."""
 
 SUMMED: Final = ("latency_fs", "interval_fs", "energy_fj", "mac_count")
-"""Whole totals of a run, which its ledger must add up to."""
+"""Totals of a run that must equal the sums of its ledger."""
 
 OPTIONS: Final[Mapping[str, str]] = {
     "parquet": "FORMAT parquet, COMPRESSION zstd",
@@ -195,7 +195,7 @@ def _check_names(connection: Connection, folder: Path) -> None:
 
 
 def _is_of(model: str, key: WorkloadKey) -> bool:
-    """Return whether a key is that of a model of this name."""
+    """Return whether a key belongs to a model of this name."""
     kind, _, rest = key.source.partition(":")
     is_closed = not key.torch_version
     if kind == "module":
@@ -264,7 +264,7 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
 def _find_detailed(connection: Connection, archive: str) -> None:
     """Create a table of runs that this database stores as totals and an archive with ledgers.
 
-    Raises CatalogueError where the two say different totals.
+    Raises CatalogueError if the two say different totals.
     """
     connection.execute(
         "CREATE TEMP TABLE detailed_run_id AS SELECT h.run_id FROM internal.run AS h "
@@ -284,7 +284,9 @@ def _find_detailed(connection: Connection, archive: str) -> None:
 
 
 def _add_ledgers(connection: Connection, archive: str) -> None:
-    """Make runs of totals, whose parts are inserted now, runs with a ledger; their totals stay as they are."""
+    """Convert runs with totals only, whose parts are inserted now, to runs with a ledger; their totals are
+    unchanged.
+    """
     ids = [int(run_id) for (run_id,) in connection.execute("FROM detailed_run_id").fetchall()]
     if not ids:
         return

@@ -1,4 +1,4 @@
-"""Check a whole database against everything that its format promises.
+"""Check all guarantees of the format of a database.
 
 file -> every block in use is whole -> every table, view and macro is as made -> every digest matches its rows ->
 every sum matches its parts

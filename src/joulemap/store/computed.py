@@ -44,7 +44,7 @@ REMEMBERED: Final = 32
 """Maximum remembered results, newest kept."""
 
 REMEMBERED_ROWS: Final = 200
-"""Rows above which a result is not remembered; computing them outweighs importing numpy."""
+"""Rows above which a result is not remembered; computing them takes longer than importing numpy."""
 
 
 @frozen
@@ -72,7 +72,7 @@ def compute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping
 
 
 def place(sql: str, computed: Sequence[str]) -> str:
-    """Return a query's SQL with computed rows in the place of its calls."""
+    """Return a query's SQL with computed rows in place of its calls."""
     texts = iter(computed)
     return _CALL.sub(lambda _: next(texts), sql)
 
@@ -123,7 +123,7 @@ def _write_value(value: Any) -> str:
 
 @frozen
 class Facts:
-    """Inputs of the uncertainty of rows apart from the rows: plain values, as a database holds them."""
+    """Inputs of the uncertainty of rows, other than the rows: plain values, as stored."""
 
     runs: Records
     """Rows of `run_errors`, with the given half-widths instead of those of the runs."""

@@ -260,7 +260,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
-    """Move rows committed meanwhile into the database file; if that fails, the log keeps them."""
+    """Move rows committed meanwhile into the database file; if that fails, they stay in the log."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         yield
@@ -389,7 +389,7 @@ def begin_beside(connection: Connection, action: Callable[[Connection], Result])
 
 
 def close(connection: Connection) -> None:
-    """Close a connection after its background tasks, because the engine does not close while they work."""
+    """Close a connection after its background tasks, because the engine cannot close while they run."""
     for cursor, finish in _BESIDE.pop(connection, []):
         with contextlib.suppress(Exception):  # nobody waits for its result
             cursor.interrupt()

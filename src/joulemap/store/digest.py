@@ -157,7 +157,7 @@ SEALS: Final = (
 
 
 def digest_values(values: Sequence[Any]) -> str:
-    """Return the digest of values as the engine returns them one by one."""
+    """Return the digest of single values from the engine."""
     return _show(crc32(repr(tuple(values)).encode()))
 
 
@@ -213,7 +213,7 @@ def digest_groups(keys: Any, columns: Sequence[Any]) -> dict[Any, str]:
 
 
 def _bits(column: Any) -> Any:
-    """Return a column, as the engine returns it whole, as 64-bit numbers that represent its values."""
+    """Return a whole column as 64-bit numbers that represent its values."""
     import numpy as np
 
     is_masked = isinstance(column, np.ma.MaskedArray)
@@ -331,7 +331,7 @@ class Digester:
         return digests.values()
 
     def change_set(self, seal: Seal, added: Iterable[str], removed: Iterable[str] = ()) -> None:
-        """Update the digest of all things under a seal by the digests that were added and removed.
+        """Update the digest of all rows under a seal by the digests that were added and removed.
 
         Losses for any other reason stay detectable. The caller holds the transaction.
         """
@@ -344,7 +344,7 @@ class Digester:
         self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
 
     def read_set(self, seal: Seal) -> str:
-        """Return the digest of all things under a seal, from their stored digests."""
+        """Return the digest of all rows under a seal, from their stored digests."""
         rows = self.connection.execute(f"SELECT content_digest FROM internal.{seal.table}").fetchall()
         return _show_set(_add_up(digest for (digest,) in rows))
 

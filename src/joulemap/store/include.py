@@ -29,7 +29,7 @@ _ITEM = r"(?:\$\w+|'[^'()]*'|-?\d[\d.e]*|TRUE|FALSE)"
 _LISTS = r"list_concat\(\$\w+,\s*\$\w+\)"
 _ARGUMENT = rf"(\w+)\s*:=\s*({_ITEM}|{_LISTS}|\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*)?\s*\])\s*"
 CALL = re.compile(rf"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(((?:[^()]|{_LISTS})*)\)")
-"""A call: its name, with a version or the newest, and its arguments."""
+"""Pattern of a call: its name, optionally with a version, and its arguments."""
 
 _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
@@ -51,7 +51,7 @@ Find = Callable[[str], Query]
 
 
 def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:
-    """Return SQL without calls of queries; SqlError for one that is called wrongly."""
+    """Return SQL without calls of queries; SqlError for an invalid call."""
     return _Text(is_known=is_known, find=find).spell(sql, {})
 
 
@@ -218,7 +218,7 @@ def inherit(
 
 
 def list_cells(sql: str) -> tuple[str, ...]:
-    """Return the names of the cells of the last SELECT; none where it reads from nothing."""
+    """Return the names of the cells of the last SELECT; none if it reads from no table."""
     found = _CELLS.search(sql)
     return tuple(_WORD.findall(cell)[-1] for cell in _split(found[1])) if found else ()
 

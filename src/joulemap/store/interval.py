@@ -24,24 +24,24 @@ MEAN_TO_WIDTH: Final = math.log(5.0)
 """Half-width of an 80 % interval over the mean of absolute errors, which are exponential."""
 
 HeldOut = tuple[float | None, float | None]
-"""Half-widths of latency and energy; None where no measurement has the quantity."""
+"""Half-widths of latency and energy; None if no measurement has the quantity."""
 
 CONFIGURATION: Final = (
     "work", "architecture", "runtime", "precision", "hardware", "calibration_digest", "ops_per_s", "hardware_digest",
 )  # fmt: skip
-"""Columns that the errors of a run follow from."""
+"""Columns that determine the errors of a run."""
 
 SCALE_COLUMNS: Final = tuple(one.name for one in attrs.fields(ErrorScale))
 
 
 @frozen(kw_only=True)
 class ErrorRecord:
-    """Errors of predictions that a database holds."""
+    """Stored errors of predictions."""
 
     scales: tuple[ErrorScale, ...]
     floors: tuple[PowerFloor, ...]
     held_out: Mapping[tuple[str, str, str], Mapping[str, HeldOut]]
-    """(calibration, hardware, runtime) -> precision -> half-widths of model families that a fit had not seen."""
+    """(calibration, hardware, runtime) -> precision -> half-widths of held-out model families."""
 
     def find_held_out(self, calibration: str, subject: Subject) -> HeldOut:
         """Return the held-out error of a calibration at a precision; the largest of the runtime for a precision without
@@ -59,7 +59,7 @@ class ErrorRecord:
 
 
 def load_record(connection: duckdb.DuckDBPyConnection) -> ErrorRecord:
-    """Return the errors of predictions that a database holds."""
+    """Return the stored errors of predictions."""
     rows = connection.execute(f"SELECT {', '.join(SCALE_COLUMNS)} FROM internal.error_scale").fetchall()
     held_out: dict[tuple[str, str, str], dict[str, HeldOut]] = {}
     for calibration, hardware, runtime, precision, *errors in connection.execute(

@@ -52,7 +52,7 @@ KEYS: Final[Mapping[str, str]] = {
     "point_total": "run_id",
     "point_action": "run_id",
 }
-"""Table -> column that identifies its rows of chosen runs."""
+"""Table -> column that selects the rows of given runs."""
 
 
 @frozen(kw_only=True)

@@ -42,7 +42,7 @@ Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")
 
 ENDLESS: Final = ("nan", "inf", "-inf")
-"""Numbers without an end that a parameter may be: a bound that bounds nothing."""
+"""Infinite numbers that a parameter may have, as a bound without effect."""
 
 Rows = Table[tuple[Any, ...]]
 """Rows without a row type."""
@@ -264,7 +264,7 @@ def start_none(connection: duckdb.DuckDBPyConnection, record: type[Row], **given
 
 
 RUN_PARAMETERS: Final = ("run_id", "run_ids", "run_a", "run_b")
-"""Parameters that name runs, in every query."""
+"""Parameters that identify runs, in every query."""
 
 
 def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) -> None:
@@ -289,7 +289,7 @@ TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 
 
 SUMS: Final = "point_total"
-"""Table of the sums that runs of totals have in place of parts."""
+"""Table of sums that replace parts in runs with totals only."""
 
 
 def reads_parts(query: Query) -> bool:

@@ -133,5 +133,5 @@ def next_id(connection: duckdb.DuckDBPyConnection, table: str, column: str) -> i
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, as TIMESTAMP columns hold it."""
+    """Return the current time in UTC, in the form of TIMESTAMP columns."""
     return datetime.now(UTC).replace(tzinfo=None)

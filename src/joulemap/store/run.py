@@ -55,7 +55,7 @@ class Outline:
     changes: list[str]
     """Changed numbers of the run's hardware."""
     needs_host: str
-    """Part of a computer that its hardware needs; empty for nothing."""
+    """Part of a computer that its hardware needs; empty if it needs none."""
     host: str
     """Host that was named for the run; empty for none."""
     runtime: str

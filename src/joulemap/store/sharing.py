@@ -41,7 +41,7 @@ class Turn:
 
     @property
     def has_come(self) -> bool:
-        """True if nobody who came earlier is in the way, or if that cannot be determined."""
+        """True if no earlier process blocks access, or if that cannot be determined."""
         with contextlib.suppress(OSError):
             if not _lock(self.descriptor, self.kind, self.ticket, 0):
                 return False
@@ -51,7 +51,7 @@ class Turn:
 
     @property
     def is_wanted(self) -> bool:
-        """True if somebody who came later waits."""
+        """True if a later process waits."""
         with contextlib.suppress(OSError):
             if not _lock(self.descriptor, fcntl.LOCK_EX, 0, self.ticket + 1):
                 return True
@@ -145,13 +145,13 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
 
 
 def find_earlier(path: str) -> str:
-    """Return the process that came earlier to a taken database and is in the way; empty for none."""
+    """Return the earlier process that blocks access to a locked database; empty for none."""
     turn = _uses[path].turn
     return "" if turn is None or turn.has_come else turn.holder
 
 
 def is_wanted(path: str) -> bool:
-    """Return whether another process waits for a database that was taken."""
+    """Return whether another process waits for a locked database."""
     turn = _uses[path].turn
     return turn is not None and turn.is_wanted
 

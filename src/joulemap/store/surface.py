@@ -42,7 +42,7 @@ class Surface:
 
     sql: str
     columns: str = ""
-    """TOML: name -> comment of the columns of views that have none of their own."""
+    """TOML: name -> comment of view columns without their own comment."""
 
     @cached_property
     def digest(self) -> str:
@@ -135,7 +135,7 @@ def begin_cursor(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnec
 
 
 def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
-    """Give the columns of views that lack a comment the one of their name."""
+    """Add the default comments to view columns without a comment."""
     import tomllib
 
     meanings = tomllib.loads(columns)

@@ -52,7 +52,7 @@ SHIPPED: Final = Path(__file__).parents[1] / "template"
 """Template folder of a wheel; absent in a checkout."""
 
 KEPT: Final = 8
-"""Templates of other catalogues or versions to keep, newest first."""
+"""Number of templates of other catalogues or versions that are kept."""
 
 
 @frozen

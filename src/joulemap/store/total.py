@@ -44,7 +44,7 @@ SELECT run_id, action_id, action_count, CAST(energy_fj AS HUGEINT)
 FROM internal.point_action
 WHERE run_id BETWEEN $first AND $last
 """
-"""Energy of runs by action: sums over the operators of ledgers, and those that runs of totals were stored with."""
+"""Energy of runs by action: sums over the operators of ledgers, and the stored energies of runs with totals only."""
 
 SUMS: Final = """
 WITH priced AS (
@@ -296,7 +296,7 @@ def compute_totals(
 
 
 def _describe_energy_basis(errors: str | None, is_by_load: bool) -> str | None:
-    """Return the basis of an energy's interval, from that of its errors."""
+    """Return the basis of an energy's interval from the basis of its errors."""
     if errors is None or errors == CALIBRATED:
         return errors
     return f"{'its measured load' if is_by_load else errors} and the bases of its prices"
@@ -312,7 +312,7 @@ def write_ledger_actions(connection: duckdb.DuckDBPyConnection, first_run: int =
 
 
 def mark_detailed(connection: duckdb.DuckDBPyConnection, detailed: Mapping[int, float]) -> None:
-    """Make runs of totals, whose parts are stored now, runs with a ledger; their totals stay as they are.
+    """Convert runs with totals only, whose parts are stored now, to runs with a ledger; their totals are unchanged.
 
     `detailed` has the `separate_clock_fraction` of each. The caller holds the transaction.
     """

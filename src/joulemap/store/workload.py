@@ -72,7 +72,7 @@ def _sample(shape: str, batch: int) -> str:
 
 
 def write_workload(connection: Connection, workload: Workload, dimensions: Mapping[str, str] | None = None) -> int:
-    """Store a workload and return its id; one with the same key is kept and its id returned.
+    """Store a workload and return its id; if the key is stored already, return the id of that workload.
 
     `dimensions` is dimension that a wing declares -> value.
     """

@@ -74,7 +74,7 @@ class RunWriter:
     """Ledger lines queued."""
     _rows: dict[str, list[dict[str, Any]]] = attrs.field(factory=dict)
     _detailed: dict[int, float] = attrs.field(factory=dict)
-    """Id of each run of totals whose ledger is queued -> its separate_clock_fraction."""
+    """Id of each run with totals only whose ledger is queued -> its separate_clock_fraction."""
     _next: int | None = None
     _action_ids: dict[str, Any] = attrs.field(factory=dict)
     _vocabulary: dict[tuple[str, ...], int] | None = None

@@ -165,7 +165,7 @@ def _sizes(shape: str) -> str:
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
-    """Write the workloads of a database with each model at batches 1, 2 and `PROOF_BATCH`; return those that ship.
+    """Write the workloads of a database with each model at batches 1, 2 and `PROOF_BATCH`; return the shipped models.
 
     Models with a trace at batch 1 alone, or whose third trace disagrees, are written without growth.
     """

@@ -1,4 +1,4 @@
-"""Folder of the expendable cache, and files of JSON in it."""
+"""Cache folder, which may be deleted at any time, and its JSON files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the user's files up to a size limit, and write files without replacing those of others.
+"""Read the user's files up to a size limit, and write files without replacing other programs' files.
 
 An existing file is replaced if nothing of value is lost. Such a file is empty, is a calibration or Parquet file marked
 as joulemap's, or has exactly the content that joulemap wrote. Digests in the cache folder record written content, so
@@ -248,7 +248,7 @@ def is_stream(output: Path) -> bool:
 def write_file(
     output: Path, write: Callable[[Path], object], inputs: Iterable[Path] = (), *, force: bool = False
 ) -> None:
-    """Let `write` write a file under a temporary name, then rename it, so that no partial file is ever visible.
+    """Call `write` with a temporary name, then rename the file, so that no partial file is ever visible.
 
     A link is followed to its target. Raises as `write_text`.
     """

@@ -29,7 +29,7 @@ else:
 
 
 COMPARING: Final = frozenset({"eq", "order", "cmp", "hash", "unsafe_hash", "cache_hash", "auto_exc"})
-"""Options that decide how records are compared; attrs obeys them."""
+"""Options of attrs that determine how records are compared."""
 
 _LOCK: Final = RLock()
 
@@ -37,7 +37,7 @@ OWN: Final = frozenset(
     {"__init__", "__eq__", "__ne__", "__hash__", "__repr__", "__setattr__", "__delattr__", "__attrs_post_init__"}
     | {"__attrs_pre_init__", "__attrs_init_subclass__", "__slots__"}
 )
-"""Names in a class that keep it from being a plain record."""
+"""Names in a class that prevent it from being a plain record."""
 
 Record = TypeVar("Record")
 

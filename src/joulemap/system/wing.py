@@ -108,7 +108,9 @@ def _list_installed() -> Iterator[Wing]:
 
 
 def _list_entry_points() -> list[tuple[str, str]]:
-    """Return (name, place) of entry points, cached in a file: reading all distributions doubles the start time."""
+    """Return (name, place) of entry points, cached in a file because reading all distributions doubles the start
+    time.
+    """
     key = _find_key()
     kept = cache_folder() / KEPT
     try:

@@ -32,7 +32,7 @@ BATCHES: Final = (1, 2, PROOF_BATCH)
 
 
 def keep(connection: Connection, names: Collection[str]) -> None:
-    """Copy the shipped workloads of models into the database; UsageError where one was made by other rules."""
+    """Copy the shipped workloads of models into the database; UsageError if one was made by other rules."""
     entries = [entry for entry in load_shipped().values() if entry.model in names]
     stale = [entry.model for entry in entries if entry.tracer_version != tracer_version()]
     if stale:

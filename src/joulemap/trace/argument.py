@@ -19,7 +19,7 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.guest import first_line
 
 Held = torch.Tensor | torch.nn.Module
-"""Values that an object is searched for: tensors, and modules, whose tensors are weights."""
+"""Types for which objects are searched: tensors, and modules, whose tensors are weights."""
 
 MOST_VALUES: Final = 65_536
 """Maximum elements of an input whose values are kept: lengths, ids, grids and masks, not activations."""

@@ -173,7 +173,7 @@ class _Assembly:
         self.last_operator.append(operator)
 
     def add_idle(self, call: RecordedCall) -> None:
-        """Append a call that launches no kernel; its weights occupy memory all the same."""
+        """Append a call that launches no kernel; its weights still occupy memory."""
         operator = self.add_operator(call, Cost(kind="view", operation=call.name.strip("_")), own_path=False)
         for index in call.reads:
             value = self.recorder.tensors[index]
@@ -326,7 +326,7 @@ def assemble(
 
 
 def _tell_appending(operators: list[Operator]) -> list[str]:
-    """Return the note on a given past that new rows are joined to; none without such a past."""
+    """Return the note on a given past to which new rows are appended; none without such a past."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
 

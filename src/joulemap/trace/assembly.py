@@ -1,4 +1,4 @@
-"""Target for the operators of a call, and values that one of them passes to the next."""
+"""Interface for adding the operators of a call, and values passed between them."""
 
 from __future__ import annotations
 

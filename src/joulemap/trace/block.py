@@ -1,4 +1,4 @@
-"""Building blocks that ship as models: small enough that a person can read every operator."""
+"""Built-in building blocks: models small enough that a person can read every operator."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class BertEncoder(nn.Module):
 
 
 class MatrixProduct(nn.Module):
-    """One product of square matrices, which can reach a chip's peak arithmetic rate."""
+    """One multiplication of square matrices, which can reach a chip's peak arithmetic rate."""
 
     def __init__(self, size: int = 4096) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class StreamCopy(nn.Module):
         self.example_inputs = torch.empty(1, elements, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the negative of `x`: an operation per element, because a copy engine may do a bare copy."""
+        """Return the negative of `x`: an operation per element, because a copy engine may perform a pure copy."""
         return torch.neg(x)
 
 

@@ -1,4 +1,4 @@
-"""Higher-order operators: which of their functions are recorded, and which notes the others leave.
+"""Higher-order operators: selection of the functions that are recorded, and notes on the others.
 
     cond, switch        each branch on its own; the one with the most work is recorded
     while_loop          as often as its condition holds, once if that depends on data

@@ -1,4 +1,4 @@
-"""Facts that a trace reads from the error of a forward pass: the code that it passed, wanted gradients, sizes."""
+"""Facts that a trace reads from the error of a forward pass: code location, required gradients, sizes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ GRADIENTS: Final = ("does not require grad", "Inference tensors cannot", "Cannot
 
 
 def functions_of(error: BaseException) -> set[CodeType]:
-    """Return the functions that an error passed through."""
+    """Return the functions in an error's traceback."""
     return {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
 
 
 def wants_gradients(error: BaseException) -> bool:
-    """Return whether a forward pass failed for want of gradients, as when it differentiates by its input."""
+    """Return whether a forward pass failed because it needs gradients, for example of its input."""
     return any(text in text_of(error) for text in GRADIENTS)
 
 
 def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
-    """Add the sizes of an operator's tensors to its error, if that names no size."""
+    """Add the sizes of an operator's tensors to its error, if the error names no size."""
     if not re.search(r"\d", text_of(error)):
         sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_TOLD])
         error.add_note(f"{SIZES}{name} of {' and '.join(sizes)}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def explain(error: BaseException, recorder: Tape) -> str:
-    """Return the cause of an error, the module that was reached, and the line of the user's code."""
+    """Return the cause of an error, the last module called, and the line of the user's code."""
     where = recorder.calls[-1].module_path if recorder.calls else ""
     return _reason(error) + (f" (after {where})" if where else "") + describe_place(error)
 
@@ -62,7 +62,7 @@ def _triton_kernel(error: BaseException) -> str:
 
 
 def _installed_place(error: BaseException) -> str:
-    """Return the last line of a model's code that an error passed through, if that is in an installed package."""
+    """Return the last line of a model's code in an error's traceback, if the line is in an installed package."""
     if describe_place(error):
         return ""
     ours = (torch.__path__[0], __file__.rpartition("/")[0])

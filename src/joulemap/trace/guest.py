@@ -81,7 +81,7 @@ def first_line(error: BaseException) -> str:
 
 
 def describe_place(error: BaseException) -> str:
-    """Return the last line of user code that an error passed through, to append to its text."""
+    """Return the last line of user code in an error's traceback, to append to its text."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"; {Path(error.filename).name}" + (f", line {error.lineno}" if error.lineno else "")
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -94,7 +94,7 @@ def describe_place(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _keep_interrupt() -> Iterator[None]:
-    """Distinguish Ctrl-C from a `KeyboardInterrupt` of the guest, in a program without a handler of its own."""
+    """Distinguish Ctrl-C from a `KeyboardInterrupt` of the guest, in a program without its own handler."""
     is_ours = _is_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours:
         signal.signal(signal.SIGINT, _interrupt)
@@ -179,7 +179,7 @@ def _keep_interpreter() -> Iterator[None]:
 
 
 class _Loan:
-    """Stream on loan, which the borrower cannot close."""
+    """Stream that user code cannot close."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -191,12 +191,12 @@ class _Loan:
         """Leave the stream open."""
 
     def detach(self) -> NoReturn:
-        """Refuse to give the buffer away."""
+        """Refuse to detach the buffer."""
         raise io.UnsupportedOperation("detach")
 
 
 class _Parted:
-    """Stream that sends the output of guest threads that were left running to another stream."""
+    """Stream that redirects the output of guest threads that are still running."""
 
     def __init__(self, stream: TextIO, aside: TextIO) -> None:
         self._stream, self._aside = stream, aside

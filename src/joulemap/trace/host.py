@@ -1,4 +1,4 @@
-"""A forward pass as if it ran on one device: no transfers, and a note on each value that leaves torch.
+"""Forward pass as if it ran on one device: no transfers, and a note on each value that leaves torch.
 
 x.to("cpu"), x.cuda(), torch.zeros(…, device="cuda")    no transfer: the device is that of the trace
 x.tolist(), f"{x:.3f}"                                  zeros of the same shape
@@ -53,7 +53,7 @@ CPU: Final = torch.device("cpu")
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
-    """Answer requests for the data of tensors without storage, and hide all devices except that of the trace."""
+    """Answer requests for the data of tensors without storage, and hide all devices except the trace's."""
     with META:
         torch.empty(0)  # torch lists its tensor factories at the first use of a device: before they are replaced
     before = torch._C._only_lift_cpu_tensors()
@@ -74,7 +74,7 @@ def on_one_device(tape: Tape) -> Iterator[None]:
 
 
 def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of an operator with every device replaced by that of the trace.
+    """Return the arguments of an operator with every device replaced by the trace's.
 
     An operator on a tensor without storage stays on meta. Anything else is made on the CPU, whatever device is
     requested.

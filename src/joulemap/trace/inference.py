@@ -278,7 +278,7 @@ def _are_dense(tensors: Sequence[torch.Tensor]) -> bool:
 
 @contextlib.contextmanager
 def one_suppression_for_all_classes() -> Iterator[None]:
-    """Keep torchvision from suppressing boxes class by class, a loop as long as the data has classes.
+    """Prevent torchvision from suppressing boxes class by class, a loop whose length depends on data.
 
     Boxes of different classes are moved apart and suppressed together, as torchvision does itself for up to 20,000
     boxes on a GPU. One `nms` over all boxes is the worst case of the same work.

@@ -1,4 +1,4 @@
-"""Limits for traces that do not end by themselves: on a forward pass's operators, and on time."""
+"""Limits for traces that would not end: on a forward pass's operators, and on time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
 MOST_OPERATORS: Final = 1_000_000
 MOST_SECONDS: Final = 180
 MOST_ASKED: Final = 2_000
-"""Maximum times that one place in a model may ask data a yes-or-no question and get the answer no."""
+"""Maximum times that a data-dependent condition at one place in a model may evaluate to False."""
 
 GRACE_S: Final = 5.0
-"""Seconds that the end of the time limit may take to arrive."""
+"""Maximum delay in seconds after the time limit."""
 
 _is_limited: ContextVar[bool] = ContextVar("_is_limited", default=False)
 
@@ -35,7 +35,9 @@ _LOOP: Final = "it may loop without end, as where data that a trace does not hav
 
 
 class OutOfTimeError(BaseException):
-    """Time limit exceeded by building a model or its forward pass; a bare `except Exception` does not catch it."""
+    """Time limit exceeded while building a model or running its forward pass; a bare `except Exception` does not catch
+    it.
+    """
 
     def __str__(self) -> str:
         return f"it took more than {second_limit():,} s: {_LOOP}; set {SECONDS} for more"
@@ -49,7 +51,7 @@ class OutOfOperatorsError(BaseException):
 
 
 class OutOfAnswersError(BaseException):
-    """Limit of answers exceeded by a loop that asks data whether to go on."""
+    """Limit exceeded by a loop with a data-dependent condition."""
 
     def __str__(self) -> str:
         return (
@@ -130,7 +132,7 @@ def _raise_in(thread: int) -> None:
 
 
 def _let_arrive() -> None:
-    """Catch an exception that was raised in this thread and has not arrived, so that it arrives nowhere else.
+    """Catch an exception that was raised in this thread and has not arrived, so that it is not raised elsewhere.
 
     Withdrawing it instead would make the interpreter look for it at every step from then on.
     """

@@ -18,8 +18,8 @@ _ASSIGN: Final = torch.Tensor.__setitem__
 
 
 class HostValues(TorchFunctionMode):
-    """Mode that keeps the values of tensors made from Python numbers, although they are sent to the device of
-    activations.
+    """Mode that keeps the values of tensors made from Python numbers, although they are moved to the
+    activations' device.
 
     A list that is read from an input is reported to the recorder, because later tensors may depend on it.
     """

@@ -34,7 +34,7 @@ from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
-"""Maximum questions about data that are answered True."""
+"""Maximum data-dependent conditions that evaluate to True."""
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def build_with_storage(limit_bytes: float | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def build_on_meta() -> Iterator[None]:
-    """Build modules inside without allocating their weights, unless another way is set around it."""
+    """Build modules inside without allocating their weights, unless an outer context sets another way."""
     with building(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -130,7 +130,7 @@ def _copying_any_tensor() -> Iterator[None]:
 
 
 def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
-    """Return the module with its tensors on meta, except small integers: sizes that it computes with."""
+    """Return the module with its tensors on meta, except small integers, which may be sizes."""
     tensors = (*module.parameters(), *module.buffers())
     if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # tensors of TorchScript cannot be replaced
         return module

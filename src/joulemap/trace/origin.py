@@ -1,4 +1,4 @@
-"""Origins of decisions by data: the calls that make a mask or a count from other values.
+"""Origins of data-dependent decisions: the calls that compute a mask or a count from other values.
 
 operators                                                                      origin
 scores > 0.5, cat((mask, ~mask)), x[...]                                       the comparison
@@ -26,11 +26,11 @@ ROUNDINGS: Final = frozenset({"ceil", "floor", "round", "trunc"})
 """Operators that round to integers."""
 
 MOST_BACK: Final = 24
-"""Maximum calls through which an integer is followed back to its rounding."""
+"""Maximum calls between an integer and its rounding."""
 
 
 def decided_by(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the arguments whose values decide how many rows an operator returns, or which number is read."""
+    """Return the arguments whose values determine an operator's number of rows, or a number read on the host."""
     if name in ("nonzero", "repeat_interleave", "_local_scalar_dense"):
         return (args[0],)
     if name == "masked_select":

@@ -1,4 +1,4 @@
-"""Memory of calls: state that outlives them, results in an argument's place, and calls that do nothing.
+"""Memory of calls: state that persists after a call, results in place of an argument, and calls without effect.
 
 A cache exists before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they come
 from memory and go back there, and not all of them are computed in this inference. An input that is overwritten as a
@@ -38,7 +38,7 @@ class Places:
     """Memory of one trace, by storage."""
 
     states: frozenset[int]
-    """Storages of the model that it writes, and inputs that it overwrites in part."""
+    """Storages of the model that a pass writes, and inputs that it partly overwrites."""
     taken: dict[int, int]
     """Storage of a result -> storage of the argument whose place it takes."""
     appending: frozenset[int]
@@ -52,7 +52,7 @@ class Places:
 
 
 def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
-    """Return the memory that outlives calls.
+    """Return the memory that persists after calls.
 
     An operator that puts values into a copy of its first argument takes the place of that argument. It does so if
     nothing reads the argument afterwards, and if it is no trained parameter, which the next inference needs unchanged.

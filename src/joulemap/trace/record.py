@@ -121,7 +121,7 @@ class RecordedCall:
 
 
 class Recorder(TorchDispatchMode):
-    """Recorder of every dispatched operator until it is left; it keeps strong references to all tensors."""
+    """Recorder of every dispatched operator until its context ends; it keeps strong references to all tensors."""
 
     supports_higher_order_operators = True
 
@@ -130,9 +130,9 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.has_left_torch = False
-        """True if data went to numpy, so that arrays from numpy may depend on it."""
+        """True if data were converted to numpy, so that arrays from numpy may depend on them."""
         self.asked: Site | None = None
-        """Place of the last yes-or-no question about data that was answered False."""
+        """Place of the last data-dependent condition that evaluated to False."""
         self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
         """Calls that create the masks and counts that stand-ins replaced."""
@@ -170,7 +170,7 @@ class Recorder(TorchDispatchMode):
 
     @contextlib.contextmanager
     def paths(self) -> Iterator[None]:
-        """Follow module paths, and how long the arguments of modules are held, by global forward hooks."""
+        """Track module paths and the lifetime of module arguments by global forward hooks."""
 
         def enter(module: torch.nn.Module, _args: Any) -> None:
             self._invocations += 1
@@ -218,7 +218,7 @@ class Recorder(TorchDispatchMode):
         self._record(func, name, args, {}, reads, indices, outputs)
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Treat the memory of `tensor` as that of `other`."""
+        """Treat `tensor` and `other` as the same memory."""
         self.find(other)
         if storage_of(tensor) != storage_of(other):
             self._originals[storage_of(tensor)] = self._storage(other)
@@ -337,7 +337,7 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _storage(self, tensor: torch.Tensor) -> int:
-        """Return the identifier of a tensor's memory; a twin has that of its original."""
+        """Return the identifier of a tensor's memory; a twin has its original's."""
         storage = storage_of(tensor)
         return self._originals.get(storage, storage)
 
@@ -363,7 +363,8 @@ class Recorder(TorchDispatchMode):
     def _on_one_device(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """Return the arguments with real tensors moved to meta if they meet others there, and a result known by then.
+        """Return the arguments, with real tensors moved to meta if others are on meta, and the result if it is already
+        known.
 
         A tensor that a forward pass makes without a device is real, and so are small integer inputs. Values that are
         computed from shapes, lengths and ids are kept until they meet an activation, or are too large.
@@ -440,7 +441,7 @@ class Recorder(TorchDispatchMode):
     def _tell(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
     ) -> Any:
-        """Return the result of the operator: from known values if they decide it, otherwise from `_run`."""
+        """Return the result of the operator: from known values if they determine it, else from `_run`."""
         is_decided = name in STAND_INS or (name in _TO and _leaves_meta(args, kwargs))
         if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
@@ -474,7 +475,7 @@ class Recorder(TorchDispatchMode):
         return told
 
     def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
-        """Return the result of known values for an operator that data decides, and note its assumptions."""
+        """Return the result of a data-dependent operator from known values, and note its assumptions."""
         for assumption in sorted(computed.assumptions):
             self.note_choice(name, assumption)
         if on_host:
@@ -536,7 +537,7 @@ class Recorder(TorchDispatchMode):
         return any(call is not None and self.calls[call].depends_on_input for call in (value.producer, writer))
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host asks for; None if they are unknown."""
+        """Return the values that the host reads from a tensor without storage; None if they are unknown."""
         found = self.values.find(tensor)
         if found is None:
             return None
@@ -550,7 +551,7 @@ class Recorder(TorchDispatchMode):
             self.note(name, assumption)
 
     def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
-        """Return the known arguments of an operator whose cost depends on them; only indices that data chose are
+        """Return the known arguments of an operator whose cost depends on them; only data-dependent indices are
         included.
         """
         if name not in GROUPED and name not in PLACED and name not in GATHERED:
@@ -679,7 +680,7 @@ def _place_of_made(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
-    """Return the number of elements of an elementwise result, or of the largest tensor if shapes do not match."""
+    """Return the number of elements of an elementwise result, or of the largest tensor if shapes differ."""
     try:
         return math.prod(torch.broadcast_shapes(*(tensor.shape for tensor in tensors)))
     except RuntimeError:
@@ -687,7 +688,7 @@ def _broadcast_elements(tensors: list[torch.Tensor]) -> int:
 
 
 def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether a conversion asks for a device that holds values."""
+    """Return whether a conversion targets a device with storage."""
     devices = [leaf for leaf in (*args, *kwargs.values()) if isinstance(leaf, torch.device)]
     return any(device.type == "cpu" for device in devices)
 

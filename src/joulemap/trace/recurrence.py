@@ -1,4 +1,4 @@
-"""Recurrent layers as their fused kernels run them: one product of all inputs, then a scan over the steps.
+"""Recurrent layers as their fused kernels run them: one GEMM of all inputs, then a scan over the steps.
 
     layer, direction:   x (steps x batch, features) ─► input product ─► scan ─► y, last states
 
@@ -55,7 +55,7 @@ class Recurrence:
     states: tuple[torch.Tensor, ...]
     """Initial hidden and cell states, each of (layers x directions, batch, width)."""
     weights: tuple[tuple[torch.Tensor, ...], ...]
-    """Weights of each layer and direction: input, recurrent, two biases and a projection, as far as there are any."""
+    """Weights of each layer and direction: input, recurrent, two biases and a projection, if present."""
     has_biases: bool
     directions: int
     step_count: int

@@ -1,4 +1,4 @@
-"""Operators of a recurrent layer's call, and the values that they pass to one another."""
+"""Operators of a recurrent layer's call, and the values passed between them."""
 
 from __future__ import annotations
 

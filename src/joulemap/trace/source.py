@@ -81,7 +81,7 @@ _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
 
 
 def _digest_own_formulas() -> str:
-    """Return the digest of a program's own formulas; empty without any. It imports nothing to find out."""
+    """Return the digest of a program's own formulas; empty without any. Imports nothing."""
     own = sys.modules.get("joulemap.trace.formula.own")
     return "" if own is None else str(own.digest_own())
 
@@ -110,7 +110,7 @@ class PassSizes:
     cached: int = 0
     """Earlier tokens of each sequence."""
     has_all_logits: bool = False
-    """True if logits of all tokens are requested from a model that can leave them out."""
+    """True if logits of all tokens are requested from a model that can omit them."""
     data_devices: int = 1
     """Devices over which sequences are divided."""
 
@@ -150,7 +150,7 @@ class ModelRequest:
     """Sizes of a decoder's forward pass; None for a forward pass as given by the inputs."""
 
     version: str = ""
-    """Version of the code by which a wing makes the workload from the name; empty for a model of the core."""
+    """Version of the code with which a wing builds the workload from the name; empty for a model of the core."""
 
     def __attrs_post_init__(self) -> None:
         if not self.version and self.kind not in KINDS:
@@ -250,7 +250,7 @@ def parse_argument(text: str) -> tuple[str, str]:
 
 
 def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
-    """Return a batch, or that of the inputs if none is given; UsageError if it is invalid or contradicts the inputs."""
+    """Return a batch, or the inputs' batch if none is given; UsageError if it is invalid or contradicts the inputs."""
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
         raise UsageError(f"batch is {batch!r}, expected a whole number from 1 to {MAX_BATCH}")
     if batch is not None and not 1 <= batch <= MAX_BATCH:

@@ -85,7 +85,9 @@ def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
 
 
 def _outside(func: Any, source: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-    """Return the result of a function of a tensor; inference mode has no views of one made before the pass."""
+    """Return the result of a function of a tensor; inference mode cannot create views of a tensor from before the
+    pass.
+    """
     with torch.inference_mode(source.is_inference()), torch.no_grad():
         return func(source, *args, **kwargs)
 

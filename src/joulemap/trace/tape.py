@@ -1,4 +1,4 @@
-"""Interface of the recorder, as stand-ins and higher-order operators see it."""
+"""Interface of the recorder for stand-ins and higher-order operators."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Tape(Protocol):
         """Return the twin without storage of a tensor with values; any other value unchanged."""
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
-        """Treat the memory of `tensor` as that of `other`."""
+        """Treat `tensor` and `other` as the same memory."""
 
     def name_of(self, tensor: torch.Tensor) -> str:
         """Return the name of the parameter or buffer whose memory a tensor has; empty for any other tensor."""
@@ -68,7 +68,7 @@ class Tape(Protocol):
         """Note an assumption about an operator of the module that is running."""
 
     def known(self, tensor: torch.Tensor, name: str) -> torch.Tensor | None:
-        """Return the values of a tensor without storage that the host asks for; None if they are unknown."""
+        """Return the values that the host reads from a tensor without storage; None if they are unknown."""
 
     def bring_back(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return an input without values in place of a tensor that was made outside torch."""

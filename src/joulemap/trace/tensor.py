@@ -89,7 +89,7 @@ def touched_bytes(tensor: torch.Tensor) -> int:
 
 
 def distinct_bytes(tensors: Sequence[torch.Tensor], limits: Mapping[int, int] | None = None) -> list[tuple[int, int]]:
-    """Return (position, bytes read) of the tensors that one operator reads, with each region of memory once.
+    """Return (position, bytes read) of the tensors that one operator reads, counting each region of memory once.
 
     Views of one storage that start and end at the same element are one region (a matrix and its transpose). Other views
     add up (the halves of a chunk), to the whole storage at most. `limits` has the maximum bytes read of some tensors.

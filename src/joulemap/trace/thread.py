@@ -49,7 +49,7 @@ class _Strand(TorchDispatchMode):
 
 
 class _Threads:
-    """Threads of one pass, with the one whose turn it is."""
+    """Threads of one pass, of which one runs at a time."""
 
     def __init__(self, recorder: Recorder, modes: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
         self.recorder = recorder

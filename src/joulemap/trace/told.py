@@ -1,4 +1,4 @@
-"""Device that a model sees while it is traced, because models have no code for `meta`.
+"""Device that is reported to a model during a trace, because models have no code for `meta`.
 
     x.device, x.is_cuda, x.get_device()                 asked by a model's code: the device that it is told
     zeros(…, device=x.device), y.to(x.device)           made and kept where activations are in the trace

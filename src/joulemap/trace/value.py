@@ -1,4 +1,5 @@
-"""Values that a trace knows although its tensors have none: those made from shapes, and the routing of tokens.
+"""Values that a trace knows although its tensors have no storage: values computed from shapes, and the routing of
+tokens.
 
 A tensor on the meta device that is computed from known values alone (`arange`, `zeros`, a comparison of both) has a
 real twin here, computed beside it. If such a tensor decides the number of rows, or which branch is taken, the answer is
@@ -36,19 +37,19 @@ MOST_PLAIN: Final = 2**18
 """Maximum elements of any other known tensor."""
 
 MOST_CHOSEN: Final = 2**20
-"""Maximum choices by data of one operator."""
+"""Maximum data-dependent choices of one operator."""
 
 MOST_BYTES: Final = 2**29
 """Maximum bytes of all known values; the least recently used ones are forgotten first."""
 
 _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
-"""Operator that chooses by data -> position of the dimension that it chooses along."""
+"""Operator with a data-dependent choice -> position of the dimension of the choice."""
 
 _ORDERS: Final = frozenset({"sort", "argsort"})
 """Operators among these that order all of their choices; a router may take the first ones."""
 
 _UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
-"""Operators whose result holds whatever was in memory."""
+"""Operators whose result is uninitialized memory."""
 
 
 @attrs.frozen
@@ -73,7 +74,7 @@ class Computed:
 
 
 def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:
-    """Return the choices of each row (rows x taken), spread evenly over the chosen ones, starting with `first`."""
+    """Return the choices of each row (rows x taken), spread evenly over all options, starting with `first`."""
     hit = max(hit_count(rows, taken, choices), 1)
     return ((torch.arange(rows * taken) % hit + first) % choices).reshape(rows, taken)
 
@@ -174,7 +175,7 @@ class Values:
         reads: Sequence[torch.Tensor],
         result: Any,
     ) -> None:
-        """Learn the result of an operator on meta if it follows from known values; forget values that it overwrote."""
+        """Store the result of an operator on meta if it follows from known values; forget values that it overwrote."""
         follows = all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNTOLD
         if not follows and name not in _CHOICES and not (self._known and func._schema.is_mutable):
             return
@@ -196,7 +197,7 @@ class Values:
         reads: Sequence[torch.Tensor],
         outputs: Sequence[torch.Tensor],
     ) -> bool:
-        """Learn the outputs of an operator on known values; return whether that was possible."""
+        """Store the outputs of an operator on known values; return whether that was possible."""
         known = [one for one in map(self.find, reads) if one is not None]
         most = MOST_ELEMENTS if any(one.assumptions for one in known) else MOST_PLAIN
         if any(output.numel() > most for output in outputs):

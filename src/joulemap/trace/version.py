@@ -1,4 +1,4 @@
-"""Version of the rules by which a module becomes a workload: a digest of the code that traces and fuses.
+"""Version of the conversion of a module to a workload: a digest of the code that traces and fuses.
 
 Comments, docstrings, layout and the wording of errors do not count (`system/code.py`).
 
@@ -14,16 +14,16 @@ from typing import Final
 from joulemap.system.resource import digest_code
 
 RULES: Final = ("trace", "fuse", "domain/workload.py")
-"""Rooms and files that decide the content of a workload."""
+"""Packages and files that determine the content of a workload."""
 
 WORDS: Final = ("trace/failure.py", "trace/version.py")
-"""Files among these that only word errors, or name the files that count."""
+"""Files among these that only contain error texts or list the other files."""
 
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
-"""Folders and files that decide the workload of a single operator."""
+"""Folders and files that determine the workload of a single operator."""
 
 BUILDERS: Final = ("hub",)
-"""Room that decides the module and inputs of a name without a shipped workload."""
+"""Package that determines the module and inputs of a name without a shipped workload."""
 
 
 @cache

@@ -45,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""Functions that change only values; initializers are made of them."""
+"""Functions that change only values, of which initializers consist."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def _is_accelerator(device: Any) -> bool:
 
 
 def _move(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Move a tensor as a program asks, but not to accelerators, and not if it has no storage."""
+    """Move a tensor as a program requests, but not to accelerators, and not if it has no storage."""
     tensor, *rest = args
     if func is not torch.Tensor.to:
         return tensor if tensor.is_meta or tensor.device.type == "cpu" else tensor.to("cpu")
@@ -152,13 +152,13 @@ def _jit_without_modes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def building() -> Iterator[None]:
-    """Build the modules inside in the current way, which is without weights unless `take` is around."""
+    """Build the modules inside in the current way, which is without weights unless `take` sets another."""
     with _jit_without_modes(), _meter.get() or Meter(math.inf), _Tensors(_way.get()):
         yield
 
 
 def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -> tuple[Made, Way]:
-    """Return the result of `make`, without weights unless that fails, and the way that was taken.
+    """Return the result of `make`, without weights unless that fails, and the way that was used.
 
     Raises ModelError if both ways fail, with the message of the second, or if it needs more memory than allowed.
     """

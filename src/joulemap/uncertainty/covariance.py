@@ -24,7 +24,7 @@ from joulemap.uncertainty.probability import Floats, Powers
 Integers = NDArray[np.int64]
 
 SHARE_UNIT: Final = 1e15
-"""Whole numbers that a share of 1 is counted in."""
+"""Integer that represents a share of 1."""
 
 NUMBERS: Final = "numbers"
 """Factor of the errors that a chip's own numbers cause in all its runs."""

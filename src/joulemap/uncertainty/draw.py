@@ -33,7 +33,7 @@ SCALE_REST: Final = 0.0328
 """Mean of the terms of the scale that are not drawn."""
 
 BLOCK: Final = 2_000_000
-"""Numbers that are drawn at once; more no longer fit small memories."""
+"""Maximum numbers drawn at once; more would not fit in small memories."""
 
 _FACTOR: Final = 0xD6E8FEB86659FD93
 _SEED: Final = 0xE17A1465
@@ -64,7 +64,9 @@ def mix(words: Hashes) -> Hashes:
 
 @cache
 def hash_text(text: str) -> int:
-    """Return the hash of a text, as in DuckDB 1.5, which drew the errors before (`src/common/types/hash.cpp`)."""
+    """Return the hash of a text, as in DuckDB 1.5, which earlier versions used for the draws
+    (`src/common/types/hash.cpp`).
+    """
     data = text.encode()
     found = _SEED ^ (len(data) * _LENGTH & _MASK)
     for start in range(0, len(data), 8):

@@ -33,7 +33,7 @@ class Errors:
     """Level of the group of measurements; not a number without one."""
     group_count: Floats
     held_out: Floats
-    """Half-width of its calibration on held-out model families; NaN without a calibration.
+    """Half-width of the calibration on held-out model families; NaN without a calibration.
 
     That of a power is stated for the energy.
     """
@@ -63,7 +63,7 @@ class Spent:
     """Squared half-width from energies per action that the hardware's own file gives, beyond those of scored
     hardware."""
     has_load: NDArray[np.bool_]
-    """True where a load of the whole board was measured."""
+    """True if a load of the whole board was measured."""
     host_share: Floats
     """Share of the static power of a host."""
     growth_half_width: Floats
@@ -78,7 +78,7 @@ class HalfWidths:
 
     latency: Floats
     latency_own: Floats
-    """Part of it from the hardware's own numbers."""
+    """Part of the half-width that is due to the hardware's own numbers."""
     price: Floats
     """Half-width of the power from energies per action alone."""
     energy: Floats

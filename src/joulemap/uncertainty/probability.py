@@ -1,4 +1,4 @@
-"""Closed forms: probabilities of logistic errors, and how metrics follow latency and energy.
+"""Closed forms: probabilities of logistic errors, and powers of latency and energy in metrics.
 
 The logarithm of a predicted value has a logistic error. With the half-width h of its 80 % interval, a value that is
 predicted to be `ahead` above a bound, as a logarithm, is above it with the probability
@@ -40,7 +40,7 @@ class Powers:
 
 
 def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
-    """Return the probability that logarithms which are predicted to be `ahead` above a bound are above it.
+    """Return the probability that a logarithm exceeds a bound, if its prediction exceeds the bound by `ahead`.
 
     A half-width that is 0, or not a number, means no error: the probability is 0, 0.5 or 1.
     """
@@ -58,5 +58,5 @@ def is_told_apart(probability: Floats) -> NDArray[np.bool_]:
 
 
 def probability_better(ratio: float, half_width: float) -> float:
-    """Return the probability that a candidate which is predicted to be `ratio` times better is better."""
+    """Return the probability that a candidate is better, if it is predicted to be `ratio` times better."""
     return float(probability_above(math.log(ratio), half_width))

@@ -35,18 +35,18 @@ class Subject:
     """Configuration whose errors are estimated."""
 
     work: str
-    """Sort of whole model, or the kind of a single operator."""
+    """Kind of whole model or of single operator."""
     architecture: str
     runtime: str
     precision: str
     hardware: str
-    """Catalogue id; that of its board for a variant."""
+    """Catalogue id; for a variant, its board's."""
     ops_per_s: float | None = None
-    """Peak of the hardware at its fastest precision; None where it is unknown, which fits every size."""
+    """Peak of the hardware at its fastest precision; None if unknown, which matches every size."""
 
     @property
     def scored_runtime(self) -> str:
-        """Runtime whose errors apply: a class that only has its vendor's compiler fuses by its engine."""
+        """Runtime whose errors apply: a class with only its vendor's compiler fuses as its engine does."""
         return "engine" if self.runtime == "fused" and self.architecture not in ("cpu", "gpu") else self.runtime
 
 

@@ -19,7 +19,7 @@ from joulemap.uncertainty.draw import draw_errors, draw_prices, price_square
 from joulemap.uncertainty.probability import Floats, Powers, probability_above
 
 RIVAL_COUNT: Final = 16
-"""Best candidates that each candidate is compared with alone."""
+"""Maximum best candidates with which each candidate is compared pairwise."""
 
 DRAW_COUNT: Final = 500
 FRONT_DRAW_COUNT: Final = 250
@@ -35,7 +35,7 @@ class Candidate:
     powers: Powers
     """Powers in the cost."""
     cost: float
-    """Logarithm of the metric's value where less is better, else its negative."""
+    """Logarithm of the metric's value if lower is better, else its negative."""
     price_half_width: float = 0.0
     """Half-width of the price within the cost, as a logarithm; 0 without a price."""
     price_key: str = ""
@@ -100,7 +100,7 @@ def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
 
 
 def _number(texts: Sequence[str]) -> Integers:
-    """Return the same number for equal texts."""
+    """Return a number for each text, equal for equal texts."""
     places: dict[str, int] = {}
     return np.array([places.setdefault(one, len(places)) for one in texts], dtype=np.int64)
 
@@ -131,7 +131,7 @@ class Axis:
     powers: Powers
     """Powers in the cost."""
     costs: Floats
-    """Logarithms of values where less is better, else their negatives."""
+    """Logarithms of values if lower is better, else their negatives."""
     has_price: bool
     """True if the price of a candidate is a factor of the value."""
 

@@ -1,4 +1,4 @@
-"""Report before it becomes a page: its verdict, its chapters and its data."""
+"""Report in memory: its verdict, its chapters and its data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Exhibit:
 
 @frozen(kw_only=True)
 class Leaf:
-    """Amount in a tree that has no parts."""
+    """Leaf of a tree: amount without parts."""
 
     label: str
     amount: str
@@ -82,7 +82,7 @@ class Fold:
 
 @frozen(kw_only=True)
 class Badge:
-    """Trust in one aspect of the numbers, in a few words."""
+    """Grade of one aspect of the numbers, in a few words."""
 
     label: str
     """Graded aspect."""

@@ -56,7 +56,7 @@ COLUMNS: Final = Template(
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "
-    "best available available_hardware | value of that available_value"
+    "best available available_hardware | value of best available available_value"
 )
 
 INSIGHT: Final = Template(

@@ -130,7 +130,7 @@ def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
 
 
 def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
-    """Return the energy of a role on both sides, with the count or price that makes the difference."""
+    """Return the energy of a role on both sides, with the count or energy per action that makes the difference."""
     total, is_more = answer.total, row.difference_fj > 0
     name_a, name_b = answer.names
     sides = [
@@ -153,7 +153,9 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _describe_cost(row: RoleDifference, count: float, price: float | None, latency: float) -> str:
-    """Return the effects of the count and the price of a role on the difference; empty if both are small."""
+    """Return the effects of the count and the energy per action of a role on the difference; empty if both are
+    small.
+    """
     unit = find_role(row).unit
     has_count, has_price = (
         abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)

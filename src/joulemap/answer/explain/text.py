@@ -24,9 +24,9 @@ TIED: Final = "the two are statistically tied"
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 CATEGORY_COLUMNS: Final = (
-    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | cause of the larger by_count_exact"
+    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | main causes by_count_exact"
 )
-CATEGORY_KEEP: Final = "cause of the larger | {a} | {b} | difference"
+CATEGORY_KEEP: Final = "main causes | {a} | {b} | difference"
 ALL: Final = "all"
 
 SPENT: Final[Mapping[str, str]] = {
@@ -39,7 +39,7 @@ SPENT: Final[Mapping[str, str]] = {
 BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
 """Bound of time -> its words."""
 
-ONE_SIDED: Final = "only there"
+ONE_SIDED: Final = "absent on the other"
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
 MORE_PARTS: Final = ("more subgraphs", "")
 CAUSES: Final[Mapping[str, tuple[str, str]]] = {
@@ -64,7 +64,7 @@ PURPOSE_COLUMNS: Final = (
     "share share_fraction"
 )
 PURPOSES: Final[Mapping[str, str]] = {
-    "weights": "products with weights",
+    "weights": "GEMMs with weights",
     "experts": "experts",
     "cache": "keys and values",
     "attention": "attention",
@@ -176,7 +176,7 @@ TRAFFIC: Final = Template("off chip, {a} moves {bytes_a:B} and {b} {bytes_b:B}")
 # ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
 
 SURE: Final = Template("{sure:chance} that {less} {verb} less")
-HALF_CALIBRATED: Final = Template("{names:and} is not calibrated by measurements, the other is")
+HALF_CALIBRATED: Final = Template("{names:and} is not calibrated by measurements, but the other is")
 
 DEFINITIONS: Final = (
     "the last column gives causes of at least a quarter of the difference; a difference in count is weighted by "

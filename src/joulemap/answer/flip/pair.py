@@ -32,7 +32,7 @@ Place = tuple[str, str]
 FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
 
 MOST_EXPONENT: Final = 700.0
-"""A double holds the exponential of no more."""
+"""Maximum exponent whose exponential a double can represent."""
 
 NEGLIGIBLE: Final = 1e-12
 """Change of a logarithm below which it counts as zero."""

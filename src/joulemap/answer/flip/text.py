@@ -55,8 +55,8 @@ TIED: Final = "statistically tied"
 
 NOTES: Final = (
     "each constant is varied alone, between 1/100 and 100 times its value",
-    "chance: probability that the constant is wrong by this much in this direction. The total error is that of "
-    "similar predictions, divided among constants by their share of the uncertainty",
+    "chance: probability that the constant is wrong by this much in this direction. The total error is taken "
+    "from similar predictions and divided among constants by their share of the uncertainty",
     "share of uncertainty: from the constant's own range, the fit of its class, or its basis; constants are "
     "independent, and a constant of both chips counts once",
     "--details has each constant's name for --set",

@@ -119,7 +119,7 @@ TREE_ACTION: Final = Template("{action} {share:%}")
 ROOF_CAPTION: Final = Template(
     "The memory roof limits {below} of {drawn:n subgraph}; {nearest.name} is nearest to its roof at "
     "{nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%}, bound by "
-    "{longest.bottleneck}[; {within} without off-chip traffic][; {missing} without products not drawn]."
+    "{longest.bottleneck}[; {within} without off-chip traffic][; {missing} without MACs not drawn]."
 )
 NO_ROOF: Final = "No subgraph multiplies."
 

@@ -30,7 +30,7 @@ USE_KEEP: Final = "utilization | bottleneck | remedy | EDP reduction | grade"
 BOUND: Final = Template("{bound} {share:%}")
 
 FLAG: Final = Template(
-    "{level}; {subgraph_count} of {total_count} subgraphs, bound by {bottleneck}, account for "
+    "{level}; {subgraph_count} of {total_count} subgraphs are {bottleneck}-bound and account for "
     "{bottleneck_fraction:%} of the {cost}; the largest is {subgraph} with {subgraph_fraction:%} ({worked})"
 )
 LEVELS: Final[Mapping[str, Template]] = {
@@ -104,13 +104,13 @@ WINS: Final = Template("{won_count} of {contest_count}")
 ADVANTAGE: Final = Template("{ratio:x} better")
 RUNNER_UP: Final = Template("{name} ({runner_up_won_count})")
 PAIRING_MEANING: Final = Template(
-    "size classes by operations of one inference, * that of {model}; from the stored runs at batch {batch}, "
+    "size classes by operations of one inference, * marks {model}; from the stored runs at batch {batch}, "
     "{precision}, {runtime}[ {among}]; a contest is one model on two or more chips"
 )
 ON_THESE: Final = "on the chips above"
 
-UNDER: Final = Template("The memory is the roof of {names:list}.")
-ALL_UNDER_PEAK: Final = "The peak is the roof of all."
+UNDER: Final = Template("Memory bandwidth is the limit for {names:list}.")
+ALL_UNDER_PEAK: Final = "The compute peak is the limit for all chips."
 
 GRADES: Final = Template("grades by share of the peak, or of the roof: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")

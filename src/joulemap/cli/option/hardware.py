@@ -65,7 +65,7 @@ class ScenarioOptions(ModeOptions):
         "",
         "Maximum power per device, e.g. 15W; each runs in its highest power mode within it.",
         metavar="POWER",
-        shown="that of the scenario or deployment",
+        shown="from the scenario or deployment",
         is_advanced=True,
     )
 

@@ -94,7 +94,7 @@ def pay_option(*, is_advanced: bool) -> Any:
         "",
         "Prices to rank by.",
         metavar="rented|bought|both",
-        shown="what more chips have",
+        shown="the one with prices for more chips",
         is_advanced=is_advanced,
     )
 
@@ -185,7 +185,7 @@ class UsageOptions:
     )
     host_share: float | None = option(
         None,
-        "Price and electricity of the host, as a fraction of those of a purchased chip.",
+        "Price and electricity of the host, as a fraction of the purchased chip's.",
         metavar="FRACTION",
         shown="the catalogue's",
         is_advanced=True,
@@ -197,7 +197,7 @@ class UsageOptions:
         None,
         "Carbon intensity of electricity in g CO2 per kWh.",
         metavar="GRAMS",
-        shown="that of --grid",
+        shown="from --grid",
         is_advanced=True,
     )
 

@@ -1,4 +1,4 @@
-"""Options that wings add to a command, each as a record of its own."""
+"""Options that wings add to a command, each as a separate record."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ GATES: Final = ("silu", "gelu")
 """Activation functions of the first half of `gated`."""
 
 SCANS: Final = ("mamba", "mamba2", "delta")
-"""State updates of `scan`: a decay per element, a decay per head, or the delta rule. The delta rule adds to a decay a
-correction by what the state already predicts.
+"""State updates of `scan`: a decay per element, a decay per head, or the delta rule. The delta rule adds a correction
+by the state's prediction to a decay.
 """
 
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
@@ -221,7 +221,7 @@ _LONGEST: Final = 60
 
 @attrs.frozen
 class SingleOperator:
-    """Operator that is a workload by itself."""
+    """Operator that forms a whole workload."""
 
     kind: str
     arguments: Mapping[str, Value] = attrs.field(hash=False)

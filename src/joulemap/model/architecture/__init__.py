@@ -1,4 +1,4 @@
-"""Architecture classes: how each places kernels, how long they take, and which actions they emit.
+"""Architecture classes: for each, placement of kernels, their times and their actions.
 
 One module per class, named like the class in the catalogue, defines an `ARCHITECTURE`. A new class is one new
 module here and one data file in the catalogue; `docs/design.md` has an example.

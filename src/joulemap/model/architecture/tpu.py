@@ -84,7 +84,7 @@ class TpuPlacement(Placement):
     slots: Floats
     """MAC slots of all arrays over those cycles, for one pass."""
     seen_share: Floats
-    """Share of a paged attention's scores that no mask hides; 1 for all other operators."""
+    """Share of a paged attention's scores that no mask skips; 1 for all other operators."""
 
 
 class Tpu:

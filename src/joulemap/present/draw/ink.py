@@ -1,4 +1,4 @@
-"""Colours, letters and patterns; colour never carries meaning that a letter, a pattern or a word does not."""
+"""Colours, letters and patterns; every meaning of a colour is also shown by a letter, pattern or word."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ END: Final = "\x1b[0m"
 """Escape sequence that ends a colour."""
 
 RUN: Final = re.compile(r"(\x1b\[38;5;\d+m)[^\x1b]\x1b\[0m(?:\1[^\x1b]\x1b\[0m)+")
-"""Adjacent cells of one colour."""
+"""Pattern of adjacent cells of one colour."""
 
 
 class Ink:

@@ -20,7 +20,7 @@ from joulemap.present.format import Page
 from joulemap.system.record import frozen
 
 ENDS: Final = "\r\n"
-"""Characters that put a cell in quotation marks, because readers take either as the end of a row."""
+"""Characters that require quotation marks around a cell, because readers take them as the end of a row."""
 
 RUNNING: Final = ("=", "+", "-", "@", "\t", "\r")
 """Initial characters of texts that a spreadsheet executes."""

@@ -32,7 +32,7 @@ MOST_TITLE: Final = 3
 """Maximum columns that name a row if the table does not state its distinguishing columns."""
 
 LEAST_KEPT: Final = 2
-"""Number of preferred headings that a table needs to be worth reading."""
+"""Minimum preferred headings that a readable table shows."""
 
 UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"

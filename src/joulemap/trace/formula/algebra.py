@@ -41,14 +41,14 @@ BLOCK: Final = 32
 """Columns that a triangular solve takes in one step. Source: the block size of LAPACK Working Note 41, table 3."""
 
 SMALL: Final = 32
-"""Maximum rows and columns of a matrix that one unit decomposes by itself. Source: cuSOLVER, `gesvdjBatched`."""
+"""Maximum rows and columns of a matrix that one unit decomposes alone. Source: cuSOLVER, `gesvdjBatched`."""
 
 ONE_BY_ONE: Final = ("qr", "svd", "eigh", "eig")
 """Operations without a kernel for several larger matrices. Source: PyTorch, BatchLinearAlgebraLib.cpp."""
 
 TWO_SIDED: Final = ("svd", "eigh", "eig")
-"""Operations whose steps multiply the matrix by single vectors. Memory bounds them, not the number of units. Source: J.
-Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 27 (1989) 215."""
+"""Operations whose steps multiply the matrix by single vectors. Their time is limited by memory, not by the number of
+units. Source: J. Dongarra, S. Hammarling, D. Sorensen, J. Comput. Appl. Math. 27 (1989) 215."""
 
 
 def _matrices(shape: Shape) -> tuple[int, int, int]:

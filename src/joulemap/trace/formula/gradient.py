@@ -11,7 +11,7 @@ from joulemap.trace.formula.registry import Call, Cost, formula
 
 @formula("convolution_backward")
 def convolution_gradient(call: Call) -> Cost:
-    """Counts of the convolution, for the gradient of its input and for that of its weight, as far as requested."""
+    """Counts of the convolution, for the requested gradients of its input and its weight."""
     wanted = call.value(10, "output_mask", (True, True, True))
     upstream, source, weight = call.args[:3]
     stride, padding, dilation, is_transposed, output_padding, groups = call.args[4:10]

@@ -74,7 +74,7 @@ formula("index_select")(_rows_of(2, "index_select"))
 
 @formula("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided")
 def reserve(_call: Call) -> Cost:
-    """Memory that is not written yet."""
+    """Allocation without a write."""
     return Cost(kind="view", operation="empty")
 
 

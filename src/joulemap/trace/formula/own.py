@@ -82,8 +82,8 @@ _scopes: Final[list[dict[str, OwnFormula]]] = [_programs]
 
 
 def formula(*names: str) -> Callable[[OwnFormula], OwnFormula]:
-    """Register the formula of the operators with these names, each `namespace::operator`; the last one registered
-    holds.
+    """Register the formula of the operators with these names, each `namespace::operator`; the last registration
+    applies.
 
     It is called with each traced call, of any overload, and returns the cost. Raises UsageError for a name of another
     form.

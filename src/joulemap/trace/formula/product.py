@@ -137,7 +137,7 @@ def scaled_added_matmul(call: Call) -> Cost:
 
 
 def _packed(call: Call, *, per_weight: int = 0, per_output: int = 0, share: int = 1) -> Cost:
-    """Return the cost of rows times a weight whose shape its storage hides; one in `share` MACs is computed."""
+    """Return the cost of rows times a weight whose storage does not show its shape; one in `share` MACs is computed."""
     left, output = call.shape(0), call.output_shape
     inner, columns = left[-1], output[-1]
     rows = call.output_count // columns

@@ -1,4 +1,4 @@
-"""Register of formulas, the call that a formula sees and the cost that it returns."""
+"""Registry of formulas, with the records of a formula's call and cost."""
 
 from __future__ import annotations
 

@@ -21,16 +21,16 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
 Kind = Literal["linear", "conv1d", "experts"]
-"""Kind of a matrix: of a linear layer, of one with a transposed weight (GPT-2), or of several experts."""
+"""Kind of a matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts."""
 
 ANY: Final = ("Linear",)
-"""Targets that mean all linear layers, also those of experts."""
+"""Targets that mean all linear layers, including experts."""
 
 LONGEST_EXPRESSION: Final = 1_000
 """Maximum characters of an expression in a configuration."""
 
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
-"""Repetition of a repeated or alternative group, whose matching takes exponential time."""
+"""Pattern of a repeated group that contains repetitions or alternatives; matching it takes exponential time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,7 +65,7 @@ class Checkpoint:
     skipped: tuple[str, ...] = ()
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """True if the library's own exceptions are excluded as well."""
+    """True if the library's default exceptions are excluded too."""
     is_exact: bool = False
     """True if names are compared as in compressed-tensors, not by their beginning, their end or as expressions."""
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
@@ -138,7 +138,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 @attrs.frozen
 class _Targets:
-    """Targets of compressed-tensors, by how they are compared."""
+    """Targets of compressed-tensors, by method of comparison."""
 
     plain: frozenset[str]
     expressions: tuple[str, ...]

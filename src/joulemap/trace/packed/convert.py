@@ -1,4 +1,4 @@
-"""Replacement of a model's wide weights by those that its checkpoint stores."""
+"""Replacement of a model's 16-bit weights by the weights that its checkpoint stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
 
 
 _TEXT: Final = "language_model."
-"""Part that reads text in a model of several inputs; its names have changed with the versions of transformers."""
+"""Names of the text part in a model of several inputs; they differ between versions of transformers."""
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ class _Place:
 
 
 def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: str) -> tuple[str, ...]:
-    """Replace the weights of a module by those that a checkpoint with this `quantization_config` stores; return notes.
+    """Replace a module's weights by the stored weights of a checkpoint with this `quantization_config`; return notes.
 
     Raises ModelError as `read_checkpoint`.
     """
@@ -133,7 +133,7 @@ def _find_blocks(model: nn.Module) -> tuple[str, ...]:
 
 
 def find_exceptions(model: Any) -> Iterator[str]:
-    """Yield the modules that a library leaves alone by default: tied ones, the last, and the output.
+    """Yield the modules that a library does not convert by default: tied modules, the last module and the output.
 
     Source: transformers, `quantizers/base.py`, `get_keys_to_not_convert`.
     """

@@ -104,7 +104,7 @@ _MODELOPT: Final = {
 
 
 MIXED: Final = "MIXED_PRECISION"
-"""`quant_algo` of Model Optimizer with which each module has its own."""
+"""`quant_algo` of Model Optimizer that means one format per module."""
 
 
 def read_modelopt(settings: Settings) -> Checkpoint | None:

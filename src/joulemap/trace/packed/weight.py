@@ -1,4 +1,4 @@
-"""Packed parameter in place of the wide one; modules that use it stay unchanged.
+"""Packed parameter in place of a 16-bit one; modules that use it are unchanged.
 
     F.linear(x, w)  x @ w  bmm  grouped_mm  ──► one call that reads the stored weights (`call`)
     w[expert]  w.t()  w.to(dtype)           ──► the same weight, or a part of it, still packed

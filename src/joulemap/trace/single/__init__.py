@@ -270,7 +270,7 @@ def _single(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _attention(operator: SingleOperator, batch: int) -> Parts:
-    """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
+    """Return scores, softmax and weighted sum, which one call computes; grouped heads share one read of their keys.
 
     Latent keys contain the values as their first elements, which are read with them.
     """

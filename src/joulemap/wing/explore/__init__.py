@@ -1,4 +1,4 @@
-"""Design-space exploration: millions of designs of a chip evaluated in bulk, searched, and kept in lakes."""
+"""Design-space exploration: millions of designs of a chip evaluated in bulk, searched, and stored in lakes."""
 
 from __future__ import annotations
 

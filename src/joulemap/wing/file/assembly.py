@@ -95,7 +95,7 @@ class Assembly:
     """Index of a tensor -> bytes of an element that a precision scales."""
 
     def place(self, value: Value) -> Place:
-        """Return the memory of a value; that of an input or a weight is new when it is first read."""
+        """Return the memory of a value; memory of an input or a weight is created when it is first read."""
         found = self.places.get(id(value))
         if found is None:
             if not (value.is_input or value.is_weight):
@@ -313,7 +313,7 @@ def _find_strides(told: AtenCall, source: Value, place: Place, output: Value) ->
 
 
 def _list_values(args: Iterable[Any]) -> Iterable[Value]:
-    """Yield the values among arguments; a known number of one element is an argument, no memory."""
+    """Yield the tensors among arguments; a known number of one element is a scalar argument without memory."""
     for one in args:
         if isinstance(one, Turned):
             yield one.value

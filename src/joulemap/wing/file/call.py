@@ -24,7 +24,7 @@ class AtenCall:
     args: tuple[Any, ...]
     is_view: bool = False
     output_shape: tuple[int, ...] = ()
-    """Shape of the output in the layout of ATen; empty where the file has that layout."""
+    """Shape of the output in the layout of ATen; empty if the file has that layout."""
 
 
 Rule = Callable[[Node], AtenCall | None]
@@ -36,7 +36,7 @@ def _pairs(node: Node, name: str, rank: int, default: int) -> list[int]:
 
 
 def _window(node: Node, rank: int) -> tuple[list[int], list[int], list[int]]:
-    """Return strides, padding and dilations; padding is that of the beginning of each axis."""
+    """Return strides, padding and dilations; padding is the one at the beginning of each axis."""
     pads = _pairs(node, "pads", 2 * rank, 0)
     return _pairs(node, "strides", rank, 1), pads[:rank], _pairs(node, "dilations", rank, 1)
 
@@ -59,7 +59,7 @@ def _transposed(node: Node) -> AtenCall:
 
 
 class Turned:
-    """Operand of a GEMM in the shape in which ATen has it; it is the same memory."""
+    """Operand of a GEMM in ATen's shape; it shares the original's memory."""
 
     def __init__(self, value: Value, *, turns: bool = False, shape: tuple[int, ...] = ()) -> None:
         self.value = value
@@ -85,13 +85,14 @@ def _matmul(node: Node) -> AtenCall:
 
 
 def _packed_product(node: Node) -> AtenCall:
-    """Return the GEMM with weights of a few bits, MatMulNBits of ONNX Runtime."""
+    """Return the call of MatMulNBits of ONNX Runtime, a GEMM with quantized weights."""
     shape = int(node.attributes["N"]), int(node.attributes["K"])
     return AtenCall("linear", (node.given(0), Turned(node.given(1), shape=shape), node.value(5)))
 
 
 def _einsum(node: Node) -> AtenCall:
-    """Return the GEMM of two tensors. Indices in both and in the result are groups; indices only in both are summed.
+    """Return the call of an einsum over two tensors. Indices in both and in the result are groups; indices only in both
+    are summed.
 
     A sum over an index of one tensor alone, and more than two tensors, have no rule.
     """
@@ -320,7 +321,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
-    """Return the call of a node, None where it leaves its input as it is; ModelError for an operator without rule."""
+    """Return the call of a node, None if it does not change its input; ModelError for an operator without rule."""
     rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")

@@ -24,7 +24,7 @@ SAME: Final = frozenset(
 def infer_contrib(
     op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> list[tuple[tuple[int, ...], int]] | None:
-    """Return (shape, type of elements) of each output; None for an operator that is not known."""
+    """Return (shape, type of elements) of each output; None for an unknown operator."""
     first = inputs[0] if inputs else None
     if first is None:
         return None

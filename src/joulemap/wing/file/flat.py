@@ -1,4 +1,4 @@
-"""FlatBuffers tables read in place: every position is checked, and nothing is copied but what is asked for.
+"""FlatBuffers tables read in place: every position is checked, and only requested values are copied.
 
     table ─ signed offset ─► vtable: size, size of the table, position of each field (0: omitted)
 
@@ -14,11 +14,11 @@ from typing import Any, Final
 import attrs
 
 MOST_READ: Final = 40_000_000
-"""Maximum bytes of the vectors that are read of a file: tables may share theirs, and would fill any memory."""
+"""Maximum bytes of the vectors that are read of a file: tables may share vectors, so copies could exceed any memory."""
 
 
 class BrokenTableError(Exception):
-    """Bytes that are no table."""
+    """Error for bytes that are not a valid table."""
 
 
 @attrs.define
@@ -27,7 +27,7 @@ class FlatBuffer:
 
     data: mmap
     left: int = MOST_READ
-    """Bytes that may yet be read."""
+    """Number of bytes that may still be read."""
 
     def number(self, place: int, code: str) -> Any:
         """Return a number at a position, given its code in `struct`."""
@@ -37,7 +37,7 @@ class FlatBuffer:
         return struct.unpack_from(f"<{code}", self.data, place)[0]
 
     def spend(self, count: int) -> None:
-        """Count bytes that are read."""
+        """Count bytes read against the limit."""
         self.left -= count
         if self.left < 0:
             raise BrokenTableError(f"it has more than {MOST_READ:,} bytes without its weights")

@@ -31,7 +31,7 @@ CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
      "QuantizeLinear"}
 )  # fmt: skip
-"""Operators whose result, of weights, is a weight: an engine computes it once."""
+"""Operators whose result is a weight if their inputs are weights: an engine computes it once."""
 
 
 @attrs.define
@@ -45,7 +45,7 @@ class Program:
     producer: str
     opset: int
     assumed: tuple[str, ...] = ()
-    """Operators whose output size depends on data, and is taken at its largest."""
+    """Operators whose output size depends on data, and is assumed to be the maximum."""
 
 
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -72,10 +72,10 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
 
 @attrs.define
 class _Reader(Values):
-    """Walk over a graph."""
+    """Traversal of a graph."""
 
     sizes: dict[str, int] = attrs.field(factory=dict)
-    """Name of a dynamic size -> its value, by the inputs that are given."""
+    """Name of a dynamic size -> its value in the given inputs."""
     unrolled: int = 0
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -101,7 +101,7 @@ class _Reader(Values):
         )
 
     def name_sizes(self, told: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
-        """Keep the value of each dynamic size that has a name: inputs share them."""
+        """Store the value of each named dynamic size, because inputs share names."""
         dims = told.tensor_type.shape.dim
         values = spec.shape if spec is not None and len(spec.shape) == len(dims) else (batch or 1,)
         for dim, size in zip(dims, values, strict=False):
@@ -166,7 +166,7 @@ class _Reader(Values):
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
     def add_branch(self, proto: NodeProto) -> None:
-        """Add the branch of a condition: the one that is taken if that is known, else the one with more operators."""
+        """Add the branch of a condition: the executed one if it is known, else the one with more operators."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:
@@ -242,7 +242,7 @@ class _Reader(Values):
 
 
 def _show(sizes: Sequence[int | None], dims: Sequence[Any]) -> str:
-    """Return sizes as text; open ones by their names."""
+    """Return sizes as text; dynamic ones by their names."""
     return "x".join(str(one if one is not None else dim.dim_param or "?") for one, dim in zip(sizes, dims, strict=True))
 
 

@@ -42,9 +42,9 @@ class Values:
     types: dict[str, Any] = attrs.field(factory=dict)
     """Name of a value -> its type as a message."""
     assumed: list[str] = attrs.field(factory=list)
-    """Operators whose outputs are taken at their largest size."""
+    """Operators whose outputs are assumed to have their maximum size."""
     outside: set[str] = attrs.field(factory=set)
-    """Constants whose elements lie in other files, which are not read."""
+    """Constants with elements in other files, which are not read."""
 
     def add_weight(self, tensor: Any) -> Value:
         """Return a stored tensor; its elements are known if they are few."""
@@ -101,7 +101,7 @@ class Values:
         self.keep_known(proto.output[0], found)
 
     def keep_known(self, name: str, found: NDArray[Any]) -> None:
-        """Keep a computed value."""
+        """Store a computed value."""
         from onnx import helper
 
         kind = helper.np_dtype_to_tensor_dtype(found.dtype)
@@ -109,7 +109,7 @@ class Values:
         self.keep(Value(name, tuple(found.shape), dtype, size, found, is_weight=True), kind)
 
     def rename(self, name: str, value: Value | None) -> None:
-        """Let a value be known under another name too."""
+        """Register another name of a value."""
         from onnx import helper
 
         if name and value is not None:
@@ -156,7 +156,7 @@ class Values:
         return True
 
     def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
-        """Return the outputs of an operator with their shapes; ModelError if these are not known."""
+        """Return the outputs of an operator with their shapes; ModelError if the shapes are unknown."""
         from onnx import TensorProto, checker, defs, helper, numpy_helper, shape_inference
 
         outputs = [one for one in proto.output if one]
@@ -213,7 +213,7 @@ class Values:
         return f"its constant {found!r} lies in another file, which is not read" if found else ""
 
     def assume(self, proto: NodeProto, output: str) -> Value:
-        """Return the output of an operator whose size depends on data, at the largest that it can have."""
+        """Return the output of an operator whose size depends on data, at its maximum size."""
         values = [self.values[one] if one else None for one in proto.input]
         first = values[0]
         assert first is not None

@@ -28,7 +28,7 @@ IDENTIFIER: Final = b"TFL3"
 """Bytes 4 to 7 of a file."""
 
 MOST_DATA: Final = 4096
-"""Bytes of a constant up to which it is kept: shapes, axes and paddings have fewer, weights more."""
+"""Maximum bytes of a constant that is stored: shapes, axes and paddings have fewer, weights more."""
 
 MOST_TENSORS: Final = 200_000
 
@@ -40,7 +40,7 @@ INT4: Final = 17
 DATA: Final = Path(__file__).parents[2] / "catalog" / "data" / "model" / "tflite.toml"
 
 COMPOSITE: Final = 206
-"""Code of an operator that has a subgraph of simpler ones."""
+"""Code of an operator that consists of a subgraph of simpler operators."""
 
 CUSTOM: Final = 32
 
@@ -64,7 +64,7 @@ class LiteTensor:
     name: str
     shape: tuple[int, ...]
     open_axes: tuple[int, ...]
-    """Axes whose size the file leaves open."""
+    """Axes of dynamic size."""
     kind: int
     """Type of elements, by its number in the schema."""
     is_scaled: bool
@@ -154,7 +154,9 @@ def _read_code(table: FlatTable) -> tuple[str, str]:
 
 
 def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
-    """Return the bytes of a constant and, of a short one, its content; large models keep theirs behind the tables."""
+    """Return the bytes of a constant and, of a short one, its content; large models store constants after the
+    tables.
+    """
     place, count = table.span(0)
     if not count and table.number(1, "Q") > 1:
         place, count = table.number(1, "Q"), table.number(2, "Q")

@@ -1,4 +1,4 @@
-"""ATen calls of TFLite operators whose layout has channels last, and of those that ONNX does not have.
+"""ATen calls of TFLite operators whose layout has channels last, and of operators that ONNX lacks.
 
 CONV_2D: input N H W C, weights O kh kw I ─► conv2d: input N C H W, weights O I kh kw; it is the same memory
 """
@@ -100,7 +100,7 @@ def _resize(aten: str) -> Rule:
 
 
 def _product(node: Node) -> AtenCall:
-    """Return the GEMM of two tensors, either of which may lie transposed."""
+    """Return the call of a GEMM of two tensors, either of which may be stored transposed."""
     operands = (node.given(0), node.given(1))
     told = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
     shapes = [
@@ -111,7 +111,7 @@ def _product(node: Node) -> AtenCall:
 
 
 def _dense(node: Node) -> AtenCall:
-    """Return the GEMM of FULLY_CONNECTED; several axes of its input are one where the weights are so wide."""
+    """Return the call of FULLY_CONNECTED; input axes are flattened to match the width of the weights."""
     return AtenCall("linear", (node.given(0), node.given(1), node.value(2)))
 
 
@@ -127,7 +127,7 @@ def _unpack(node: Node) -> AtenCall:
 
 
 def _concatenate(node: Node) -> AtenCall:
-    """Return the call for an axis; rows of an image are joined as rows, while axis 1 of ATen has channels."""
+    """Return the call for an axis; axes are converted from channels-last to ATen's order."""
     rank = len(node.outputs[0].shape)
     axis = int(node.attributes.get("axis", 0)) % max(rank, 1)
     return AtenCall("cat", ([one for one in node.inputs if one is not None], 2 if (rank, axis) == (4, 1) else axis))

@@ -1,4 +1,4 @@
-"""Graph of a TFLite file in the operators of ONNX, so that its chains are joined and counted as those of ONNX are.
+"""Graph of a TFLite file in the operators of ONNX, so that its chains are joined and counted like those of ONNX.
 
     first subgraph ─► operator by operator: translate it, and its fused activation as one of its own
                       IF, CALL, composites ─► the operators of their subgraph
@@ -42,7 +42,7 @@ CLIPPED: Final[Mapping[str, tuple[float, float]]] = {
 }  # fmt: skip
 
 SILENT: Final = frozenset({"VAR_HANDLE", "CALL_ONCE"})
-"""Operators that prepare state once and compute nothing in a run."""
+"""Operators that only initialize state."""
 
 NAMED: Final[Mapping[str, str]] = {
     "ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "POW": "Pow", "FLOOR_MOD": "Mod", "EQUAL": "Equal",
@@ -96,7 +96,7 @@ def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], 
 
 @attrs.define
 class _Reader:
-    """Walk over the subgraphs of a file."""
+    """Traversal of the subgraphs of a file."""
 
     name: str
     model: LiteModel
@@ -104,7 +104,7 @@ class _Reader:
     weights: dict[tuple[int, int], Value] = attrs.field(factory=dict)
     """(subgraph, tensor) -> constant."""
     kept: list[Value] = attrs.field(factory=list)
-    """Values that a run keeps for the next one."""
+    """Values that persist from one run to the next."""
     assumed: list[str] = attrs.field(factory=list)
     batch: int = 1
     base: int = 1
@@ -129,7 +129,7 @@ class _Reader:
         )
 
     def set_batch(self, free: Sequence[LiteTensor], specs: Sequence[InputSpec | None], batch: int | None) -> None:
-        """Set the batch: that of the inputs that are given, or of the question. UsageError for any other change."""
+        """Set the batch to the given inputs' or the question's. UsageError for any other change."""
         is_open = any(0 in one.open_axes for one in free)
         self.base = next((max(one.shape[0], 1) for one in free if 0 in one.open_axes), 1)
         told = next((spec.shape[0] for one, spec in zip(free, specs, strict=True) if spec and 0 in one.open_axes), None)
@@ -248,7 +248,7 @@ class _Reader:
         outputs: list[Value],
         attributes: dict[str, Any],
     ) -> None:
-        """Add a node; its outputs are constants where it only carries constants."""
+        """Add a node; its outputs are constants if it only passes constants on."""
         told = _present(inputs)
         is_constant = bool(told) and all(one.is_weight for one in told)
         for one in outputs:
@@ -292,7 +292,9 @@ def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 
 def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
-    """Yield a GEMM; one whose second operand is transposed as a view and a plain GEMM, which rules know."""
+    """Yield a GEMM; if its second operand is transposed, yield a transposing view and a plain GEMM, which the rules
+    support.
+    """
     options = dict(stage.told.options)
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:
@@ -355,7 +357,7 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
 
 
 def measure_precision(model: LiteModel) -> tuple[str, str]:
-    """Return the precision of most activations of a model, and the one of its weights if these are narrower.
+    """Return the precision of most activations of a model, and of its weights if that is narrower.
 
     Empty texts represent real numbers.
     """

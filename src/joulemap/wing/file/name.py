@@ -82,7 +82,7 @@ class FileNames(ModelNames):
         return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precision of a quantized TFLite file and that of its weights; None for any other file."""
+        """Return the precision of a quantized TFLite file and of its weights; None for any other file."""
         found = find_precision(model)
         if not any(found):
             return None
@@ -122,7 +122,7 @@ def find_precision(name: str) -> tuple[str, str]:
 
 
 def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:
-    """Return the graph of a file, and notes on what it does not show."""
+    """Return the graph of a file, and notes on missing information."""
     if request.model.lower().endswith(TFLITE):
         from joulemap.wing.file.lite_graph import read_lite_program
 
@@ -137,7 +137,7 @@ def _read_graph(request: ModelRequest) -> tuple[Program, tuple[str, ...]]:
 
 
 def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ...]:
-    """Return the notes on what a TFLite file does not show."""
+    """Return the notes on information that a TFLite file lacks."""
     made_by = f" ({program.producer})" if program.producer else ""
     activations, weights = precision
     notes = [f"read from a TFLite graph{made_by}: batch norms are folded, and delegates may run other operators"]
@@ -150,7 +150,7 @@ def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ..
 
 
 def describe_reading(program: Program) -> tuple[str, ...]:
-    """Return the notes on what a file does not show."""
+    """Return the notes on information that a file lacks."""
     made_by = f" by {program.producer}" if program.producer else ""
     stored = sorted({one.dtype for one in program.weights if one.dtype in ("fp16", "bf16", "int8", "uint8")})
     notes = [
@@ -171,7 +171,7 @@ def describe_assumed(program: Program) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _load_onnx(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]:
-    """Return the message of a file as it is at this time, and its digest."""
+    """Return the current message of a file, and its digest."""
     from joulemap.wing.file.proto import load_onnx
 
     del changed_ns, size
@@ -181,7 +181,7 @@ def _load_onnx(path: Path, changed_ns: int, size: int) -> tuple[ModelProto, str]
 
 @lru_cache(maxsize=4)
 def _load_lite(path: Path, changed_ns: int, size: int) -> tuple[LiteModel, str]:
-    """Return the content of a file as it is at this time, and its digest."""
+    """Return the current content of a file, and its digest."""
     from joulemap.wing.file.lite import load_lite
 
     del changed_ns, size
@@ -190,7 +190,7 @@ def _load_lite(path: Path, changed_ns: int, size: int) -> tuple[LiteModel, str]:
 
 
 def _find_state(path: Path) -> tuple[int, int]:
-    """Return when a file was changed, and its size; ModelError if it is not there."""
+    """Return the modification time and the size of a file; ModelError if it does not exist."""
     try:
         state = path.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Protobuf message of an ONNX file without its weights: the data of large tensors is passed over, never held.
+"""Protobuf message of an ONNX file without its weights: the data of large tensors is skipped and never in memory.
 
     ModelProto ─ graph (7) ─ initializer (5) ─ raw_data (9) … are omitted where a tensor has more than a few bytes
 
@@ -30,7 +30,7 @@ NUMBERS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 """Fields of a tensor that hold its elements."""
 
 MOST_DATA: Final = 4096
-"""Bytes of a tensor up to which its elements are kept: shapes, axes and scales have fewer, weights more."""
+"""Maximum bytes of a tensor whose elements are stored: shapes, axes and scales have fewer, weights more."""
 
 MOST_KEPT: Final = 200_000_000
 """Maximum bytes of a model without its weights."""
@@ -40,7 +40,7 @@ MOST_VARINT: Final = 10
 
 
 class BrokenMessageError(Exception):
-    """Bytes that are no message."""
+    """Error for bytes that are not a valid message."""
 
 
 def load_onnx(path: Path) -> ModelProto:
@@ -69,7 +69,7 @@ def load_onnx(path: Path) -> ModelProto:
 
 
 def _strip_model(stream: BufferedReader, size: int) -> bytes:
-    """Return the bytes of a model without those of its weights."""
+    """Return the bytes of a model without the bytes of its weights."""
     kept = bytearray()
     for field, kind, end, begin in _fields(stream, size):
         if field != GRAPH or kind != 2:

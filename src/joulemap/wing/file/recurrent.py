@@ -39,7 +39,7 @@ class Layer:
     has_two_biases: bool
     """True if both GEMMs have a bias, in the same tensors."""
     kept: tuple[Value, ...]
-    """States at the beginning."""
+    """Initial states."""
     directions: int
     step_count: int
     row_count: int

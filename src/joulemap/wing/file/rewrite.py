@@ -18,10 +18,10 @@ from joulemap.wing.file.value import Node, Value
 SCALED: Final = ("Mul", "Div")
 
 PASSED: Final = ("Identity", "Dropout", "Cast")
-"""Nodes that a chain may lead through: in an inference they leave numbers as they are."""
+"""Nodes that a chain may pass through, because they do not change values in inference."""
 
 ATTENTION: Final = "joined attention"
-"""Operator of attention that a file wrote out."""
+"""Name of an attention that a file spells out in several operators."""
 
 VALID: Final = 1
 """Padding of TFLite that adds nothing."""
@@ -114,7 +114,7 @@ def _scalar(value: Value | None) -> float | None:
 
 
 def _other(node: Node, value: Value) -> Value | None:
-    """Return the other input of a node of two."""
+    """Return the other input of a node with two inputs."""
     return next((one for one in node.inputs if one is not value), None)
 
 

@@ -1,4 +1,4 @@
-"""Values and operators of a model file, as they are read."""
+"""Values and operators of a model file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Value:
     dtype: str = "fp32"
     item_size: int = 4
     known: NDArray[Any] | None = None
-    """Elements, where they are few and depend on no input."""
+    """Elements, if they are few and depend on no input."""
     is_weight: bool = False
     """True if the file stores the value or determines it."""
     is_input: bool = False

@@ -1,4 +1,4 @@
-"""Version of the code by which a file becomes a workload."""
+"""Version of the code that converts a file to a workload."""
 
 from __future__ import annotations
 

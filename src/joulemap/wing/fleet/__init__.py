@@ -1,4 +1,4 @@
-"""Fleets: number and kind of chips that serve a request rate within a latency target, and what they cost."""
+"""Fleets: number and kind of chips that serve a request rate within a latency target, and their cost."""
 
 from __future__ import annotations
 

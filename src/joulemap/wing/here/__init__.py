@@ -1,4 +1,4 @@
-"""The machine at hand: its chips and memory, what runs on them, how fast and with how many watts."""
+"""The machine it runs on: its chips and memory, the models that they run, speed and power."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer about the machine at hand: its chips, and models on each of them."""
+"""Answer about this machine: its chips, and models on each of them."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class HereAnswer(Answer):
     runs: Table[RunHere]
     """Other models."""
     checks: tuple[str, ...]
-    """Commands that measure the same."""
+    """Commands that measure the predicted values."""
     gaps: tuple[str, ...]
-    """One line for each chip or number that is not known."""
+    """One line for each unknown chip or number."""
     assumptions: tuple[str, ...]
 
     about = ("model", "prompt", "output", "usd_per_kwh", "parts", "memory", "checks", "gaps", "assumptions")
@@ -181,7 +181,7 @@ def is_language_model(model: str) -> bool:
 
 
 def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
-    """Return the fastest row of each model; the one nearest to fitting if none runs it."""
+    """Return the fastest row of each model; the row with the smallest memory shortage if none runs it."""
     groups: dict[str, list[ServedHere]] = {}
     for row in rows:
         groups.setdefault(row.model, []).append(row)
@@ -207,7 +207,7 @@ def _describe_memory(machine: Machine) -> str:
 def _list_checks(
     model: str, usable: Sequence[Device], served: Sequence[ServedHere], runs: Sequence[RunHere], asked: Asked
 ) -> Iterator[str]:
-    """Yield a command for the fastest chip that measures what was predicted."""
+    """Yield a command that measures the prediction for the fastest chip."""
     if not usable:
         return
     if not model or served:

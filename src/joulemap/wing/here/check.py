@@ -1,4 +1,4 @@
-"""Commands of common tools that measure what an answer about a machine predicted."""
+"""Commands of common tools that measure the predictions for a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 
 ENGINE: Final = "llamacpp"
-"""Engine of language models on a machine at hand."""
+"""Engine of language models on a user's machine."""
 
 VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}")
 

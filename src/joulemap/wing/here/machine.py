@@ -12,13 +12,13 @@ class Graphics:
 
     name: str
     memory_bytes: float | None = None
-    """Own memory; None for a processor that shares the machine's memory."""
+    """Dedicated memory; None for a GPU that shares the machine's memory."""
     power_w: float | None = None
-    """Power limit that is set."""
+    """Current power limit."""
     clock_hz: float | None = None
     """Maximum clock."""
     source: str
-    """Tool that reported it."""
+    """Tool that reported the GPU."""
     core_count: int | None = None
     """Shader cores, or GPU cores of an Apple chip."""
     memory_bus_bits: int | None = None
@@ -46,7 +46,7 @@ class Memory:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Peak bandwidth of all channels: width in bytes x transfers per second, unless it was told."""
+        """Peak bandwidth of all channels: width in bytes x transfers per second, unless a tool reports it."""
         if self.told_bytes_per_s is not None:
             return self.told_bytes_per_s
         if self.transfers_per_s is None or self.width_bits is None:
@@ -56,7 +56,7 @@ class Memory:
 
 @frozen(kw_only=True)
 class Machine:
-    """Machine with everything that its tools report."""
+    """Machine as reported by its tools."""
 
     system: str
     """Operating system: Linux, Darwin or Windows."""
@@ -68,4 +68,4 @@ class Machine:
     """Names of neural processing units."""
     memory: Memory = Memory()
     gaps: tuple[str, ...] = ()
-    """One line for each thing that could not be read, with what would work."""
+    """One line for each unreadable item, with a remedy."""

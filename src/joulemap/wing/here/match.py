@@ -39,7 +39,7 @@ prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 """
 
 OWN_MEMORY: Final = ("GDDR", "HBM")
-"""Beginnings of the memory types of GPUs that have a memory of their own."""
+"""Beginnings of the memory types of GPUs with dedicated memory."""
 
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on such machines."""
@@ -70,7 +70,7 @@ class Device:
     power_w: float | None
     origin: str
     shares_memory: bool = False
-    """True if it works in the machine's memory."""
+    """True if the chip uses the machine's memory."""
 
 
 @frozen(kw_only=True)
@@ -82,7 +82,7 @@ class Found:
 
     @property
     def usable(self) -> tuple[Device, ...]:
-        """Chips that answers can be given for."""
+        """Chips with a hardware description."""
         return tuple(one for one in self.devices if one.hardware is not None)
 
     def list_kind(self, *kinds: str) -> tuple[Device, ...]:
@@ -119,7 +119,7 @@ def _select(known: Mapping[str, HardwareEntry], *kinds: str) -> dict[str, Hardwa
 
 
 def _find(entries: Mapping[str, HardwareEntry], names: Iterable[str]) -> list[HardwareEntry]:
-    """Return the hardware of the first name that means any."""
+    """Return the hardware of the first name that matches any."""
     return next((found for name in names if name and (found := find_alike(entries, name))), [])
 
 
@@ -166,7 +166,7 @@ def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[
 
 
 def _split_slashes(name: str) -> Iterator[str]:
-    """Yield the names that lspci joins with a slash; those after the first lack the words before the number."""
+    """Yield the names that lspci joins with a slash; later ones lack the words before the number."""
     first, *others = name.split("/")
     if others:
         yield first.strip()
@@ -203,7 +203,7 @@ def _keep_alike(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareE
 
 
 def _describe_graphics(one: Graphics) -> Hardware | None:
-    """Return the description of a GPU by its driver's numbers; None if the driver does not give them all."""
+    """Return the description of a GPU from its driver's numbers; None if any is missing."""
     told = (one.capability, one.core_count, one.memory_bus_bits, one.memory_clock_hz, one.clock_hz, one.memory_bytes)
     if one.power_w is None or any(value is None for value in told):
         return None
@@ -267,7 +267,7 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
 
 
 def _spell_processor(machine: Machine) -> Iterator[str]:
-    """Yield the names of the processor: that of its board, its own, and both as a part of a chip."""
+    """Yield the names of the processor: its board's, its own, and both as a part of a chip."""
     for name in (machine.board, machine.cpu.name if machine.cpu else ""):
         if name:
             yield name
@@ -344,7 +344,7 @@ def _use(
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:
-    """Return the power mode that a limit or a part of the cores asks for, and its power; empty for the default."""
+    """Return the power mode for a power limit or a number of cores, and its power; empty for the default."""
     power = hardware.tdp.value
     asked = ""
     if card is not None and card.power_w and abs(card.power_w / power - 1.0) > OTHER_POWER:

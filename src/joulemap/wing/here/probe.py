@@ -28,7 +28,7 @@ STREAM_S: Final = 4.0
 PRODUCT_S: Final = 3.0
 IDLE_S: Final = 2.0
 EDGE: Final = 2048
-"""Edge of the square matrices of the GEMM."""
+"""Rows and columns of the matrices of the GEMM."""
 
 STREAM_SHARE: Final = 0.85
 """Stream bandwidth over peak bandwidth. Source: assumed; STREAM reaches 80 to 90 % of the peak on two channels."""
@@ -74,7 +74,7 @@ def measure_product() -> float:
 
 
 def _find_best(run: Callable[[], object], limit_s: float) -> float:
-    """Return the shortest time of a function in seconds, of as many runs as the limit holds."""
+    """Return the shortest time of a function in seconds, over as many runs as the time limit allows."""
     end, best = time.perf_counter() + limit_s, float("inf")
     while True:
         begin = time.perf_counter()

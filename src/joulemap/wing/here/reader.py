@@ -37,7 +37,7 @@ DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.
 NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
                            r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
 INSIDE: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
-"""Graphics that an AMD processor's name states."""
+"""Pattern of the graphics in an AMD processor's name."""
 
 SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
 """Vendors of display adapters that compute nothing."""
@@ -160,7 +160,7 @@ def read_lspci(text_: str) -> tuple[list[Graphics], list[str]]:
 
 
 def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
-    """Return the display controllers, those of AMD with the memory that their driver states, in the same order."""
+    """Return the display controllers in the same order, with the memory that AMD's driver reports."""
     sizes = iter([float(one) for one in amdgpu.split() if one.isdecimal()])
     return [
         attrs.evolve(one, memory_bytes=next(sizes, None)) if "amd" in find_vendors(one.name) else one
@@ -199,7 +199,7 @@ def read_dmidecode(text_: str) -> Memory:
 
 
 def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
-    """Return the memory of modules; those of one channel count its width once."""
+    """Return the memory of modules; modules of one channel count its width once."""
     if not modules:
         return Memory()
     widths: dict[str, int] = {}

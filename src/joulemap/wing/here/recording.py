@@ -69,7 +69,7 @@ FILES: Final[Mapping[str, str]] = {
 
 
 def record() -> Recording:
-    """Return the outputs of this machine's tools; those that are missing or fail are omitted."""
+    """Return the outputs of this machine's tools; missing and failing tools are omitted."""
     system = platform.system()
     found = {SYSTEM: system}
     for commands in (TOOLS[""], TOOLS.get(system, {})):

@@ -1,4 +1,5 @@
-"""Language models on the chips of a machine: alone, on several alike, and divided between a GPU and the processor.
+"""Language models on the chips of a machine: on one chip, on several equal chips, and divided between a GPU and the
+processor.
 
 All times and energies are those of `llm` and of its `offload`, with llama.cpp and one user.
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.offload import Way
 
 WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
-"""Weight formats to try for a model that is published in 16 bits, the most exact first."""
+"""Weight formats to try for a model that is published in 16 bits, the most precise first."""
 
 USUAL_WEIGHTS: Final = "q4_k_m"
 """Format that llama.cpp's files and Ollama have by default."""
@@ -43,7 +44,7 @@ POPULAR: Final = (
 """Language models that people run at home, by size."""
 
 ENOUGH: Final = 0.5
-"""Share of the best speed at which more exact weights are preferred to faster ones."""
+"""Share of the best speed above which more precise weights are preferred to faster ones."""
 
 J_PER_KWH: Final = 3.6e6
 
@@ -116,7 +117,8 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 
 
 def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
-    """Return the most exact weights at `ENOUGH` of the best speed, on the chips that reach it; None if nothing runs.
+    """Return the most precise weights with at least `ENOUGH` of the best speed, on the chips that reach it; None if
+    nothing runs.
 
     Rows are in the order of `serve_model`.
     """
@@ -133,7 +135,7 @@ def _list_widths(rows: Iterable[ServedHere]) -> dict[str, tuple[float | None, fl
 
 
 def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere]:
-    """Return a row for each popular model and chip, or division; intervals are those of a small model."""
+    """Return a row for each popular model and chip, or division; intervals come from a small model."""
     devices = found.list_kind(GPU, CPU)
     small = [
         _take(SMALL, row, _label(devices, row.hardware), asked)
@@ -160,7 +162,7 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 
 
 def _choose_weights(source: Source, model: str, asked: Asked) -> tuple[str, ...]:
-    """Return the weight formats to try; none for a checkpoint that is stored in a narrow format already."""
+    """Return the weight formats to try; none for a checkpoint that is already quantized."""
     from joulemap.wing.llm.source import read_decoder
 
     published = read_decoder(source, model, SERVED, asked.prompt).published
@@ -183,7 +185,7 @@ def _list_cases(
 
 
 def _ask(source: Source, model: str, settings: Settings, serving: Serving) -> list[ServedRow]:
-    """Return the rows of `llm` that are served; none if nothing is."""
+    """Return the rows of `llm` for configurations that fit; none if nothing fits."""
     from joulemap.wing.llm.answer.answer import llm
 
     try:
@@ -219,7 +221,7 @@ def _take(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) 
 
 
 def _refuse(model: str, case: Case, label: str) -> ServedHere:
-    """Return the row of a chip that does not serve the model."""
+    """Return the row of a chip that cannot run the model."""
     fraction = None
     if case.room is not None:
         needed = case.room.weights + case.room.workspace

@@ -1,4 +1,4 @@
-"""Text of the answer about the machine at hand, in reading order."""
+"""Text of the answer about this machine, in reading order."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ SLOW: Final = Template(
     "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
 )
 NOTHING_FITS: Final = "no language model of the table fits"
-NO_DEVICE: Final = "no chip of this machine can be priced"
+NO_DEVICE: Final = "no chip of this machine can be predicted"
 FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")
 
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
 )
-INTERVAL_OF: Final = Template("intervals are those of {model} on each chip")
+INTERVAL_OF: Final = Template("intervals refer to {model} on each chip")
 METAL: Final = (
     "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
     "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
 )
-WORKS: Final = Template("NPUs are left out for language models: llama.cpp has no kernels for {names:and}")
+WORKS: Final = Template("NPUs do not run language models here: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
 NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `joulemap llm llama-3.1-8b ryzen_9_7950x`")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 CACHED: Final = 2048
-"""Context in tokens of the decode step of a file that is named without a pass, as of `--phase decode`."""
+"""Context in tokens of a file's decode step if no pass is named, as for `--phase decode`."""
 
 WIDE: Final[Precision] = "fp32"
-"""Precision of activations on hardware without the narrower ones."""
+"""Precision of activations on hardware without narrower precisions."""
 
 COUNTED: Final = Template("prompts of {tokens:#} tokens")
 EVALUATION: Final = "one decode step, nothing cached"
@@ -36,7 +36,9 @@ OWN_KERNELS: Final = Template(
 
 
 def count_in(model: str) -> str:
-    """Return the unit that a million evaluations of a pass yield: output tokens or prompts; empty if it is no pass."""
+    """Return the unit that a million evaluations of a pass yield: output tokens or prompts; empty if it is not a
+    pass.
+    """
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     asked = find_pass(model) if is_pass(model) else None

@@ -35,7 +35,7 @@ class DecoderNames(ModelNames):
         return find_traced_pass(name, settings, batch)
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
-        """Return the pass of a decoder by name or configuration; one of an unknown family is traced if it can be."""
+        """Return the pass of a decoder by name or configuration; an unknown family is traced if possible."""
         before, models = name.partition("(")[0], load_models()
         if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
             return None
@@ -69,7 +69,7 @@ class DecoderNames(ModelNames):
         return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precisions that a quantized checkpoint is published for, and those of its weights."""
+        """Return the precisions that a quantized checkpoint is published for, and the precisions of its weights."""
         asked = decoder.find_pass(model) if decoder.is_pass(model) else None
         if asked is None or asked.decoder.published is None or not asked.decoder.published.weights:
             return None

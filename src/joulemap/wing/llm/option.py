@@ -57,7 +57,7 @@ class ServerOptions:
         shown="fewest that fit; fleet: up to a node",
     )
     expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
-    data_devices: int = option(1, "Data-parallel groups of these devices in attention.", min=1, is_advanced=True)
+    data_devices: int = option(1, "Number of data-parallel groups for attention.", min=1, is_advanced=True)
     pipeline_devices: int = option(
         1, "Pipeline stages, each with all of these devices.", metavar="N", min=1, is_advanced=True
     )
@@ -199,7 +199,9 @@ class ServingOptions(ServerOptions):
         return read_speculation(self.speculate, self.acceptance, self.draft)
 
     def read_target(self) -> LatencyTarget | None:
-        """Return the latency target; None without users. UsageError for a time that cannot be read or has no users."""
+        """Return the latency target; None without users. UsageError for an invalid time, or for a time without
+        users.
+        """
         times = (
             read_quantity("--first-token", self.first_token, "s"),
             read_quantity("--between-tokens", self.between_tokens, "s"),

@@ -136,7 +136,9 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
 
 
 def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
-    """Return the target of rows; that at the board, which predicts no energy of theirs, if a wall plug is unknown."""
+    """Return the target of rows; the target at the board, without energy predictions, if the power at the wall is
+    unknown.
+    """
     ref = HardwareRef.read(name)
     try:
         entry = find_entry(known_hardware([ref.id]), ref.label)

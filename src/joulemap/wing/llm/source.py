@@ -44,7 +44,7 @@ def can_trace_configurations() -> bool:
 
 
 def describe_pass(step: Step) -> Mapping[str, str]:
-    """Return the dimensions of a pass, those of the default omitted."""
+    """Return the dimensions of a pass that differ from the default."""
     phase = "mixed" if step.chunk else "prefill" if step.tokens > 1 else "decode"
     devices = step.world * step.pipeline_devices
     found = {"phase": phase, "engine": step.engine, "device_count": str(devices) if devices > 1 else ""}

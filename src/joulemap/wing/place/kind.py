@@ -50,7 +50,7 @@ class BoxKind:
         return list_near(name)
 
     def find(self, name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
-        """Return the named box, or None if it is not a box; CatalogueError where a device cannot be found."""
+        """Return the named box, or None if it is not a box; CatalogueError if a device cannot be found."""
         from joulemap.catalog.box import find_box
         from joulemap.wing.place.device import describe_box
 
@@ -87,14 +87,14 @@ class BoxKind:
         return list_box_constants(cast("BoxHardware", hardware))
 
     def change(self, hardware: Hardware, changes: Sequence[Change], name: str, *, is_varied: bool) -> Hardware:
-        """Return a box with changed constants; ValueError where its numbers contradict each other."""
+        """Return a box with changed constants; ValueError if its numbers contradict each other."""
         from joulemap.wing.place.box.constant import change_box, vary_box
 
         box = cast("BoxHardware", hardware)
         return vary_box(box, changes) if is_varied else change_box(box, changes, name)
 
     def evaluate(self, work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the run of a workload on a box at its best placement; UnsupportedError where it cannot run there."""
+        """Return the run of a workload on a box at its best placement; UnsupportedError if it cannot run there."""
         from joulemap.wing.place.box.column import evaluate_box
 
         return evaluate_box(work, cast("BoxHardware", hardware), configuration)

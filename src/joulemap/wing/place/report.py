@@ -24,7 +24,7 @@ class PlacePart(ReportPart):
     is_first = True
 
     def ask(self, source: Source, model: str, settings: Settings, wanted: Any) -> Answer | None:
-        """Return the placement of the model on the requested box; None where no box is requested."""
+        """Return the placement of the model on the requested box; None if no box is requested."""
         if not wanted:
             return None
         from joulemap.wing.place.answer.answer import PLACED, place

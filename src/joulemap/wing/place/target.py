@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ASKED: Final = "asked for"
 
 SHARED: Final = "shared"
-"""Name of a link that puts devices into one shared memory."""
+"""Name of a link that means one shared memory."""
 
 HAND_OVER_S: Final = 5e-6
 """Time to hand a value over in shared memory, in seconds, where no box file states it: a cache write-back and a fence.

@@ -26,7 +26,7 @@ class TrainingOptions:
         1, "Tensor-parallel devices of a language model, out of --devices.", min=1, is_advanced=True
     )
     sequence_parallel: bool = option(
-        False, "Split tokens over --tensor-devices between products, as Megatron-LM does.", is_advanced=True
+        False, "Split tokens over --tensor-devices between GEMMs, as Megatron-LM does.", is_advanced=True
     )
     pipeline_devices: int = option(1, "Pipeline stages of a language model.", min=1, is_advanced=True)
     accumulate: int = option(1, "Gradient accumulation steps (micro-batches).", min=1, is_advanced=True)
@@ -80,5 +80,5 @@ class TrainedRunOptions(RunOptions):
         metavar="N,...",
         shown="256; 1 per device for language models",
     )
-    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (matrix products only).")
+    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (GEMMs only).")
     weight_precision: str = option("", hidden=True)

@@ -49,7 +49,7 @@ def verify(
         "",
         "Execution mode of a single run: eager, graph, fused or engine.",
         metavar="MODE",
-        shown="that of the tool",
+        shown="the tool's",
         complete=complete_runtimes,
     ),
     engine: str = option(

@@ -70,7 +70,7 @@ JOULES_PER_KWH: Final = 3.6e6
 
 
 def take_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return the columns of a served model's run; UsageError asks for a value that is neither in the file nor given."""
+    """Return the columns of a served model's run; UsageError for a value that is neither in the file nor given."""
     if number(find(one, "completed")) == 0.0 or not any(name.endswith(MEASURED) for name in cells):
         raise ValueError("no request was completed")
     if find(one, "disagg") is True:  # two pools; only decode servers are described

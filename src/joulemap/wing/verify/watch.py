@@ -48,7 +48,7 @@ FEW: Final = 3
 
 @frozen(kw_only=True)
 class WatchedModule:
-    """Module with everything that runs inside it, per call of the model: measured here, and predicted."""
+    """Module, including its submodules, per call of the model: measured and predicted time."""
 
     module: str = described("path of the module, by its first use where shared; empty for the model itself")
     depth: int = described("number of enclosing modules")
@@ -83,13 +83,13 @@ class WatchAnswer(Answer):
     hardware: str
     """Hardware of the prediction, marked where it can be neither bought nor rented."""
     is_here: bool
-    """True where the prediction is for the machine that ran the calls."""
+    """True if the prediction is for the machine that ran the calls."""
     rows: Table[WatchedModule]
     """Modules, each before those inside it; the model comes first."""
     prediction: ModulesAnswer | None
-    """Prediction module by module; None where there is none."""
+    """Prediction module by module; None if there is none."""
     refusal: str
-    """Reason for a missing prediction; empty where there is one."""
+    """Reason for a missing prediction; empty if there is one."""
     calls: tuple[str, ...]
     """Notes on the timed calls."""
 
@@ -145,7 +145,7 @@ class WatchAnswer(Answer):
 
     @staticmethod
     def _show_ratio(row: WatchedModule) -> str:
-        """Return predicted over measured time of a module; empty where one is unknown."""
+        """Return predicted over measured time of a module; empty if one is unknown."""
         if not row.measured_latency_s or row.predicted_latency_s is None:
             return ""
         return show(row.predicted_latency_s / row.measured_latency_s, "ratio")

@@ -70,7 +70,7 @@ CACHE_LEVELS: Final = ("l1", "l2", "l3")
 """Names of cache levels; a system-level cache is an `l3`."""
 BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
-"""Outputs that one thread takes of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
+"""Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 WINOGRAD_CHANNELS: Final = 8.0
 """Minimum channels on either side for an engine to use Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
 STRIDED: Final = 1.9
@@ -78,7 +78,7 @@ STRIDED: Final = 1.9
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
 """(minimum queries of a sequence, queries of a block) of fused attention."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
-"""A fetch block holds two instructions; the table's fetch energy already carries it, the TLB's does not."""
+"""A fetch block holds two instructions; the table's fetch energy is per instruction, the TLB's per block."""
 
 
 @frozen(kw_only=True)
@@ -100,7 +100,7 @@ class CpuPlacement(Placement):
     """Operators on the cores."""
 
     multiplied_macs: Floats
-    """MACs, excluding those that Winograd's algorithm saves and those that a causal mask hides."""
+    """MACs, excluding MACs that Winograd's algorithm saves or a causal mask skips."""
     seen_share: Floats
     """Share of attention work that a causal mask does not skip; 1 for all other operators."""
 
@@ -168,7 +168,9 @@ def _is_winograd(kernels: KernelColumns) -> Booleans:
 
 
 def _seen_share(kernels: KernelColumns) -> Floats:
-    """Return the share of each operator's work that fused attention does under a causal mask; 1 for all others."""
+    """Return the share of each operator's work that fused attention executes under a causal mask; 1 for other
+    operators.
+    """
     work = kernels.work
     share = np.ones(kernels.kernel_count)
     masked = np.flatnonzero(work.is_causal & work.has_macs)

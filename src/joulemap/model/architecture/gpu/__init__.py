@@ -68,7 +68,8 @@ SHARED_LANE_BYTES: Final = 16.0
 """Maximum bytes of shared memory that one lane reads with one instruction."""
 
 WARP_SHARE: Final = (64.0 + 32.0) / (64.0 * 32.0)
-"""Elements of shared memory that a warp reads for each of its MACs, of CUTLASS's default part of 64 x 32 outputs."""
+"""Elements of shared memory that a warp reads for each of its MACs, for CUTLASS's default of 64 x 32 outputs per
+warp."""
 
 BLOCK_THREADS: Final = 256.0
 """Threads per block of a GEMM or of any other kernel, as libraries launch them."""
@@ -77,8 +78,8 @@ K_STEP: Final = 32.0
 """Elements along K between two barriers of a block, CUTLASS's default."""
 
 COPIES: Final = 6.0
-"""Copies of a lone kernel that are assumed to run around it, each with its own weights, as benchmarks run layers.
-Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
+"""Copies of a lone kernel that are assumed to run before and after it, each with its own weights, as benchmarks run
+layers. Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
 
 LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction whose energy the catalogue has; driving the lanes of a wavefront of 64 costs twice
@@ -113,7 +114,7 @@ class GpuPlacement(Placement):
     multiplied_macs: Floats
     """MAC slots, excluding MACs that a causal mask or Winograd's algorithm saves."""
     seen_share: Floats
-    """Share of an attention's scores that no mask hides; 1 for all other operators."""
+    """Share of an attention's scores that no mask skips; 1 for all other operators."""
     near_bytes: Floats
     """Bytes found in the last cache."""
 
@@ -327,7 +328,7 @@ def amid_others(kernels: KernelColumns) -> KernelColumns:
 
 
 def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
-    """Return the bytes of passes that the last cache does not hold: all of one that is larger, or none."""
+    """Return the bytes of passes that miss the last cache: all of a pass that exceeds it, else none."""
     return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
 
 
@@ -343,7 +344,8 @@ def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, laun
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
-    """Return (compute, memory) seconds per operator, such that the larger sum of a kernel is the kernel's own time.
+    """Return (compute, memory) seconds per operator, scaled so that the larger of a kernel's two sums is the kernel's
+    own time.
 
     A kernel takes the p-norm of its compute time and its memory time: close to the larger, and somewhat above it if
     they are similar. The excess is attributed to the larger.

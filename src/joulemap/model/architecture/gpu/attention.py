@@ -1,4 +1,4 @@
-"""Time of fused attention: scores, softmax and weighted sum in one kernel, of a family that has a name.
+"""Time of fused attention: scores, softmax and weighted sum in one kernel, of a named kernel family.
 
 With H query heads on H_kv pairs of keys and values (g = H / H_kv), S queries and L keys of D elements, batch B, q MACs
 of a unit in a clock, U units, f the highest clock:
@@ -39,7 +39,7 @@ ROWS: Final = 128.0
 """Maximum queries of one block, over all heads of a group."""
 
 LEAST_ROWS: Final = 64.0
-"""Minimum queries that a block is padded to."""
+"""Number of queries to which a smaller block is padded."""
 
 KEY_BLOCK: Final = 64.0
 PART_KEYS: Final = 256.0
@@ -104,7 +104,9 @@ def _find_families(names: Texts, engine: Engine) -> Integers:
 
 
 def _find_family(engine: Engine, name: str) -> int:
-    """Return the index of a family; of several words, use the hardware generation's, as in `Hopper:flash_attention`."""
+    """Return the index of a family; if there are several words, the hardware generation's is used, as in
+    `Hopper:flash_attention`.
+    """
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]
     return _EACH.index(FAMILIES.get(words.get(generation, words.get("", "")), PLAIN))
@@ -234,7 +236,7 @@ class _Shapes:
 
     @property
     def seen(self) -> Floats:
-        """Keys in the blocks that the mean query sees."""
+        """Keys in the blocks that a query attends to, on average."""
         diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
         diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
         masked = np.minimum(self.everything, self.keys - self.queries + diagonal)

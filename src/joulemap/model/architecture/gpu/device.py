@@ -34,14 +34,14 @@ FAMILY_SLOTS: Final = 128.0
 
 
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
-    """Return whether the tensor cores provide the peak at this precision, by the target's statement or else by its
+    """Return whether the tensor cores provide the peak at this precision, by the hardware file or else by its
     rate.
     """
     return decide(shows_tensor_cores(hardware, precision))
 
 
 def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
-    """Return whether tensor cores provide the peak, for each of several chips targets."""
+    """Return whether tensor cores provide the peak, for each of several chips."""
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR
@@ -142,8 +142,8 @@ class Engine:
     macs_per_clock: Floats | float
     """MACs of one unit per clock."""
     slots_per_clock: Floats | float
-    """Maximum MACs that a unit can issue per clock if it issues nothing else. For tensor cores this is their supply
-    rate, as int8 shows; for lanes, one per thread of the scheduled warps."""
+    """Maximum MACs that a unit can issue per clock if it issues nothing else. For tensor cores it is their operand
+    rate, inferred from int8; for lanes, one per thread of the scheduled warps."""
     packed: Floats | float
     """MACs of one vector lane per clock, as returned by `packing`."""
     parts: tuple[tuple[Booleans, Engine], ...] = ()

@@ -1,4 +1,5 @@
-"""Kernels of an fp32 run that libraries compute in TF32, and the engine that has either precision's numbers for each.
+"""Kernels of an fp32 run that libraries compute in TF32, and an engine with the numbers of the right precision for each
+kernel.
 
     frameworks   convolutions in TF32, all other GEMMs in fp32     torch.backends.cudnn.allow_tf32 = True,
                                                                       torch.backends.cuda.matmul.allow_tf32 = False

@@ -63,17 +63,17 @@ K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
 """Elements along K that a block processes at a time."""
 
 SPLIT_WAVES: Final = {"vector": 1.0, "tensor": np.inf}
-"""Maximum waves of a split GEMM: on vector lanes short sums are cut only if there are units for all parts."""
+"""Maximum waves of a split GEMM: on vector lanes, short sums are split only if there are units for all parts."""
 
 LONG_PART: Final = 2048.0
-"""Elements along K of a part from which sums are cut on vector lanes whatever the number of waves.
+"""Elements along K of a part above which vector lanes split sums regardless of the number of waves.
 
 Source: fp32 linear layers (NeuSight, commit 6945927d9a). The errors on each of A100, V100, P100 and MI100 are lowest
 between 1024 and 4096; from 2048 on, layers of vision models on an H200 are as near as without.
 """
 
 LEAST_BLOCKS: Final = 4.0
-"""Minimum blocks of K that a part takes, however short it is."""
+"""Minimum blocks of K whose time a part takes, even if it is shorter."""
 
 SPLIT_BYTES: Final = 8.0 / 7.0
 """DRAM bytes per output and part: a part is written and read at 4 bytes, mostly in the last cache."""

@@ -30,7 +30,7 @@ from joulemap.model.workload import MACHETE, MARLIN, Booleans, Floats, Integers,
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
-"""Maximum rows of a GEMM that counts as a matrix with a few vectors, which no tile pads."""
+"""Maximum rows of a GEMM that counts as a matrix with a few vectors, which is not padded to tiles."""
 
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread, in bytes."""
@@ -202,7 +202,7 @@ class Sorted:
 
     start_s: Floats
     share: Floats
-    """Share of the peak; 0 for operators that multiply nothing on tiles."""
+    """Share of the peak; 0 for operators without tiled GEMMs."""
     issue_s: Floats
     chain_s: Floats
     traffic_ratio: Floats

@@ -49,20 +49,20 @@ QUANTIZED_BLOCK: Final = 2048.0
 on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) take longer by as much for each 2,048 along K."""
 
 STATE_ROWS: Final = 8.0
-"""Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
+"""Minimum sequences of a tensor core instruction. Source: PTX ISA, mma.m16n8k16."""
 
 PACKED_ROWS: Final = 16.0
 """Rows of a block of a kernel that dequantizes packed weights. Source: Marlin, `thread_m_blocks` of 16 rows."""
 
 GROUPS_AT_ONCE: Final = 3.0
-"""Groups of a convolution that a library computes at once, each a GEMM of its own on one of its streams. Source: ten
+"""Groups of a convolution that a library computes at once, each a separate GEMM on one of its streams. Source: ten
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
 WIDE: Final = 256.0
-"""Columns of the blocks that a unit holds at a time: two blocks of 128, as many as its registers take."""
+"""Columns of the blocks resident on a unit: two blocks of 128, limited by its registers."""
 
 WIDEST: Final = 2.0
-"""Waves of blocks along the columns of a layer from which wider ones lose no more.
+"""Waves of blocks along the columns of a layer above which the rate does not fall further.
 
 Blocks of fewer columns than half a wave share weights. Source: fp32 layers of 300 to 65,536 columns on P100, V100 and
 A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one wave, 2.3 at two and at four.
@@ -83,8 +83,8 @@ class Times:
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split GEMM."""
     starts: Booleans
-    """True if a non-leading operator needs all of another's result, and so its own kernel in any runtime. Examples: a
-    gate's reduction and each of its GEMMs."""
+    """True if a non-leading operator needs all of another's result and is therefore a separate kernel in any runtime.
+    Examples: a gate's reduction and each of its GEMMs."""
     busy_s: Floats
     memory_s: Floats
     product_s: Floats
@@ -102,7 +102,7 @@ class Times:
     multiplied_macs: Floats
     """Computed MAC slots, excluding MACs saved by a causal mask or Winograd's algorithm."""
     seen_share: Floats
-    """Share of an attention's scores that no mask hides; 1 for all other operators."""
+    """Share of an attention's scores that no mask skips; 1 for all other operators."""
     occupancy: Floats
     """Mean fraction of units with a block during a GEMM; 0 for other operators."""
     looped_count: Floats
@@ -183,7 +183,7 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
 
 @frozen
 class _Tiled:
-    """Operators' values from the tilings of some of them; 0 for operators without a tiling.
+    """Values per operator from tilings; 0 for operators without a tiling.
 
     Sibling operators have the values of the GEMM that they join.
     """
@@ -192,7 +192,7 @@ class _Tiled:
     source: Integers
     """Index of the operator whose value each operator has."""
     share: Floats
-    """The part of a GEMM's columns that is each operator's own."""
+    """Each operator's share of the columns of its GEMM."""
 
     def __call__(self, read: Callable[[Tiling], Floats]) -> Floats:
         column = np.zeros(len(self.source))
@@ -205,7 +205,7 @@ class _Tiled:
         return np.asarray(column[..., self.source])
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
-        """Return each operator's own part of values that its kernel's siblings share."""
+        """Return each operator's share of values that siblings in its kernel have in common."""
         return self(read) * self.share
 
 
@@ -293,7 +293,8 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
 
 
 def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
-    """Return the share of the rate of narrow layers that layers on vector lanes reach, by their number of columns.
+    """Return the rate of layers on vector lanes, by number of columns, as a share of the rate of layers with few
+    columns.
 
     It falls as a power of the columns, from half a wave of blocks along them to WIDEST waves.
     """
@@ -304,7 +305,7 @@ def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
 
 
 def _is_followed(kernels: KernelColumns) -> Booleans:
-    """Return the operators of kernels that compute further on the leader's result."""
+    """Return the operators that continue on their leader's result in the same kernel."""
     follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
     mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
     return mask
@@ -336,7 +337,7 @@ class _Passes:
 
 
 def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
-    """Return the further kernels of an operator that runs call by call or as compiled code."""
+    """Return the additional kernels of an operator that runs call by call or as compiled code."""
     work = kernels.work
     light, index = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index"))
     zero = np.zeros(work.operator_count)

@@ -17,7 +17,7 @@ ACTIVATION_OPERATIONS: Final = 4.0
 """Minimum elementwise operations per output of an activation function."""
 
 STEM_CHANNELS: Final = 8.0
-"""Channels below which the wide loads of a tensor core find no full row, such as the channels of an image."""
+"""Channels below which a row is shorter than a wide load of a tensor core, such as the channels of an image."""
 
 NATIVE_WIDTH: Final = 32.0
 """Maximum channels of a group, a power of two, for which one kernel on tensor cores computes all groups."""
@@ -35,7 +35,7 @@ SAMPLE_STEP: Final = 2.0**17
 """Elements of a sample that a batch norm processes in one pass of its grid."""
 
 ROW_ELEMENTS: Final = 48.0
-"""Elements of a softmax that cost what a warp does once for each row: its maximum, its sum, its bounds.
+"""Fixed work of a warp per softmax row, in elements: its maximum, sum and bounds.
 
 Source: one H200 (torch 2.11, CUDA 13.0): rows of 49 inside swin_t and maxvit_t take 67 to 111 instructions of a thread
 for each element of 64, rows of 197 and of 1,024 about 40 for each of 256 and 1,024."""

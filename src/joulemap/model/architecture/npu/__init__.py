@@ -68,7 +68,7 @@ NARROWEST_VECTOR_BYTES: Final = 2.0
 """Minimum bytes of an element in a vector engine: 8-bit operands are widened to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
 VECTOR_ELEMENT: Final = "vector_element"
-"""Geometry name: bits per element in the vector engines, whatever the stored width."""
+"""Geometry name: bits per element in the vector engines, independent of the stored width."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -185,7 +185,7 @@ class Npu(Indifferent):
 
     @staticmethod
     def _waits(hardware: Hardware) -> float:
-        """Return the intervals that a batch waits for others in a fabric that keeps the model."""
+        """Return the number of intervals that a batch waits for others in a fabric that holds the whole model."""
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
 
     def _schedule(

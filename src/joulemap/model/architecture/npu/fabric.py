@@ -1,4 +1,4 @@
-"""A dataflow fabric: the layers of a model have parts of the chip of their own, and images follow one another.
+"""A dataflow fabric: each layer of a model has its own part of the chip, and images follow one another.
 
 A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit, or borrows up to
 `unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
@@ -32,7 +32,7 @@ from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
 BISECTIONS: Final = 60
-"""Halvings of the logarithm of a pace, after which the rest is below a rounding error."""
+"""Bisection steps on the logarithm of a pace; the remaining error is below rounding."""
 
 WIDER: Final = 4.0
 """Maximum ratio of the contexts tried (1, 2, 3, 4, 6, 8, 12 ...) to the fewest that are needed."""

@@ -1,1 +1,1 @@
-"""The question which design is best, of a chip whose numbers are varied."""
+"""Answers on the best design of a chip with varied numbers."""

@@ -121,9 +121,9 @@ class ExploreAnswer(Answer):
     oversize: tuple[str, ...] = ()
     """Notes on designs of several dies."""
     is_limited: bool = False
-    """True where designs must meet limits besides running at all."""
+    """True if the question sets limits on designs."""
     is_usual: bool = False
-    """True where the varied constants are the default ones."""
+    """True if the varied constants are the default ones."""
 
     def to_arrow(self) -> Any:
         """Return all evaluated designs as a `pyarrow.Table`."""

@@ -110,7 +110,7 @@ def _combine(
 def _widen(
     hardware: Hardware, spreads: Mapping[str, BasisSpread], static: Mapping[str, Floats], host_fj: Floats
 ) -> dict[str, Floats]:
-    """Return what the range of static power adds to the absolute half-width of its basis, in femtojoules."""
+    """Return the increase of the absolute half-width due to the range of static power, in femtojoules."""
     reference = hardware.reference
     own, host = (reference.position(key) for key in (STATIC_ACTION, HOST_ACTION))
     assert own is not None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
 
 TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
-"""Multiple of the half-width of a difference from which two designs are significantly different."""
+"""Multiple of a difference's half-width above which two designs are significantly different."""
 
 SAME: Final = 1e-12
 """Maximum rounding difference of two equal logarithms."""

@@ -23,7 +23,7 @@ class Bound:
     value: float
     """Limit in the objective's unit."""
     column: str
-    """Column of `Outcomes`; for latency that of the slowest model."""
+    """Column of `Outcomes`; for latency, the slowest model's."""
 
     @classmethod
     def of(cls, option: str, name: str, value: float) -> Bound:
@@ -33,7 +33,7 @@ class Bound:
         return cls(option=option, objective=objective, value=value, column=column)
 
     def excess(self, outcomes: Outcomes) -> Floats:
-        """Return the ratio of each design to the limit; at most 1 where the limit is met."""
+        """Return the ratio of each design to the limit; at most 1 if the limit is met."""
         value: Floats = getattr(outcomes, self.column)
         ratio: Floats = self.value / value if self.objective.is_higher_better else value / self.value
         return ratio

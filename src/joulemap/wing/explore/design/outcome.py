@@ -40,7 +40,7 @@ COVER: Final = 3.0
 
 @frozen(kw_only=True)
 class Objective:
-    """Objective of designs."""
+    """Objective of a design search."""
 
     name: str
     label: str
@@ -136,7 +136,7 @@ class Outcomes:
     energy_fj: Integers
     """Exact energy of a batch of each model, summed."""
     clock_fraction: Floats
-    """Lowest fraction of the full clock over the models; below 1 where the power limit throttles."""
+    """Lowest fraction of the full clock over the models; below 1 if the power limit throttles."""
     limit: Texts
     """Limit of the first model's throughput."""
     refusal: Texts

@@ -250,7 +250,7 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
 def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequence[Target]) -> DesignQuestion:
     """Return the single design of each group that meets the targets; UsageError for an invalid question.
 
-    Raises UnsupportedError where no group meets them, with the reason of the first.
+    Raises UnsupportedError if no group meets them, with the reason of the first.
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(

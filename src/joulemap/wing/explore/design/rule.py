@@ -1,4 +1,4 @@
-"""Scaling rules of a varied chip, so that each design is one that could be built.
+"""Scaling rules for varied chips, so that each design is plausible.
 
     peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,

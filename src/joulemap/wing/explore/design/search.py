@@ -1,4 +1,4 @@
-"""Evolutionary search of a large design space: each generation is bred from the best designs before.
+"""Evolutionary search of a large design space: each generation derives from the best designs of the previous ones.
 
 Source: K. Deb et al., A fast and elitist multiobjective genetic algorithm: NSGA-II, 2002, as implemented by Optuna; for
 one objective tree-structured Parzen estimators (J. Bergstra et al., 2011).

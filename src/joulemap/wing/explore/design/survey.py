@@ -29,8 +29,8 @@ BLOCK_S: Final = 2.0
 """Target duration of a block of designs; progress is reported after each block."""
 
 KEPT: Final = 1_000_000
-"""Maximum designs of a survey whose outcomes are kept in memory; those of a larger survey are evaluated again on
-demand."""
+"""Maximum designs of a survey whose outcomes are kept in memory; outcomes of a larger survey are evaluated again
+on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
@@ -55,14 +55,14 @@ class Survey:
     objectives: tuple[Objective, ...]
     bounds: tuple[Bound, ...]
     costs: Floats = attrs.field(init=False)
-    """Design x objective: logarithms to minimize, infinite where a limit is exceeded."""
+    """Design x objective: logarithms to minimize, infinite if a limit is exceeded."""
     is_evaluated: Booleans = attrs.field(init=False)
     seconds: float = 0.0
     """Duration of the evaluation."""
     evaluated_count: int = 0
     """Designs evaluated in this survey; others came from a lake."""
     nearest_miss: int | None = None
-    """Design with the least excess over the limits; None where no design runs."""
+    """Design with the least excess over the limits; None if no design runs."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
     nearest: Integers = attrs.field(init=False)
@@ -114,7 +114,7 @@ class Survey:
         return costs[keeps]
 
     def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
-        """Return the outcomes of some designs; those of a large survey are evaluated again."""
+        """Return the outcomes of some designs; outcomes of a large survey are evaluated again."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(self) <= KEPT:
             self._whole = [Outcomes.join(self._whole)]

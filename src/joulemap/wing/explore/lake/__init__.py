@@ -1,1 +1,1 @@
-"""Blocks of points: evaluated where there is room, kept as the shards of a lake."""
+"""Blocks of points: evaluation on any number of processes, and storage as the shards of a lake."""

@@ -72,9 +72,9 @@ class Survey:
     stale: tuple[Shard, ...]
     """Shards of other formulas or rules."""
     damaged: tuple[tuple[Shard, str], ...]
-    """Shards that were cut short or altered, with the evidence."""
+    """Truncated or altered shards, with the evidence."""
     twice: tuple[Shard, ...]
-    """Shards of questions that another shard answers too."""
+    """Shards that duplicate another shard's question."""
     unfinished: tuple[Path, ...]
     """Files that are being written, or were left by a killed process."""
 

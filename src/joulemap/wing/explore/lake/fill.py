@@ -1,4 +1,5 @@
-"""Evaluation of the blocks that a lake lacks: in this process, in several, or on a cluster; results are kept at once.
+"""Evaluation of the blocks that a lake lacks: in this process, in several, or on a cluster; results are stored
+immediately.
 
 A block that has a shard is not evaluated. A stopped or killed call leaves only whole shards, and the same call resumes
 from there. Two calls that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask
@@ -42,7 +43,7 @@ class Task(Protocol):
 One = TypeVar("One", bound=Task)
 
 BESIDE: Final = 2
-"""Queued tasks per process, so that none waits for its next task."""
+"""Queued tasks per process, so that no process waits for its next task."""
 
 TRIES: Final = 3
 """Maximum retries of a task whose process was killed; a task that kills every process would never end."""

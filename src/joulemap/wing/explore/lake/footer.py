@@ -51,7 +51,7 @@ MOST_FOOTER_CHARACTERS: Final = 50_000_000
 
 
 class FooterError(ValueError):
-    """Reason for which a footer is not one that joulemap wrote."""
+    """Error for a footer that joulemap did not write."""
 
 
 @frozen(kw_only=True)
@@ -106,7 +106,7 @@ class Footer:
 
 
 def parse_footer(text: str) -> Footer:
-    """Return the footer that a text describes; FooterError says what is wrong with it."""
+    """Return the footer that a text describes; FooterError states the fault."""
     if len(text) > MOST_FOOTER_CHARACTERS:
         raise FooterError(f"its footer is longer than {MOST_FOOTER_CHARACTERS:,} characters")
     try:
@@ -256,7 +256,7 @@ class _File:
 
 
 def _describe_files(connection: Connection, shards: Sequence[Shard]) -> Iterator[tuple[Shard, _File | str]]:
-    """Yield each shard with its file's description of itself, or the reason why it cannot be read."""
+    """Yield each shard with the description in its file, or the reason why it cannot be read."""
     try:
         yield from zip(shards, _ask_files(connection, shards), strict=True)
     except duckdb.Error as error:

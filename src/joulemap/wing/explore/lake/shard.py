@@ -148,7 +148,7 @@ class Shard:
 
 
 def rule_version() -> str:
-    """Return sixteen hexadecimal digits over the rules that designs follow."""
+    """Return sixteen hexadecimal digits over the design rules."""
     return digest_code(*RULED)
 
 
@@ -247,7 +247,7 @@ def write_shard(lake: Path, block: Block, points: Points) -> Shard:
 
 
 def _write_locked(draft: Path, content: Any) -> None:
-    """Write a file durably under a lock, which tells others that its writer is alive."""
+    """Write a file durably under a lock, which shows other processes that its writer is alive."""
     with draft.open("xb") as stream:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

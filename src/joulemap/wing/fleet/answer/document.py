@@ -310,7 +310,7 @@ class FleetAnswer(RunAnswer):
         )
 
     def _describe_division(self, best: FleetRow) -> list[str]:
-        """Return the number of devices per server of the best fleet, and another number that is close to it."""
+        """Return the number of devices per server of the best fleet, and another number with a similar result."""
         if not self.demand.is_of_tokens:
             return []
         column, _ = OBJECTIVES[self.demand.objective]

@@ -135,9 +135,9 @@ OVER: Final = Template("{label} ({reason})[; {more} more over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
-    "share one queue; in brackets the count at both ends of the 80 % interval of predicted times",
+    "share one queue; brackets show the counts at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
-    "others, where that saves energy and meets the target",
+    "others, if that saves energy and meets the target",
     "power: all devices at the highest rate, idle ones included; --max-power includes hosts that these exclude; "
     "cooling counts only in cost and carbon",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "

@@ -1,4 +1,4 @@
-"""Monthly cost of fleets, the limits that they keep, and their order by the objective."""
+"""Monthly cost of fleets, their limits, and their order by the objective."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class Ranking:
 
     rows: list[FleetRow]
     available: list[Sizing]
-    """Fleets of hardware that can be had, in the same order, each with its work at each rate."""
+    """Fleets of available hardware, in the same order, each with its work at each rate."""
 
 
 def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> Ranking:

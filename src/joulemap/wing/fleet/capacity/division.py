@@ -41,7 +41,7 @@ class Division:
     plan: Plan
     case: Case
     able: Ability | None
-    """Capability of one server; None where its passes cannot be evaluated."""
+    """Capability of one server; None if its passes cannot be evaluated."""
     reason: str = ""
     """Reason why its passes cannot be evaluated; empty if they can."""
 

@@ -33,7 +33,9 @@ WATCHED: Final = 3
 
 @frozen(kw_only=True)
 class FleetRow:
-    """Devices of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
+    """Devices of one hardware that serve the demand, or the reason why they cannot; figures refer to the whole
+    fleet.
+    """
 
     label: str = described("hardware, with xN for N devices of one server, and the precision")
     hardware: str = described("catalogue id, with @MODE unless the power mode is the default")

@@ -38,7 +38,7 @@ LEAST: Final = 1e-4
 """Share of the highest rate tried; a server that misses its targets here is assumed to miss them at any rate."""
 
 GUESSED: Final = 0.8
-"""Fraction of the rate without waiting at which the search for a server's rate starts."""
+"""Fraction of the rate without queueing at which the search for a server's rate starts."""
 
 STEP: Final = 1.25
 """Ratio of the first two rates tried. Each next ratio is the square of the previous one, until both a met and a missed
@@ -213,7 +213,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
 
 
 def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:
-    """Return each promised quantity at rates near the highest, without values if the queue grows without end."""
+    """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
     rows, demand = [], server.demand
     for load in LOADS:
         served = server.serve(load * peak / count)

@@ -128,7 +128,7 @@ def find_rates(
 
 
 def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
-    """Return the largest batch that meets the target alone, and the largest that does so after another equal batch."""
+    """Return the largest batch that meets the target alone, and the largest that meets it after another equal batch."""
     service = candidate.service
     found = []
     for room in (1.0, 2.0):

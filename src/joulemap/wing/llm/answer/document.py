@@ -213,7 +213,7 @@ class LlmAnswer(RunAnswer):
         return [name + text.HITS(row, below=below or None)]
 
     def _describe_pools(self) -> str:
-        """Return the servers of both pools, the one that saturates first, and what requests get."""
+        """Return the servers of both pools, the one that saturates first, and the resulting latencies."""
         prompts, answers = self.pools.rows
         names = [(text.SERVER if row.device_count == 1 else text.SERVERS)(row) for row in (prompts, answers)]
         first = max(self.pools, key=lambda row: row.use_fraction or 0.0)

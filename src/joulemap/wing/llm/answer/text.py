@@ -48,8 +48,8 @@ LOAD_ENERGY: Final = Template(
     "[{name} uses the least energy: ]{output_token_j:J} per output token, prompts included[, {idle:%} of it idle]"
 )
 HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens are found[, {below:%} of them below the devices]; a request takes "
-    "{request_j:J}[, {uncached_request_j:J} without reuse], and its TTFT is {first_token_s:s}"
+    "{prefix_hit_fraction:%} of prompt tokens hit the prefix cache[, {below:%} of them in lower tiers]; a request "
+    "takes {request_j:J}[, {uncached_request_j:J} without reuse], and its TTFT is {first_token_s:s}"
     "[, {uncached_first_token_s:s} without]"
 )
 HITS_OF: Final = Template("on {label}, ")
@@ -163,7 +163,7 @@ NOTES: Final = (
     "own work around the passes)",
 )
 SHARED_RUNS: Final = Template(
-    "{count:n configuration} of {total} have no runs of their own: intervals and limits are those of the smallest or "
+    "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
 )
 COST_NOTE: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")

@@ -1,4 +1,4 @@
-"""Answer for a number of users: which hardware meets a latency target, in which precision, for what cost."""
+"""Answer for a number of users: hardware and precisions that meet a latency target, with their cost."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
 RANKED: Final = "USD/M"
 
 COLLECTED: Final = 8
-"""Chips after whose deployments memory is freed; more save no time."""
+"""Number of chips after which memory is freed; a larger number saves no time."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
@@ -253,7 +253,7 @@ class UsersAnswer(RunAnswer):
 
 
 def compare_forms(found: Deployed) -> str:
-    """Return whether chunked prefill or separate pools hold the target more cheaply on the same chip.
+    """Return whether chunked prefill or separate pools meet the target at lower cost on the same chip.
 
     Device time per token represents the cost. Empty if neither holds it, or if the other form was not computed.
     """

@@ -73,7 +73,7 @@ SHORTAGE: Final = Template(
 
 @frozen(kw_only=True, eq=False)
 class Case:
-    """Chip with its number of devices at one batch size, and whether it can serve the batch."""
+    """Chip with its number of devices at one batch size, or the reason why it cannot serve the batch."""
 
     run: PlannedRun
     target: Hardware
@@ -245,7 +245,9 @@ def describe_shortage(question: Question, case: Case) -> str:
 
 
 def _find_narrower(question: Question, case: Case) -> str:
-    """Return the quantized weight format if the batch fits with it; empty if not, or if weights are narrow already."""
+    """Return the quantized weight format if the batch fits with it; empty if not, or if weights are already
+    quantized.
+    """
     from joulemap.wing.llm.serving.memory import Room
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:

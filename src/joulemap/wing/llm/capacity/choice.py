@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Decoder
 
 PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
-"""Precisions of activations and of weights that are tried besides the published ones."""
+"""Precisions of activations and of weights that are tried in addition to the published ones."""
 
 QUALITIES: Final = DATA / "model" / "quality.toml"
 """Published losses of quality by precision."""

@@ -201,7 +201,7 @@ def count_hits(served: Served, load: Load, before: Served | None = None) -> dict
 
 
 def form_load(case: Case, served: Served, usd_per_s: float | None, assumed: tuple[float, float] | None) -> LoadRow:
-    """Return the row of a simulated load, with the cost of its devices; `assumed` is that of `share_assumed`."""
+    """Return the row of a simulated load, with the cost of its devices; `assumed` is the result of `share_assumed`."""
     cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
     return LoadRow(
         **{

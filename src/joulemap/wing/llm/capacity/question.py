@@ -267,7 +267,7 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
 
 
 def find_served(model: str) -> tuple[str, Serving]:
-    """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is no pass."""
+    """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is not a pass."""
     from joulemap.wing.llm.decoder.name import find_pass
 
     asked = find_pass(model)

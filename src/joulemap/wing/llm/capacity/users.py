@@ -64,7 +64,7 @@ class LatencyTarget:
 
 @frozen(kw_only=True, eq=False)
 class Deployed:
-    """Servers of one chip and precision that share all users."""
+    """Servers of one chip and precision that share the users."""
 
     question: Question
     case: Case
@@ -153,7 +153,7 @@ def find_deployment(
 ) -> Deployed | str:
     """Return the fewest devices of a chip and precision within the target, or else the nearest deployment.
 
-    Return the reason if no deployment holds the model. `questions` is that of `list_divisions`.
+    Return the reason if no deployment holds the model. `questions` is the result of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
@@ -200,7 +200,9 @@ def _list_options(
 
 
 def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Deployed], Deployed | None]:
-    """Return deployments that miss the target, and the fewest devices that meet it; None if not even the most do."""
+    """Return deployments that miss the target, and the fewest devices that meet it; None if not even the maximum
+    does.
+    """
 
     def try_one(place: int) -> Deployed:
         question, case, servers = options[place]
@@ -306,7 +308,7 @@ def find_residence(question: Question, case: Case, users: int) -> Residence:
 
 
 def find_other(found: Deployed) -> Deployed | None:
-    """Return a deployment of the other form: two pools for servers that do both phases, or such servers for pools."""
+    """Return the alternative deployment: two pools instead of servers that do both phases, or the reverse."""
     return found.other if found.prompt_servers else _split(found)
 
 
@@ -446,7 +448,9 @@ def _find_chance(found: Deployed, paid: Paid) -> float | None:
 
 
 def rank_rows(rows: Sequence[UserRow]) -> list[UserRow]:
-    """Return rows within the target by cost, those without a price by energy, then the others by their miss."""
+    """Return rows within the target by cost, without a price by energy, then other rows by their excess over the
+    target.
+    """
     return sorted(
         rows,
         key=lambda row: (

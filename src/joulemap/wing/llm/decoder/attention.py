@@ -1,4 +1,4 @@
-"""Attention of a pass: with keys and values per head, or multi-head latent attention, perhaps to selected tokens."""
+"""Attention of a pass: with keys and values per head, or multi-head latent attention, optionally to selected tokens."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def attend_piece(
     sizes: Mapping[str, Any],
     beside: Sequence[int] = (),
 ) -> int:
-    """Return the attention of a piece to its cache; the last inputs are the cache."""
+    """Return the attention of a sequence piece to its cache; the last inputs are the cache."""
     return one.graph.run(
         path,
         "attention",
@@ -152,7 +152,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
 
 
 def multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int, groups: int, *, suffix: str) -> int:
-    """Return the GEMMs of each head's rows with the head's own weights."""
+    """Return each head's rows multiplied by the head's own weights."""
     cost = Cost(kind="matmul", operation="bmm", mac_count=m * n * k * groups, gemm=(m, n, k, groups))
     reads = ((x, 4 * m * k * groups), (weight, 4 * n * k * groups))
     return one.graph.call(path, cost, reads, (groups, m, n), suffix=suffix, aten="bmm.default")

@@ -23,7 +23,7 @@ from joulemap.wing.llm.decoder.config import (
 )
 
 LARGEST: Final = 10**14
-"""Maximum weights of a model: ten times the largest that anybody has announced."""
+"""Maximum weights of a model: ten times the largest announced model."""
 
 FREE: Final = frozenset(
     (

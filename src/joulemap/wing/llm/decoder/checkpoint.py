@@ -31,7 +31,7 @@ SETTINGS: Final = ("quantization_config", "compression_config")
 """Configuration keys that describe how weights are stored."""
 
 EXPERT_DTYPE: Final = "expert_dtype"
-"""Key of a configuration whose experts are stored in another format than its `quantization_config` says."""
+"""Key of a configuration whose experts are stored in another format than its `quantization_config` states."""
 
 HEAD: Final = "lm_head"
 
@@ -42,7 +42,7 @@ FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
 """Families whose experts are parameters rather than linear layers, in all versions of their library."""
 
 ROUTER: Final = ".gate"
-"""Path suffix of routers, which are parameters rather than linear layers, and which quantizers leave alone."""
+"""Path suffix of routers, which are parameters rather than linear layers, and which quantizers do not convert."""
 
 _EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "gate_up_proj")
 """Names of an expert's GEMMs."""
@@ -76,7 +76,7 @@ def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any
 
 
 def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
-    """Return a decoder whose weights are stored as a `quantization_config` says.
+    """Return a decoder whose weights are stored according to a `quantization_config`.
 
     An unsupported method leaves all weights at 16 bits, with a note. Raise ModelError for invalid settings.
     """
@@ -187,7 +187,7 @@ def name_format(stored: PackedFormat, method: str = "") -> str:
 
 
 def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]]:
-    """Return the GEMM weights of each layer with their sizes, by path in the layer, and those outside layers."""
+    """Return the GEMM weights of each layer with their sizes, by path in the layer, and the weights outside layers."""
     outside: dict[str, int] = {}
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in decoder.layers):
         layers: list[dict[str, int]] = [{} for _ in decoder.layers]
@@ -214,7 +214,7 @@ def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
 
 
 def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int]) -> dict[str, str]:
-    """Return the format of each weight of a layer, or of those outside layers; empty for 16 bits."""
+    """Return the format of each weight of a layer, or of weights outside layers; empty for 16 bits."""
     found = {}
     for weight in weights:
         path = weight.rpartition(".")[0]

@@ -113,7 +113,7 @@ def _is_constant(column: NDArray[Any], start: int, end: int) -> bool:
 
 
 def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times: int) -> WorkloadColumns:
-    """Return the columns of three periods, of which the second represents `times` periods.
+    """Return the columns of three periods, the second of which represents `times` periods.
 
     Buffers that are alive until the end add up over these periods.
     """

@@ -30,7 +30,7 @@ ITERATIONS: Final = 20
 
 
 def attend_compressed(one: Pass, path: str, mixer: Compressed, x: int) -> int:
-    """Return the output of attention to a window and to compressed rows, for the heads of a device."""
+    """Return the output of attention to a window and to compressed rows, for the heads of one device."""
     graph, rows, hidden, width = one.graph, one.count, one.decoder.hidden, mixer.head_dim
     heads, groups = one.step.part(mixer.heads), one.step.part(mixer.output_groups)
     low = one.linear(f"{path}.q_a_proj", x, mixer.query_rank, hidden)

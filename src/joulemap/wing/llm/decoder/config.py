@@ -37,13 +37,13 @@ class Attention:
     value_norm: bool = False
     """True if values are normalized, without weights."""
     is_gated: bool = False
-    """True if a gate as wide as the queries, computed with them, multiplies the result."""
+    """True if the result is multiplied by a gate with the width of the queries, which is computed with them."""
     has_values: bool = True
     """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False
-    """True if queries, keys and values are one GEMM."""
+    """True if one GEMM computes queries, keys and values."""
     shares: bool = False
-    """True if keys and values are those of an earlier layer."""
+    """True if keys and values are shared with an earlier layer."""
     score_operations: int = 1
     """Operations on each score before its softmax."""
     sinks: int = 0
@@ -58,7 +58,7 @@ class Attention:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Tokens from which on its window is full."""
+        """Number of tokens at which its window is full."""
         return (self.window,)
 
 
@@ -89,7 +89,7 @@ class Latent:
     selected: int = 0
     """Maximum tokens that a token attends to; 0 for all."""
     indexer: Indexer | None = None
-    """Selection of these tokens; None for all tokens or those that an earlier layer selected."""
+    """Selection of these tokens; None for all tokens or for an earlier layer's selection."""
     kind: Literal["latent"] = "latent"
 
     @property
@@ -104,7 +104,7 @@ class Latent:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Tokens from which on a window or a selection is full."""
+        """Number of tokens at which a window or a selection is full."""
         return (self.window, self.selected)
 
 
@@ -136,7 +136,7 @@ class Compressed:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Tokens from which on the window or the selection is full."""
+        """Number of tokens at which the window or the selection is full."""
         return (self.window, self.selected * self.ratio)
 
 
@@ -164,7 +164,7 @@ class Recurrence:
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Tokens from which on a window is full: none."""
+        """Number of tokens at which a window is full: none."""
         return ()
 
     @property
@@ -248,7 +248,7 @@ class Published:
 
     method: str
     weights: str = ""
-    """Main format, as `--weight-precision` takes it; empty where the method is unknown or converts nothing."""
+    """Main format, as `--weight-precision` takes it; empty if the method is unknown or converts nothing."""
     precision: str = ""
     """Precision of the other operand of its GEMMs; empty for 16 bits."""
     others: tuple[str, ...] = ()
@@ -292,13 +292,13 @@ class Decoder:
     is_capped: bool = False
     """True if logits pass through a tanh."""
     streams: int = 0
-    """Residual streams per token that hyper-connections mix before and after each part; 0 for one without."""
+    """Residual streams per token that hyper-connections mix before and after each part; 0 without hyper-connections."""
     keeps_mixers: bool = False
-    """True if attention weights stay at 16 bits where other weights are stored narrower."""
+    """True if attention weights stay at 16 bits if other weights are stored in fewer bits."""
     published: Published | None = None
     """Quantization of the checkpoint; None for 16 bits throughout."""
     context_length: int = 0
-    """Maximum context in tokens that the model was made for; 0 if unknown."""
+    """Maximum context in tokens that the model supports; 0 if unknown."""
     text: str = ""
     """Source configuration as JSON, without irrelevant fields."""
     basis: str = ""
@@ -318,7 +318,7 @@ class Decoder:
 
     @property
     def layer_count(self) -> int:
-        """Number of layers, each of which a host must launch."""
+        """Number of layers; a host launches each separately."""
         return len(self.layers)
 
     @property
@@ -335,7 +335,7 @@ class Decoder:
 
     @property
     def expert_count(self) -> int:
-        """Experts of all layers; a host without fused kernels must launch each."""
+        """Experts of all layers; a host without fused kernels launches each separately."""
         return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
 
     def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:

@@ -59,7 +59,7 @@ class ExpressionError(ValueError):
 
 @lru_cache(maxsize=2048)
 def parse(text: str) -> ast.expr:
-    """Return the tree of an expression; ExpressionError if it is none."""
+    """Return the tree of an expression; ExpressionError if it is invalid."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
@@ -127,12 +127,12 @@ class Configuration:
         return found
 
     def text(self, *keys: str, default: str = "") -> str:
-        """Return the first of these that is a text."""
+        """Return the first of these values that is a text."""
         found = (self.value(key) for key in keys)
         return next((one for one in found if isinstance(one, str)), default)
 
     def listed(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
-        """Return the first of these that is a list."""
+        """Return the first of these values that is a list."""
         found = (self.value(key) for key in keys)
         return tuple(next((one for one in found if isinstance(one, list | tuple)), default))
 
@@ -153,7 +153,7 @@ class Configuration:
 
 
 class Evaluator:
-    """Evaluation of expressions over one configuration, with the values that a family names."""
+    """Evaluation of expressions over one configuration, with the named values of a family."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Evaluator:
         return self._known[text]
 
     def name(self, name: str, index: int) -> Any:
-        """Return the value of a name of the family."""
+        """Return the value of a name that the family defines."""
         if name in CONSTANTS:
             return CONSTANTS[name]
         if name not in self._let:
@@ -262,7 +262,7 @@ class Evaluator:
         return getattr(self.configuration, name)(*keys, **default)
 
     def _has_any(self, function: str, keys: list[str]) -> bool:
-        """Return whether a default is not needed, which may itself lack keys."""
+        """Return whether a default is not needed; the default itself may refer to missing keys."""
         return function in ("need", "first") and any(self.configuration.value(key) is not None for key in keys)
 
     def _read_key(self, node: ast.expr) -> str:

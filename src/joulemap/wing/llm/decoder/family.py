@@ -1,4 +1,4 @@
-"""Model families: data files that say how the keys of a configuration fill the blocks of a decoder.
+"""Model families: data files that map the keys of a configuration to the blocks of a decoder.
 
     model_type ─► family file ─► tables of block.toml with the changes of the family ─► Decoder
 
@@ -36,13 +36,13 @@ from joulemap.wing.llm.decoder.config import (
 from joulemap.wing.llm.decoder.expression import Configuration, Evaluator, ExpressionError
 
 FOLDER: Final = DATA / "model" / "family"
-"""Family files that ship."""
+"""Folder of the built-in family files."""
 
 ROOT: Final = "block"
-"""Family that every other one is like: the blocks, and the keys that usually fill them."""
+"""Base of all families: the blocks, and their usual keys."""
 
 ASSUMED: Final = "assumed"
-"""Family of an unknown model_type."""
+"""Family that is assumed for an unknown model_type."""
 
 MOST_BYTES: Final = 100_000
 """Maximum bytes of a family file."""
@@ -100,7 +100,7 @@ class Family:
 
 @cache
 def list_types() -> Mapping[str, str]:
-    """Return the family of each model_type that ships."""
+    """Return the built-in family of each model_type."""
     found = {}
     for path in sorted(FOLDER.glob("*.toml")):
         told = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
@@ -109,7 +109,7 @@ def list_types() -> Mapping[str, str]:
 
 
 def find_family(model_type: str) -> Family | None:
-    """Return the family of a model_type that ships; None for an unknown one."""
+    """Return the built-in family of a model_type; None for an unknown one."""
     types = list_types()
     name = types.get(model_type) or types.get(model_type.removesuffix("_text"))
     return load_family(name) if name else None
@@ -117,7 +117,7 @@ def find_family(model_type: str) -> Family | None:
 
 @cache
 def load_family(name: str) -> Family:
-    """Return a family that ships."""
+    """Return a built-in family."""
     return read_family(FOLDER / f"{name}.toml", name)
 
 
@@ -175,7 +175,7 @@ class Builder:
         self._distinct: dict[Any, Any] = {}
 
     def build(self) -> Decoder:
-        """Return the decoder; ModelError for missing keys, invalid sizes, and blocks that are not known."""
+        """Return the decoder; ModelError for missing keys, invalid sizes, and unknown blocks."""
         self._check_layers()
         rest = {
             name: self._value("decoder", Decoder, name, value, 0)

@@ -27,7 +27,7 @@ def _break_up(what: str, sizes: tuple[tuple[str, Value], ...]) -> Parts:
 
 @attrs.define
 class Graph:
-    """Calls in order, and the tensors between them. A tensor is known by its index."""
+    """Calls in order, and the tensors between them. A tensor is identified by its index."""
 
     operators: list[Operator] = attrs.field(factory=list)
     held: list[Held] = attrs.field(factory=list)
@@ -138,7 +138,7 @@ class Graph:
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int, *, is_fixed: bool) -> None:
-        """Let an operator read up to `byte_count` bytes of the next tensors."""
+        """Add reads of the next tensors to an operator, up to `byte_count` bytes."""
         while byte_count > 0 and (one := next(waiting, None)) is not None:
             tensor, most = self._measure(one)
             taken = min(byte_count, most)
@@ -149,7 +149,7 @@ class Graph:
         return one if isinstance(one, tuple) else (one, self.held[one].byte_count)
 
     def overwrite(self, tensor: int) -> None:
-        """Let the last call overwrite a tensor in place."""
+        """Make the last call overwrite a tensor in place."""
         self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
 
     def keep_weights(self) -> None:

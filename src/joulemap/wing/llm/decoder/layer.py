@@ -1,4 +1,4 @@
-"""Calls of a decoder pass, layer by layer: each GEMM, norm, rotation and append as a framework has them."""
+"""Calls of a decoder pass, layer by layer: each GEMM, norm, rotation and append as in a framework."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 
 def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
-    """Return the residual streams of tokens after a layer whose parts hyper-connections join."""
+    """Return the residual streams of tokens after a layer with hyper-connections."""
     from joulemap.wing.llm.decoder.compressed import collapse, expand
 
     streams = one.decoder.streams

@@ -49,7 +49,7 @@ LIBRARY: Final = "hf"
 EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 
 ADAPTER: Final = "adapter_"
-"""Prefix of files with weights of an adapter (LoRA), which are no model."""
+"""Prefix of files with the weights of an adapter (LoRA), which are not a whole model."""
 
 _KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
 """Suffix of a trained model's name that does not change its sizes."""

@@ -61,7 +61,7 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
 
 
 def _describe_unknown(kind: str, name: str) -> str:
-    """Return the refusal of a model_type, with the ways to have it answered."""
+    """Return the refusal of a model_type, with possible remedies."""
     near = difflib.get_close_matches(kind, list_types(), 1)
     nearest = f"; the nearest that is known is {near[0]}" if near else ""
     return (
@@ -71,7 +71,7 @@ def _describe_unknown(kind: str, name: str) -> str:
 
 
 def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
-    """Return the decoder of an unknown model_type, with what was assumed; UnknownFamilyError for unread keys."""
+    """Return the decoder of an unknown model_type, with the assumptions; UnknownFamilyError for unread keys."""
     read, family = builder.configuration.read, builder.family
     unread = [
         key

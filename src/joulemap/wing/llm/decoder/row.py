@@ -1,4 +1,4 @@
-"""Tokens of a pass on one device, and the calls that all of its parts share."""
+"""Tokens of a pass on one device, and the calls common to all parts of a layer."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Pass:
     keeps: bool = False
     """True if quantizers leave the weights of the operators being added at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
-    """Attention window, with the caches of the last such layer that has its own."""
+    """Attention window -> caches of the last such layer that has its own."""
 
     @property
     def count(self) -> int:
@@ -102,7 +102,7 @@ class Pass:
         return self.graph.run(path, "layer_norm", (x,), suffix=suffix, rows=rows, columns=columns, bias=bias)
 
     def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
-        """Return the GEMM of each row with weights."""
+        """Return each row multiplied by weights."""
         inputs = (x,) if isinstance(x, int) else x
         made = self.graph.run(path, "gemm", inputs, m=m or self.count, n=n, k=k, bias=bias)
         if self.keeps:

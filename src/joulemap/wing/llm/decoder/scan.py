@@ -45,7 +45,7 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
 
 
 def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
-    """Return the convolution over the last few tokens of each channel, and the tail that a sequence keeps."""
+    """Return the convolution over the last few tokens of each channel, and the tail that a sequence stores."""
     rows = piece.count
     weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
     if mixer.conv_bias:

@@ -35,7 +35,7 @@ class Index:
 def score(
     one: Pass, path: str, indexer: Indexer, low: int, low_width: int, x: int, keys: int, rotary: int, new: int = 0
 ) -> Index:
-    """Return the queries of an indexer, made of `low`, the weights of its heads, and its rotated new keys.
+    """Return the queries of an indexer, computed from `low`, the weights of its heads, and its rotated new keys.
 
     `new` counts the rows of `keys`; by default there is one for each token.
     """
@@ -79,7 +79,9 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
 
 
 def count_pairs(piece: Piece, ratio: int = 1, most: int = 0) -> int:
-    """Return the rows that the tokens of a sequence see in all, at most `most` each; a row is of `ratio` tokens."""
+    """Return the total rows that the tokens of a sequence attend to, at most `most` each; a row covers `ratio`
+    tokens.
+    """
     first, last = piece.cached + 1, piece.cached + piece.tokens
     total = _sum_rows(last, ratio) - _sum_rows(first - 1, ratio)
     if most:

@@ -66,9 +66,9 @@ class Step:
     data_devices: int = 1
     """Data-parallel groups of `devices` devices each, which divide the sequences."""
     pipeline_devices: int = 1
-    """Pipeline-parallel stages, which divide the layers; the pass is that of one stage."""
+    """Pipeline-parallel stages, which divide the layers; the pass describes one stage."""
     sequence_parallel: bool = False
-    """True if `devices` divide tokens between the GEMMs that they divide."""
+    """True if `devices` also divide the tokens between GEMMs (sequence parallelism)."""
     cache: str = ""
     """KV cache precision; empty for the precision of the run."""
     routing: str = ""

@@ -33,7 +33,7 @@ TAKEN: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a pass that can be traced: sizes of inputs."""
 
 PARTED: Final = (*TAKEN, "chunk", "chunk_cached", "engine")
-"""Arguments that can be composed of traced passes, which do not know their attention kernels."""
+"""Arguments that can be composed of traced passes, which have no named attention kernels."""
 
 TRACED_ARGUMENTS: Final = tuple(one for one in ARGUMENTS if one.name in TAKEN)
 
@@ -43,7 +43,7 @@ DEGREES: Final = (2, 1, 1)
 
 @define(kw_only=True, eq=False, slots=False)
 class TracedDecoder(Decoder):
-    """Decoder that is known only by traced passes."""
+    """Decoder that is described only by traced passes."""
 
     model_type: str = "traced"
     hidden: int = 0

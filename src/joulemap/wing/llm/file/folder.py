@@ -1,4 +1,5 @@
-"""Decoder of a folder with a configuration and safetensors files: sizes by the one, formats of weights by the others.
+"""Decoder of a folder with a configuration and safetensors files: sizes come from the configuration, weight formats
+from the files.
 
     config.json ─► decoder ───────────────┐
     headers of the files ─► its weights ──┴► the same decoder, each weight in the format in which it is stored
@@ -62,13 +63,13 @@ _HEADS: Final = ("lm_head", "output", "embed_out", "output_layer")
 """Names of the output embedding, which may lie outside the module of the layers."""
 
 _BUFFERS: Final = re.compile(r"(inv_freq|masked_bias|e_score_correction_bias|expert_bias|position_ids)$")
-"""Tensors that are no weights of a GEMM, norm or table: rotary frequencies, masks, and biases of a choice."""
+"""Tensors that are not weights of a GEMM, norm or table: rotary frequencies, masks, and router biases."""
 
 _EXPERT_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "up": ("gate_up_proj", "0.gate_up_proj", "0.up_proj", "0.gate_proj", "0.w1", "0.w3"),
     "down": ("down_proj", "0.down_proj", "0.w2"),
 }
-"""Weight of experts in this package -> its names in files: of all experts, else of the first."""
+"""Weight of experts in this package -> its names in files: for all experts, else for the first."""
 
 
 @frozen(kw_only=True)
@@ -89,13 +90,13 @@ class Contents:
 
     @property
     def has_unknown(self) -> bool:
-        """True if a weight is stored in codes whose layout is not known."""
+        """True if a weight is stored in codes with an unknown layout."""
         inside = (one for layer in self.layers.values() for one in layer.values())
         return any(one.stored == UNKNOWN for one in (*inside, *self.outside.values()))
 
 
 def read_folder(path: Path, name: str) -> Decoder:
-    """Return the decoder of the configuration next to a safetensors file or its index, its weights as they are stored.
+    """Return the decoder of the configuration next to a safetensors file or its index, with its weights as stored.
 
     Raise ModelError for a file that cannot be read, a part that is missing, and sizes that do not make the weights;
     UnknownFamilyError for an architecture that can be traced.
@@ -119,7 +120,7 @@ def _find_state(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Decoder:
-    """Return the decoder of files as they are at this time; a command asks for it several times."""
+    """Return the decoder of the current files, cached because a command requests it several times."""
     del state
     config, own = path.with_name(CONFIGURATION), path.with_name(OWN)
     values = read_checkpoint_files(config, name)
@@ -138,7 +139,7 @@ def _read_once(path: Path, name: str, state: tuple[tuple[int, int], ...]) -> Dec
 
 
 def _find_packed_bits(decoder: Decoder) -> int:
-    """Return the bits of integer codes in words, as the configuration says."""
+    """Return the bits of integer codes in words, according to the configuration."""
     published = decoder.published
     names = (published.weights, *published.others) if published else ()
     found = [read_weight_format(one).bits for one in names if one.removeprefix("u").startswith("int")]
@@ -177,7 +178,7 @@ def _is_outside(name: str, before: str) -> bool:
 
 
 def _name_group(name: str, before: str, *, is_own: bool) -> str:
-    """Return the beginning of a name that a note shows: that of a layer beyond the last, or of another model."""
+    """Return the beginning of a tensor name for a note: of a layer beyond the last, or of another model."""
     if is_own:
         return before + ".".join(name.removeprefix(before).split(".")[:2])
     parts, shared = name.split("."), before.split(".")
@@ -213,7 +214,7 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
 
 
 def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder whose weights are stored as its files say, where these differ from the configuration."""
+    """Return a decoder whose weights are stored according to its files, if these differ from the configuration."""
     layers, head = list_weights(decoder)
     sizes = [*layers, head]
     published = decoder.published
@@ -243,7 +244,7 @@ def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
 
 
 def _choose_format(told: str, held: StoredTensor | None) -> str:
-    """Return the format that a file shows; the one of the configuration if both take the same bytes."""
+    """Return the format derived from a file, or the configuration's if both take the same bytes."""
     if held is None or held.stored in (told, UNKNOWN):
         return told
     if not told or not held.stored:
@@ -255,7 +256,7 @@ def _choose_format(told: str, held: StoredTensor | None) -> str:
 
 
 def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor | None:
-    """Return the weight of a layer, or of those outside, that a file holds under one of its names."""
+    """Return the weight, in a layer or outside layers, that a file contains under one of its names."""
     path, _, leaf = weight.rpartition(".")
     inner = _EXPERT_NAMES.get(leaf, ()) if path.endswith("experts") else ()
     names = [f"{one}.{product}" for one in name_parts(path) for product in inner] or name_parts(path)

@@ -36,13 +36,13 @@ MOST_NAME_BYTES: Final = 65_535
 """Maximum bytes of a key or of a tensor's name. Source: docs/gguf.md, of keys."""
 
 MOST_TEXT_BYTES: Final = 16_000_000
-"""Maximum bytes of a text that is a value: chat templates are the longest, with a tenth of a million."""
+"""Maximum bytes of a text value; chat templates are the longest, with a tenth of a million."""
 
 MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
 
 MOST_KEPT: Final = 65_536
-"""Maximum numbers of a stored array, one for each layer; of longer arrays only the length is kept."""
+"""Maximum numbers of a stored array, one for each layer; only the length of longer arrays is stored."""
 
 TEXT: Final = 8
 ARRAY: Final = 9

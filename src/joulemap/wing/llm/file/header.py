@@ -31,7 +31,7 @@ class StoredTensor:
 
     name: str
     shape: tuple[int, ...]
-    """Sizes, the one along which GEMMs sum last."""
+    """Sizes; the last one is the inner dimension of GEMMs."""
     stored: str
     """Format of weights as `--weight-precision` takes it; empty for 16 bits."""
     byte_count: int
@@ -62,7 +62,7 @@ class FileHeader:
 
 @attrs.define
 class HeaderReader:
-    """Reader of bytes that never asks for more than a file has."""
+    """Reader of bytes that never reads beyond the end of a file."""
 
     stream: BufferedReader
     name: str
@@ -79,7 +79,7 @@ class HeaderReader:
         return found
 
     def skip(self, count: int, what: str) -> None:
-        """Leave out the next bytes; ModelError if the file ends before."""
+        """Skip the next bytes; ModelError if the file ends before."""
         self._check(count, what)
         self.stream.seek(count, 1)
         self.position += count

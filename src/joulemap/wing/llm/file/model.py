@@ -37,11 +37,11 @@ JOINED: Final = (
     ("self_attn.k_proj.weight", "self_attn.qkv_proj.weight"),
     ("self_attn.v_proj.weight", "self_attn.qkv_proj.weight"),
 )
-"""Weight, and the one whose format it has where a file does not name it."""
+"""Weight -> weight whose format it shares if a file does not contain it."""
 
 
 def read_model_file(path: Path, name: str) -> Decoder:
-    """Return the decoder of a GGUF file, its weights as they are stored.
+    """Return the decoder of a GGUF file, with its weights as stored.
 
     Raise ModelError for a file that cannot be read, an unknown architecture, or sizes that do not make its weights.
     """
@@ -54,7 +54,7 @@ def read_model_file(path: Path, name: str) -> Decoder:
 
 @lru_cache(maxsize=16)
 def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
-    """Return the decoder of a file as it is at this time; a command asks for it several times."""
+    """Return the decoder of the current file, cached because a command requests it several times."""
     del changed_ns, size
     header = read_gguf(path)
     decoder = read_config(form_config(header, name), name)
@@ -107,7 +107,7 @@ def _read_even(value: Any, key: str, name: str) -> Any:
 
 
 def _read_heads(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the widths of heads: their rotary part, and those of multi-head latent attention."""
+    """Return the widths of heads: the rotary part, and the widths of multi-head latent attention."""
     turned = told.get("rope.dimension_count")
     if "kv_lora_rank" in values:
         turned = turned or 64
@@ -211,7 +211,7 @@ def _find_layer(name: str) -> int:
 
 
 def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
-    """Return a decoder whose weights are stored as the types of the file's tensors say."""
+    """Return a decoder whose weights are stored according to the types of the file's tensors."""
     tables = load_tables()
     layers: list[dict[str, str]] = [{} for _ in decoder.layers]
     outside: dict[str, str] = {}
@@ -243,14 +243,16 @@ def _apply_formats(decoder: Decoder, header: FileHeader) -> Decoder:
 
 
 def _fill_joined(own: dict[str, str]) -> None:
-    """Add the formats of GEMMs that a file joins where this package parts them, or the other way round."""
+    """Add the formats of GEMMs that a file merges and this package splits, or the reverse."""
     for one, other in JOINED:
         if one not in own and other in own:
             own[one] = own[other]
 
 
 def _find_weight(tensor: StoredTensor, tables: Mapping[str, Mapping[str, Any]]) -> tuple[int, str]:
-    """Return the layer of a tensor and the name of its weight in this package; no name for one that is no GEMM's."""
+    """Return the layer of a tensor and the name of its weight in this package; empty if it is not the weight of a
+    GEMM.
+    """
     if not tensor.name.endswith(".weight") or len(tensor.shape) < 2:
         return -1, ""
     stem = tensor.name.removesuffix(".weight")

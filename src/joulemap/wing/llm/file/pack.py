@@ -19,7 +19,7 @@ from joulemap.wing.llm.file.header import StoredTensor
 from joulemap.wing.llm.file.safetensors import RawTensor
 
 UNKNOWN: Final = "?"
-"""Format of codes whose layout is not known."""
+"""Format of codes with an unknown layout."""
 
 WEIGHT: Final = ".weight"
 
@@ -27,7 +27,7 @@ WORD_BITS: Final = 32
 """Bits of the words in which codes of GPTQ, AWQ and compressed-tensors are packed."""
 
 BLOCK: Final = 128
-"""Minimum extent of a block that covers all rows or columns: a matrix may be smaller than its block."""
+"""Extent of a block above which it may cover all rows or columns, because a matrix may be smaller than its block."""
 
 FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 
@@ -123,7 +123,7 @@ def _name(kind: str, group: int) -> str:
 
 
 def _divide(total: int, count: int) -> int:
-    """Return the extent of `count` groups: a power of two, unless they divide the total; 0 for one of all."""
+    """Return the extent of `count` groups: a power of two, unless they divide the total; 0 for a single group."""
     if count == 1:
         return 0
     if total % count == 0:

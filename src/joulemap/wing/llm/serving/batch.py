@@ -82,7 +82,7 @@ class BatchCost:
 
 
 def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, ...]:
-    """Return the cost of each batch run on its own; all passes are evaluated at once."""
+    """Return the cost of each batch run alone; all passes are evaluated at once."""
     if not batches:
         return ()
     asked = [_passes(one) for one in batches]

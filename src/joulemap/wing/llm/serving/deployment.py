@@ -49,7 +49,7 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
 WIDE_SHARE: Final = "wide_share"
-"""Coefficient for what a library's GEMMs of fp32 reach on wide matrices; engines with separate kernels avoid it.
+"""Coefficient for the rate of a library's fp32 GEMMs on wide matrices; engines with separate kernels avoid it.
 """
 
 STREAM_NORM: Final = 4.0
@@ -75,7 +75,7 @@ MARLIN_METHODS: Final = ("awq",)
 H100 is 10 to 30 % faster than an A100 with AWQ and twice as fast with GPTQ."""
 
 LINKS_W: Final = 36.0
-"""Power of a board's links in watts while it has peers; links do not sleep, whatever they carry.
+"""Power of a board's links in watts while it has peers; links draw it regardless of traffic.
 
 Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per board: mean power error 15.6 -> 4.9 %; 4
 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed equal.
@@ -154,7 +154,7 @@ class Deployment:
     stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Pipeline-parallel stages, each with equally many devices."""
     compiled_tokens: float = 0.0
-    """Sequence length that passes were compiled for; attention covers all of it, present or not."""
+    """Sequence length that passes were compiled for; attention always covers the full length."""
 
     @property
     def decoder(self) -> Decoder:
@@ -178,13 +178,13 @@ class Deployment:
 
     @property
     def awake_w(self) -> float:
-        """Power in watts of one device's links while it has peers, whatever the links carry."""
+        """Power in watts of one device's links while it has peers, regardless of traffic."""
         joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
         return LINKS_W * self.hardware.around_factor if joined else 0.0
 
     @property
     def _kinds(self) -> list[str]:
-        """Words of the microarchitecture, the die first, and the class, by which an engine's numbers may differ."""
+        """Words for which an engine may have separate numbers: die, microarchitecture and class."""
         return [*self.hardware.microarchitecture.split()[::-1], self.hardware.architecture]
 
     @cached_property
@@ -343,7 +343,7 @@ class Deployment:
 
     @property
     def _device_factor(self) -> float:
-        """Factor of the engine on the time of devices: that of mixtures on this microarchitecture, else of mixtures."""
+        """Factor of the engine on the time of devices: for mixtures on this microarchitecture, else for mixtures."""
         if not self.decoder.is_routed:
             return self.stack.value("device_time")
         name = self.hardware.microarchitecture.replace(" ", "")
@@ -355,7 +355,7 @@ class Deployment:
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self._kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
-        """Return the seconds in which attention moves scores that it keeps in memory instead of fusing its steps."""
+        """Return the seconds in which unfused attention moves its scores through memory."""
         score_bytes = self.stack.value("score_bytes", *self._kinds)
         if not score_bytes:
             return np.zeros_like(passes.tokens)

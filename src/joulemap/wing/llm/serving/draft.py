@@ -26,7 +26,7 @@ class Draft:
     """Draft model and acceptance rate for speculative decoding."""
 
     guessed_tokens: int = attrs.field(validator=attrs.validators.ge(1))
-    """Tokens guessed per sequence and step, in addition to the token that is always right."""
+    """Tokens guessed per sequence and step, in addition to the verified token."""
     acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
     """Probability that a guess is accepted, given that all guesses before it were."""
     later: tuple[float, ...] = ()
@@ -36,7 +36,7 @@ class Draft:
 
     @property
     def accepted_tokens(self) -> float:
-        """Mean tokens gained per sequence and step, including the token that is always right."""
+        """Mean tokens gained per sequence and step, including the verified token."""
         return accept(self.guessed_tokens, self.acceptance, self.later)
 
 

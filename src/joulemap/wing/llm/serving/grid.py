@@ -43,7 +43,7 @@ class Grid:
     """Surface at knots, linear in between; for decode passes, every sequence count is a knot."""
 
     def __init__(self, surface: Pass, sequences: int, step_tokens: int, longest: int, *, mixes: bool) -> None:
-        """Price mixed passes up to `sequences` sequences, `step_tokens` prompt tokens and `longest` context."""
+        """Evaluate mixed passes up to `sequences` sequences, `step_tokens` prompt tokens and `longest` context."""
         self.surface, self.most = surface, sequences
         self.contexts: list[float] = _knots(SHORTEST, longest, FINE)
         self.rows: dict[int, tuple[list[float], list[float]]] = {}

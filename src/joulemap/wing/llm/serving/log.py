@@ -24,7 +24,7 @@ class Log:
     """Lists that grow while a server works; the per-request lists have one place for each request."""
 
     gaps: list[float]
-    """Gaps between tokens that span several passes: those of sequences that just joined or were recomputed."""
+    """Gaps between tokens that span several passes, of sequences that just joined or were recomputed."""
     gap_ends: list[float]
     """End time of each gap in `gaps`."""
     arrival: list[float | None]

@@ -25,7 +25,7 @@ MIDDLE: Final = 0.5
 """Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
 
 CONTEXT: Final = 5e8
-"""Device memory that a GPU process holds before any data: kernel code, stacks, driver state.
+"""Device memory that a GPU process uses before any data: kernel code, stacks, driver state.
 
 Source: recalled; nvidia-smi shows 0.4 to 0.6 GB for an empty PyTorch process.
 """

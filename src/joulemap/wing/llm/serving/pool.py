@@ -138,7 +138,7 @@ class Prompts(Server):
     """All servers of the prefill pool."""
 
     def follow(self, now: float) -> None:
-        """Let the next request arrive at the server with the most requests left."""
+        """Assign the next request to the server with the most remaining requests."""
         Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
 
     def leave(self, number: int) -> None:

@@ -1,4 +1,5 @@
-"""Prefix cache of a server: blocks of keys and values that outlive their requests, on the device and in slower tiers.
+"""Prefix cache of a server: blocks of keys and values that persist after their requests, on the device and in slower
+tiers.
 
     prompt ─► its blocks in order, as far as they are found ─► device: ready; tier: moved to the device first
     evicted, least recently used first ─► next slower tier ─► ... ─► lost
@@ -17,7 +18,7 @@ from joulemap.domain.load import Hit, Tier
 from joulemap.system.record import define
 
 DEVICE = "device"
-"""Name of the fastest tier, in the memory that running requests leave."""
+"""Name of the fastest tier, in device memory not used by running requests."""
 
 
 @define(kw_only=True)

@@ -55,10 +55,10 @@ def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int
 
 
 class Server:
-    """Simulation state of one server. A sequence is known by its number among the requests."""
+    """Simulation state of one server. A sequence is identified by its number among the requests."""
 
     def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
-        """Start idle, with pass costs for as many sequences and tokens as may come together."""
+        """Start idle, with pass costs up to the maximum number of sequences and tokens."""
         count = len(requests.prompt_tokens)
         self.sequences, step_tokens, longest = find_reach(requests, load, limits)
         self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
@@ -70,7 +70,7 @@ class Server:
         """Time up to which all arrivals are known."""
         self.now = 0.0
         self.passes = 0
-        """Number of decode passes so far; the ends of answers are counted in these."""
+        """Number of decode passes so far; ends of answers are counted in decode passes."""
         self.coming: deque[tuple[float, int]] = deque()
         """Future arrivals: earliest start time and number."""
         self.waiting: deque[int] = deque()
@@ -207,7 +207,7 @@ class Server:
         return not self.running or self.held + self.needed(number) + self.growth * self.answering <= self.room()
 
     def admit(self, number: int) -> bool:
-        """Start the prompt of a waiting request; return False if its blocks are on the way."""
+        """Start the prompt of a waiting request; return False if its blocks are still being loaded."""
         self.held += self.needed(number)
         self.running[number] = None
         self.prompts.append(number)
@@ -268,7 +268,7 @@ class Server:
         del self.running[number]
 
     def follow(self, now: float) -> None:
-        """Let the next request arrive if a fixed number is kept in flight."""
+        """Start the next request if a fixed number is in flight."""
         if self.later:
             number = self.later.popleft()
             self.log.arrival[number] = now

@@ -20,7 +20,7 @@ COLUMNS: Final = ("arrival_s", "prompt_tokens", "output_tokens", "cached_tokens"
 cached."""
 
 CONVERSATION: Final = "conversation"
-"""Optional column: requests of one conversation have prompts that begin alike, with the earlier answers in them."""
+"""Optional column: prompts of one conversation share a prefix that includes earlier answers."""
 
 NEEDED: Final = ("prompt_tokens", "output_tokens")
 """Columns that a request file must have."""

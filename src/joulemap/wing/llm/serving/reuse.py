@@ -140,7 +140,7 @@ class ReusingServer(Server):
         self.cache.shrink(self.limits.cache_tokens - self.held)
 
     def leave(self, number: int) -> None:
-        """Finish a request, and let the next turn of its conversation arrive after a pause."""
+        """Finish a request, and start the next turn of its conversation after a pause."""
         following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
         if following < 0 or following not in self.accepted:
             super().leave(number)
@@ -155,7 +155,7 @@ class ReusingServer(Server):
         insort(self.coming, (arrival + self.limits.request_s, number))
 
     def follow(self, now: float) -> None:
-        """Let the next conversation begin after a pause; the load is full until the last one began."""
+        """Start the next conversation after a pause; the load is full until the last one has begun."""
         if self.later:
             if len(self.later) == 1:
                 self.log.full_until = now

@@ -32,7 +32,7 @@ MOST_COUNTED: Final = 4000
 """Maximum requests after the first wave."""
 
 FILLED: Final = 2.0
-"""Times the requests in work that come before any is counted. Minimum warm-up requests, which meet fewer concurrent
+"""Warm-up requests as a multiple of the requests in flight. Minimum warm-up requests, which meet fewer concurrent
 requests."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
@@ -54,7 +54,7 @@ class Site:
 
 
 def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
-    """Return a load with warm-up requests, so that percentiles are those of the steady state.
+    """Return a load with warm-up requests, so that percentiles refer to the steady state.
 
     `flights` is how many servers keep `in_flight` requests each. All requests of a file with arrival times, or with
     simultaneous arrivals, are counted, because the start is part of the question.
@@ -164,7 +164,7 @@ def count_in_work(load: Load, site: Site) -> float:
 
 
 def _mean_lengths(load: Load) -> tuple[float, float]:
-    """Return the mean tokens of prompts that are to be computed, and of answers."""
+    """Return the mean computed tokens per prompt, and the mean tokens per answer."""
     if load.trace is None:
         share = 1.0 - 0.5 * load.spread_fraction
         return max(1.0, share * load.prompt_tokens - load.cached_tokens), share * load.output_tokens

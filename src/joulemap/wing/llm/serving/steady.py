@@ -67,7 +67,7 @@ class Residence:
         return tuple(here - before for here, before in zip(found, [0.0, *found], strict=False))
 
     def sum_moves(self, hits: Sequence[float]) -> tuple[float, float]:
-        """Return the mean seconds and joules of a turn for moves; what a tier evicts goes to the next one."""
+        """Return the mean seconds and joules of a turn for moves; evicted blocks move to the next tier."""
         seconds = sum(hit * one for hit, one in zip(hits[1:], self.load_s, strict=True))
         lost = [1.0 - sum(hits[: place + 1]) for place in range(len(self.move_j))]
         joules = sum(one * (gone + hit) for one, gone, hit in zip(self.move_j, lost, hits[1:], strict=True))
@@ -98,7 +98,7 @@ class Steady:
     begin_s: float = 0.0
     """Time of a request with which the search for the requests in flight begins; 0 for the pause."""
     speculated_tokens: int = 0
-    """Draft tokens per sequence and pass, besides the certain one."""
+    """Draft tokens per sequence and pass, in addition to the certain one."""
     accepted_tokens: float = 1.0
     """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
     rank_wait_steps: float = 0.0
@@ -107,7 +107,7 @@ class Steady:
 
 @frozen(kw_only=True)
 class SteadyCost:
-    """Latency, throughput and power under a steady load; power is that of all devices."""
+    """Latency, throughput and power under a steady load; power covers all devices."""
 
     first_token_s: float
     step_s: float
@@ -161,13 +161,13 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
 
 
 def _round(requests: float) -> float:
-    """Return requests in flight that few others share."""
+    """Return the number of requests in flight, rounded so that evaluations can be reused."""
     grain = 2.0 ** math.floor(math.log2(max(requests, 1.0))) / GRAIN
     return max(grain, round(requests / grain) * grain)
 
 
 def _meet(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the time of a request at which assumed and resulting times meet, from the last two pairs of them."""
+    """Return the request time at which assumed and resulting time are equal, from the last two pairs."""
     assumed, found = pairs[-1]
     if len(pairs) == 1:
         return found

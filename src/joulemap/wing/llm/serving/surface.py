@@ -76,7 +76,7 @@ class Cost:
 
 
 class Surface(Protocol):
-    """Cost model of passes, and the devices' power without work."""
+    """Cost model of passes, and the devices' idle power."""
 
     @property
     def idle_w(self) -> float:

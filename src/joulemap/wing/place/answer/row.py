@@ -59,7 +59,7 @@ class PlacementRow:
 
     @property
     def assumed(self) -> AssumedEnergy | None:
-        """Energy with its assumed share; None where the placement is refused."""
+        """Energy with its assumed share; None if the placement is refused."""
         if self.energy_j is None or self.assumed_energy_fraction is None or self.assumed_static_fraction is None:
             return None
         return AssumedEnergy(self.energy_j * FJ_PER_J, self.assumed_energy_fraction, self.assumed_static_fraction)
@@ -71,7 +71,7 @@ class DeviceRow:
 
     device: str = described("name in the box")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
-    precision: str = described("precision of its products")
+    precision: str = described("precision of its GEMMs")
     subgraph_count: int = described("subgraphs that run on it")
     busy_s: float = described("busy time per batch", "s")
     busy_fraction: float = described("share of the time per batch in which it is busy", "1")
@@ -157,7 +157,7 @@ def sum_assumed(problem: Problem, one: Candidate) -> AssumedEnergy:
 
 
 def _list_waits(problem: Problem, one: Candidate) -> Iterator[AssumedEnergy]:
-    """Yield the energy that waiting devices side by side draw per mean batch; a run already has it in its lines."""
+    """Yield the energy that waiting devices side by side draw per mean batch; the lines of a run already include it."""
     if one.run is not None:
         return
     waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
@@ -223,7 +223,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
 
 
 def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
-    """Return the events of one batch that runs by itself; empty for devices side by side.
+    """Return the events of one batch that runs alone; empty for devices side by side.
 
     The last event ends at the latency, unless a power budget delays it.
     """

@@ -34,7 +34,7 @@ ROUNDS: Final = 4
 """Maximum rounds of choosing and running a split."""
 
 SETTLED: Final = 5e-3
-"""Gap below which no solver is asked."""
+"""Gap below which no solver is used."""
 
 MOST_SETS: Final = 32
 """Maximum sets of devices that are tried."""
@@ -70,7 +70,7 @@ class Candidate:
 
     @property
     def lines(self) -> tuple[PlacementLine, ...]:
-        """Ledger lines; for devices side by side those of a mean batch, without the power of waiting devices."""
+        """Ledger lines; for devices side by side the lines of a mean batch, without the power of waiting devices."""
         if self.run is not None:
             return self.run.lines
         return tuple(
@@ -155,7 +155,7 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
 def _run_split(
     problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
 ) -> list[Candidate]:
-    """Return the best split that was run; empty where the choice is one device.
+    """Return the best split that was run; empty if the choice is one device.
 
     A solver searches further on the largest set of devices.
     """
@@ -257,7 +257,7 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
     """Return a placement with other numbers in its problem, from the runs of its parts.
 
-    Identical devices side by side share one run. Raises UnsupportedError where the parts do not fit together.
+    Identical devices side by side share one run. Raises UnsupportedError if the parts do not fit together.
     """
     if placed.run is not None:
         run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)

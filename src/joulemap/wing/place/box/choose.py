@@ -72,7 +72,7 @@ class Choice:
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the allowed devices; None where they cannot run the model together.
+    """Return the best placement on the allowed devices; None if they cannot run the model together.
 
     For latency, devices identical to the allowed ones may take branches too; in turn they would gain nothing.
     """
@@ -111,7 +111,7 @@ def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
 
 
 def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return True where a node cannot run, as node x device."""
+    """Return True if a node cannot run, as node x device."""
     open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, open_to] = ~problem.can_run[:, open_to]
@@ -141,7 +141,7 @@ def improve(
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:
-    """Return the power in watts besides the work: static for devices in use, idle for the others."""
+    """Return the power in watts without work: static for devices in use, idle for the others."""
     mine = set(used)
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
@@ -149,7 +149,7 @@ def price_second(problem: Problem, used: Sequence[int]) -> float:
 def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
     """Return the cheapest placement found whose weights fit, with the bound of the relaxed problem.
 
-    The second result is the penalty per byte of each memory at that bound; 0 where the weights fit anyway. Identical
+    The second result is the penalty per byte of each memory at that bound; 0 if the weights fit anyway. Identical
     layers see the same price and move together, which leaves memory unused. Crossing a placement that does not fit with
     one that does, at every node, fills the remainder.
     """

@@ -1,4 +1,4 @@
-"""Constants of a box by name: those of its devices, of its links and memories, and of the whole box.
+"""Constants of a box by name: of its devices, its links and memories, and the whole box.
 
 gpu.memory_bandwidth      each device that the box calls `gpu`
 link.cpu-gpu.bandwidth    links between two devices; latency and energy per byte too
@@ -72,7 +72,7 @@ def _list_joins(hardware: BoxHardware) -> Iterator[tuple[Address, Quantity]]:
 
 
 def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
-    """Return a box with other numbers for its devices, links and memories; sums over devices stay as they were."""
+    """Return a box with other numbers for its devices, links and memories; sums over devices are unchanged."""
     chips = {
         kind: change_hardware(chip, [_drop_device(one) for one in changes if one.address.device == kind])
         for kind, chip in list_kinds(hardware).items()

@@ -169,7 +169,7 @@ def _add(parts: Sequence[Quantity], what: str) -> Quantity:
 
 
 def _add_prices(prices: Sequence[Quantity | None]) -> Quantity | None:
-    """Return the sum of prices; None where one is not known."""
+    """Return the sum of prices; None if one is unknown."""
     known = [one for one in prices if one is not None]
     return _add(known, "of its devices") if len(known) == len(prices) else None
 

@@ -57,7 +57,7 @@ class Lines:
         self.count.append(count[some])
 
     def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Add one line of an action per operator; nothing where the box has no energy for the action."""
+        """Add one line of an action per operator; nothing if the box has no energy for the action."""
         position = self.hardware.reference.position(key)
         if position is not None:
             self.add(operator, np.full(len(operator), position), count)

@@ -46,7 +46,7 @@ class Member:
 
     @property
     def idle_w(self) -> float:
-        """Power in watts while the box works and it has no part: its idle power where known, else its static power."""
+        """Power in watts while the box works without this device: its idle power if known, else its static power."""
         idle = self.hardware.idle_power
         return self.static_w if idle is None else min(idle.value, self.static_w)
 

@@ -97,7 +97,7 @@ def bound_path(problem: Problem, base: Floats, copy: Floats, rest: Floats) -> fl
 def bound_work(seconds: Floats) -> float:
     """Return a lower bound of the makespan in seconds from total work.
 
-    `seconds` is node x device, infinite where a node cannot run.
+    `seconds` is node x device, infinite if a node cannot run.
     """
     weights, best = np.full(seconds.shape[1], 1.0), 0.0
     weights[~np.isfinite(seconds).any(axis=0)] = 0.0
@@ -114,7 +114,7 @@ def bound_work(seconds: Floats) -> float:
 
 
 def _list_regions(problem: Problem) -> Iterator[Booleans]:
-    """Yield masks of nodes to move together: a node with those that only lead to it, or with those that it dominates.
+    """Yield masks of nodes to move together: a node with all nodes that lead only to it, or that it dominates.
 
     Sets of nodes are integers with one bit per node.
     """
@@ -167,7 +167,7 @@ def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) ->
 
 
 def _balance(seconds: Floats) -> Integers | None:
-    """Return the stage of each node that minimizes the longest stage; None where no split is possible."""
+    """Return the stage of each node that minimizes the longest stage; None if no split is possible."""
     upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
     if np.isinf(seconds).any():
         upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])

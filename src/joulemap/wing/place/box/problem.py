@@ -55,7 +55,7 @@ class Problem:
     subgraph: Integers
     """Subgraph of each node in the workload."""
     seconds: Floats
-    """Time of a node: node x device; infinite where the device cannot run it."""
+    """Time of a node: node x device; infinite if the device cannot run it."""
     paced_s: Floats
     """Time of a node of one batch in a pipeline of batches: node x device."""
     joules: Floats
@@ -79,7 +79,7 @@ class Problem:
     """Extra time of a device where the value enters it: value x device."""
     enter_j: Floats
     refusals: tuple[str, ...]
-    """Reason why a device runs nothing; empty where it runs something."""
+    """Reason why a device runs nothing; empty if it runs something."""
 
     @property
     def node_count(self) -> int:
@@ -106,7 +106,7 @@ class Problem:
 
     @cached_property
     def can_run(self) -> Booleans:
-        """True where the device can run the node: node x device."""
+        """True if the device can run the node: node x device."""
         mask: Booleans = np.isfinite(self.seconds)
         return mask
 
@@ -289,7 +289,7 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
 
 
 def _check(problem: Problem, lacking: Sequence[str]) -> None:
-    """Raise UnsupportedError where a subgraph has no device."""
+    """Raise UnsupportedError if a subgraph has no device."""
     if all(problem.refusals):
         told = "; ".join(f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True))
         raise UnsupportedError(f"no device of the box runs the model: {told}")

@@ -79,7 +79,7 @@ def run_placement(
     is_pipelined: bool,
     known: Mapping[int, RunColumns] | None = None,
 ) -> PlacedRun:
-    """Return the run of a placement from known or newly evaluated parts; UnsupportedError where a part does not fit."""
+    """Return the run of a placement from known or newly evaluated parts; UnsupportedError if a part does not fit."""
     parts = _run_parts(problem, devices) if known is None else dict(known)
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
@@ -137,7 +137,7 @@ def own_fj(run: RunColumns) -> int:
 
 
 def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> None:
-    """Raise UnsupportedError where the parts of devices with a shared memory exceed its capacity."""
+    """Raise UnsupportedError if the parts of devices with a shared memory exceed its capacity."""
     for memory in box.memories:
         mine = [run for number, run in parts.items() if problem.members[number].memory == memory.name]
         needed = sum(run.weight_bytes + run.activation_bytes for run in mine)

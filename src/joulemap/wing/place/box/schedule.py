@@ -29,7 +29,7 @@ class Followed(Generic[Times]):
     begin: Times
     """Node x placement."""
     sent: Times
-    """Start of a value's copy to a device: value x device x placement; 0 where none is made."""
+    """Start of a value's copy to a device: value x device x placement; 0 if there is no copy."""
     makespan: Times
     """Makespan of each placement."""
 

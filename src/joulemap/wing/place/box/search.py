@@ -45,7 +45,7 @@ class Found:
     """Device of each node."""
     cost: float
     bound: float
-    """Lower bound of any placement; equals the cost where no state was cut."""
+    """Lower bound of any placement; equals the cost if no state was dropped."""
 
 
 @define(eq=False)
@@ -53,7 +53,7 @@ class Costs:
     """Costs of a problem in one unit."""
 
     node: Floats
-    """Node x device; infinite where a node cannot run."""
+    """Node x device; infinite if a node cannot run."""
     copy: Floats
     """Value x sender x receiver."""
     maker: Integers
@@ -61,7 +61,7 @@ class Costs:
 
 
 def search(costs: Costs, most: int = 0) -> Found | None:
-    """Return the cheapest placement; None where no placement connects all nodes.
+    """Return the cheapest placement; None if no placement connects all nodes.
 
     `most` is the maximum number of states; 0 means `MOST_STATES`.
     """

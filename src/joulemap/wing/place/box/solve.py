@@ -45,7 +45,7 @@ class Solved:
     """Solver's result within its time limit."""
 
     devices: Integers | None
-    """Device of each node; None where no placement was found."""
+    """Device of each node; None if no placement was found."""
     bound: float
     """Lower bound of any placement, in the unit of the goal."""
 
@@ -90,7 +90,7 @@ def settle(
 ) -> Solved:
     """Return the best placement that a solver finds from a known one, and its bound.
 
-    `is_out` is True where a node cannot run, as node x device; `power` is watts of static power, for energy.
+    `is_out` is True if a node cannot run, as node x device; `power` is watts of static power, for energy.
     """
     scale = 1.0 / max(float(np.where(is_out, 0.0, problem.seconds).max(axis=1).sum()), 1e-30)
     program, nodes = _write(problem, goal, is_out, power, scale)

@@ -1,4 +1,4 @@
-"""One workload on variations of a box, with its placement held fixed.
+"""One workload on variations of a box, with a fixed placement.
 
 The placement is found once, on the unchanged box; each variation evaluates the same parts. A box whose number is
 changed by its user is placed anew instead.
@@ -33,7 +33,7 @@ from joulemap.wing.place.box.problem import Problem
 from joulemap.wing.place.box.run import form_parts
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
-"""Constants of a device that change its part although the part does not read them."""
+"""Constants of a device that affect its part although the part does not read them."""
 
 FREE: Final = 0.98
 """Share of a power limit below which the limit does not slow a device."""
@@ -85,7 +85,7 @@ class VariedBox:
         )
 
     def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
-        """Return `evaluate` of each box, with all chips of a device run together; None where it raises."""
+        """Return `evaluate` of each box, with all chips of a device run together; None if it raises."""
         boxes = [one.list_members(self.configuration) for one in hardware if isinstance(one, BoxHardware)]
         for number, part in self._parts.items():
             chips = {one[number].hardware.digest: one[number] for one in boxes}

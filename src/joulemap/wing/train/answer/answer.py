@@ -42,7 +42,7 @@ SHOWN: Final = 20
 """Maximum configurations in a figure."""
 
 LEAST_SHARE: Final = 0.005
-"""Minimum share of a step's time of a phase that the answer names."""
+"""Minimum share of a step's time above which the answer names a phase."""
 
 
 @frozen(kw_only=True)

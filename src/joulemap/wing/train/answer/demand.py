@@ -80,7 +80,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)} for training")
         if training.quantize and precision in OPERAND_ONLY:
             raise UsageError(
-                f"--quantize {training.quantize} is dequantized to 16 bits before each product, which excludes "
+                f"--quantize {training.quantize} is dequantized to 16 bits before each GEMM, which excludes "
                 f"{precision}: use --precision bf16"
             )
     name, is_language = _name_model(model, training)

@@ -40,7 +40,7 @@ class TrainingRow:
     label: str = described("hardware, with xN where N devices work together")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
     device_count: int = described("devices that work together")
-    precision: str = described("precision of activations and products")
+    precision: str = described("precision of activations and GEMMs")
     batch: int = described("samples, or sequences of a language model, per step over all devices")
     micro_batch: int = described("samples per micro-batch of one device")
     status: str = described("ok, does not fit or unsupported")
@@ -100,9 +100,9 @@ def form_row(
     tokens: int,
     samples: float,
 ) -> TrainingRow:
-    """Return the row of a configuration; `place` holds its identifying fields.
+    """Return the row of a configuration; `place` has its identifying fields.
 
-    `samples` is the total to train on, epochs included; 0 for none. `whole` is None where the step does not run.
+    `samples` is the total to train on, epochs included; 0 for none. `whole` is None if the step does not run.
     """
     filled: dict[str, Any] = {
         "weight_bytes": memory.weights,

@@ -131,7 +131,7 @@ def _describe_refusal(step: Step, target: Hardware, training: Training, hardware
 
 
 def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
-    """Return the results of a step; None where one of its runs was refused."""
+    """Return the results of a step; None if one of its runs was refused."""
     parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
     if len(parts) < len(step.plans.keys() - {"alone"}):
         return None

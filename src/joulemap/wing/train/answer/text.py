@@ -14,7 +14,7 @@ SETTINGS: Final[Mapping[str, Template]] = {
     "recompute": Template("recomputation"),
     "lora": Template("LoRA rank {lora} on {layers}"),
     "quantize": Template("{quantize} base"),
-    "tensor_devices": Template("{tensor_devices} devices per product"),
+    "tensor_devices": Template("{tensor_devices} tensor-parallel devices"),
     "sequence_parallel": Template("sequence parallel"),
     "pipeline_devices": Template("{pipeline_devices} stages"),
     "accumulate": Template("{accumulate} micro-batches"),
@@ -80,20 +80,20 @@ COST_COLUMNS: Final = (
 
 NOTES: Final = (
     "MFU: model FLOPs utilization, MACs of forward and backward pass over time and dense peak; masked and recomputed "
-    "MACs do not count",
+    "MACs are not counted",
     "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
-    "concurrent products, so the hidden share is optimistic",
+    "concurrent GEMMs, so the hidden share is optimistic",
     "the loss is a cross-entropy of the model's outputs in single precision; data loading, augmentation, dropout, "
     "gradient clipping and gradient scaling are not counted",
-    "each of several devices has an equal part of the batch (data parallel), of each product (tensor parallel, "
+    "each of several devices has an equal part of the batch (data parallel), of each GEMM (tensor parallel, "
     "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
-    "pipeline bubble is the time while the pipeline fills and drains. Memory is that of the first stage, the fullest "
-    "one with activations of one micro-batch per stage",
+    "pipeline bubble is the time while the pipeline fills and drains. Memory refers to the first stage, the fullest, "
+    "with activations of one micro-batch per stage",
 )
 ADAPTERS: Final = (
-    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each product dequantizes a narrow "
-    "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, takes longer. ZeRO shards adapters, "
-    "not the frozen base"
+    "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each GEMM dequantizes a quantized "
+    "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "
+    "adapters, not the frozen base"
 )
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")

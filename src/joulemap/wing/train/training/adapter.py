@@ -85,7 +85,7 @@ def adapt(forward: Forward, recipe: Recipe, model: str, devices: int) -> None:
 
 
 def _find_weight(forward: Forward, call: Call) -> int | None:
-    """Return the weight matrix of a call; None where it has none."""
+    """Return the weight matrix of a call; None if it has none."""
     return next(
         (
             value

@@ -31,7 +31,7 @@ class Unit:
     index: int
     weights: list[int] = attrs.field(factory=list)
     waiting: set[int] = attrs.field(factory=set)
-    """Weights whose gradient is not complete."""
+    """Weights whose gradient is still incomplete."""
     elements: int = 0
     gradients: dict[int, int] = attrs.field(factory=dict)
     """Weight -> its gradient on the tape."""
@@ -55,7 +55,7 @@ class Exchange:
     names: set[str] = attrs.field(factory=set)
 
     def name(self, name: str) -> str:
-        """Return a name that no other operator has."""
+        """Return a unique operator name."""
         found, number = name, 1
         while found in self.names:
             number += 1
@@ -64,7 +64,7 @@ class Exchange:
         return found
 
     def add_up(self, gradient: int, name: str, module_path: str) -> None:
-        """Write the addition of a gradient to that of earlier micro-batches."""
+        """Write the addition of a gradient to the gradient of earlier micro-batches."""
         new = self.tape.tensors[gradient]
         item_bytes = self.tape.item_bytes[gradient]
         value = Value(shape=new.shape, dtype=new.dtype, byte_count=new.byte_count, item_bytes=item_bytes, name=name)

@@ -26,7 +26,8 @@ STATISTICS: Final = ("running_mean", "running_var", "num_batches_tracked")
 """Last part of the names of module buffers that are not trained."""
 
 NOT_TRAINED: Final = frozenset({"nms", "roi_align"})
-"""Operations whose models are trained on another pass: a detector's loss does not read its predictions."""
+"""Operations of models whose training uses another pass, such as a detector's, whose loss does not read its
+predictions."""
 
 LOSS: Final = "loss"
 

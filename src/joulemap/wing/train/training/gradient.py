@@ -41,7 +41,7 @@ MIRRORED: Final[Mapping[str, str]] = {
 """Collective -> collective of its gradient. Source: Shoeybi et al., Megatron-LM, 2019 (f and g)."""
 
 PLAIN: Final[Mapping[str, str]] = {"conv": "linear", "grouped_conv": "matmul"}
-"""Convolution -> kind of the GEMM that its weight gradient is. That GEMM has few outputs, each a sum over all
+"""Convolution -> kind of GEMM of its weight gradient. That GEMM has few outputs, each a sum over all
 positions, which libraries split over units like any such GEMM."""
 
 PRODUCTS: Final = frozenset({"conv", "depthwise_conv", "grouped_conv", "linear", "matmul"})
@@ -58,11 +58,11 @@ class Gradient:
     operator: Operator | None = None
     """Operator of the part; None where dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
-    """Kept tensors of the forward pass."""
+    """Stored tensors of the forward pass."""
     takes: int | None = None
     """Bytes of dy that the operator reads; None for all."""
     is_first: bool = False
-    """True where no dy is needed: the gradient of a loss."""
+    """True if no dy is needed, as for the gradient of a loss."""
 
 
 @frozen
@@ -299,4 +299,4 @@ _RULES: Final[Mapping[str, Rule]] = {
     "reduction": _spread,
     "communication": _exchange,
 }
-"""Kind -> rule of its gradient; GEMMs and normalizations are handled apart, all other kinds are elementwise."""
+"""Kind -> rule of its gradient; GEMMs and normalizations are handled separately, all other kinds are elementwise."""

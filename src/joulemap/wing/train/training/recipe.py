@@ -20,7 +20,7 @@ class Optimizer:
     """Optimizer's cost per weight."""
 
     states: tuple[str, ...]
-    """Names of its states per weight, in single precision."""
+    """Names of the optimizer's states per weight, in single precision."""
     elementwise_count: int
     """Elementwise operations per weight."""
     special_count: int = 0
@@ -97,7 +97,7 @@ class Recipe:
     recompute: bool = False
     """True to recompute activations between checkpoints (gradient checkpointing)."""
     master: bool = True
-    """True if the optimizer keeps single-precision master weights in addition to those of the run."""
+    """True if the optimizer keeps single-precision master weights in addition to the run's weights."""
     bucket: int = 25
     """Minimum size of a gradient bucket in megabytes, at two bytes per gradient."""
     overlap: bool = True

@@ -119,7 +119,7 @@ class _Step(Exchange):
         }
 
     def _read(self, value: int, phase: str) -> int:
-        """Return the tensor of a value in a phase, recomputed or gathered where it is no longer there."""
+        """Return the tensor of a value in a phase, recomputed or gathered if it is no longer in memory."""
         told = self.forward.values[value]
         if told.role == "activation":
             if phase == "forward" or self._is_kept(value):
@@ -160,7 +160,9 @@ class _Step(Exchange):
         return piece == self.segments[-1] or value in self.crossing
 
     def _hold_as_called(self) -> None:
-        """Keep the forward pass's values, in a runtime that launches call by call, as long as in inference."""
+        """In a runtime that launches call by call, keep values of the forward pass in memory as long as in
+        inference.
+        """
         ends: dict[int, int] = {}
         for index, call in enumerate(self.forward.calls):
             ends[call.origin] = self.places[index]
@@ -327,7 +329,7 @@ class _Step(Exchange):
         give(dk, "key", (query,), "k")
 
     def _finish(self, weight: int) -> None:
-        """Complete the gradient of a weight; exchange its bucket where it is the last one there."""
+        """Complete the gradient of a weight; exchange its bucket if it is the bucket's last gradient."""
         unit = self.unit_of[weight]
         place = next(call.operator for call in self.forward.calls if weight in {use[0] for use in call.reads})
         use = self._collect(weight, place)

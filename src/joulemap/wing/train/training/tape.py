@@ -65,7 +65,7 @@ class Memory:
 
 @attrs.define
 class Tape:
-    """Operators in order and the tensors between them; a tensor is known by its index."""
+    """Operators in order and the tensors between them; a tensor is identified by its index."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)

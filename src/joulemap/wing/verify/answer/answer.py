@@ -38,8 +38,8 @@ QUICK: Final = 12
 """Maximum measurements of a chip that are fitted without a request, to show the effect of a calibration."""
 
 FAR: Final = 10.0
-"""Ratio, in either direction, from which no configuration can be the cause: something else was counted. Source:
-assumed."""
+"""Ratio, in either direction, above which no configuration can be the cause, because something else was measured.
+Source: assumed."""
 
 
 @frozen(kw_only=True)
@@ -70,9 +70,9 @@ class VerifyAnswer(Answer):
     rows: Table[VerifiedRow]
     causes: Table[CauseRow]
     calibration: str
-    """Effect of a calibration, or the reason for none; empty where neither applies."""
+    """Effect of a calibration, or the reason for none; empty if neither applies."""
     kept: str
-    """Count of stored rows; empty where no storing was requested."""
+    """Number of stored rows; empty if none were to be stored."""
     left_out: tuple[str, ...]
     """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]

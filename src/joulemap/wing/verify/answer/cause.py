@@ -68,7 +68,7 @@ STATED: Final = {
 """Cause -> columns that a file may state; no file states the settings of other causes."""
 
 STANDINGS: Final = ("assumed", "open", "told")
-"""Standing of a cause, most likely first: its setting was assumed, is stated in no file, or is stated otherwise."""
+"""Rank of a cause, most likely first: its setting was assumed, is stated in no file, or is stated differently."""
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
 """Row outside its interval, its prediction, and its assumed columns."""
@@ -198,7 +198,7 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
-    """Yield other numbers of devices, and a prompt whose half was cached."""
+    """Yield other numbers of devices, and a half-cached prompt."""
     count = row.device_count or 1
     for new in {max(1, count // 2), count * 2} - {count}:
         case = Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))

@@ -79,7 +79,7 @@ class Reading:
     unscored: Mapping[str, str] = attrs.field(factory=dict)
     """Quantity that the file names without a usable number -> reason."""
     left_out: tuple[str, ...] = ()
-    """Counts and reasons of other runs of the file that could not be read; on its first reading only."""
+    """Counts and reasons of other runs of the file that could not be read; only on the first reading."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
@@ -216,7 +216,7 @@ def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _name_hardware(given: str, path: Path) -> str:
-    """Return the id of a chip with its power mode; UsageError or UnknownNameError asks for one that is unclear."""
+    """Return the id of a chip with its power mode; UsageError or UnknownNameError if it is unclear."""
     if not given:
         raise UsageError(f"{path} does not state the hardware: add --hardware, e.g. --hardware h100_sxm5")
     ref = HardwareRef.read(given)

@@ -65,7 +65,7 @@ CAUSE_COLUMNS: Final = (
 )
 EXPLAINED: Final = Template("{inside_count} of {judged_count}")
 STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
-"""Standing of a cause -> its displayed name."""
+"""Rank of a cause -> its displayed name."""
 
 VARIED: Final[Mapping[str, Template]] = {
     "weight_precision": Template("weights in {new} instead of {old}"),
