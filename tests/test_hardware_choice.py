@@ -322,7 +322,7 @@ def test_a_scenario_is_deployments_with_a_budget() -> None:
     assert select_hardware(Settings(deployment=("datacenter", "edge"))).budget is None
     with pytest.raises(UnknownNameError, match="unknown scenario 'robt'; did you mean robot"):
         select_hardware(Settings(scenario="robt"))
-    with pytest.raises(UsageError, match="no hardware keeps within 1 W: coral_edge_tpu: at least 4.5 W"):
+    with pytest.raises(UsageError, match=r"no hardware keeps within 1 W: coral_edge_tpu: at least 4\.5 W"):
         select_hardware(Settings(hardware=("coral_edge_tpu",), power_budget_w=1.0))
     with pytest.raises(UsageError, match="power_budget_w is 0, expected above 0"):
         Settings(power_budget_w=0.0)
