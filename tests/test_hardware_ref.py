@@ -42,3 +42,28 @@ def test_the_default_mode_is_not_written() -> None:
 def test_a_variant_is_read_back_as_it_is_named() -> None:
     changes = (("tdp", "60W"), ("clock", "1GHz"))
     assert HardwareRef.read(name_variant("l4", changes)).changes == changes
+
+
+@pytest.mark.parametrize(
+    ("text", "gb_per_s"),
+    [
+        ("ryzen_9_7950x+ddr5-5600x2", "89.6"),  # 5,600 million transfers of 16 bytes
+        ("ryzen_9_7950x+DDR4-3200x1", "25.6"),
+        ("core_ultra_7_155h+lpddr5x-7467x2", "119.472"),
+    ],
+)
+def test_a_memory_configuration_sets_the_bandwidth(text: str, gb_per_s: str) -> None:
+    assert HardwareRef.read(text) == HardwareRef(text.partition("+")[0], f"[memory_bandwidth={gb_per_s}GB/s]")
+    both = HardwareRef.read(f"{text}[tdp=100W]@3GHz")
+    assert both.changes == (("memory_bandwidth", f"{gb_per_s}GB/s"), ("tdp", "100W"))
+    assert both.mode == "3GHz"
+
+
+@pytest.mark.parametrize("memory", ["ddr5", "ddr5-5600", "ddr5-x2", "ddr5-5600x0", "lpddr5x-8533x128", "ddr5-5600x2GB"])
+def test_a_malformed_memory_configuration_is_refused(memory: str) -> None:
+    with pytest.raises(UsageError):
+        HardwareRef.read(f"n100+{memory}")
+
+
+def test_a_plus_of_a_printed_name_is_no_memory() -> None:
+    assert HardwareRef.read("Apple M1 Max 8P+2E+32GPU").id == "Apple M1 Max 8P+2E+32GPU"

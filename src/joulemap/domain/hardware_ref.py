@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from joulemap.domain.target import DEFAULT_MODE
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
+CHANNEL_BITS: Final = 64
+"""Data width of one channel of DDR memory. Source: JEDEC JESD79-5 (DDR5: two subchannels of 32 bits)."""
+
+_MEMORY: Final = re.compile(r"\+(?=(?:lp)?ddr\d)(?P<kind>[^+\[@]*)$", re.IGNORECASE)
+_CONFIGURATION: Final = re.compile(r"((?:LP)?DDR\dX?)-([1-9]\d{2,4})x([1-9]\d?)", re.IGNORECASE)
+
+
+class MemoryConfiguration(NamedTuple):
+    """Memory modules of a computer."""
+
+    kind: str
+    transfers_per_s: float
+    width_bits: int
+
+    @classmethod
+    def read(cls, text: str) -> MemoryConfiguration:
+        """Return the configuration that a text such as `DDR5-5600x2` states; UsageError for any other form."""
+        found = _CONFIGURATION.fullmatch(text.strip())
+        if found is None:
+            raise UsageError(
+                f"memory {text}: expected kind, MT/s and 64-bit channels, as DDR5-5600x2 or LPDDR5X-8000x2"
+            )
+        return cls(found[1].upper(), float(found[2]) * 1e6, CHANNEL_BITS * int(found[3]))
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Peak bandwidth."""
+        return self.transfers_per_s * self.width_bits / 8.0
+
 
 @frozen
 class HardwareRef:
-    """A chip by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`."""
+    """A chip by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`.
+
+    `+ddr5-5600x2` sets the memory bandwidth from data rate and channels: `ryzen_9_7950x+ddr5-5600x2`.
+    """
 
     id: str
     """Id, alias, class or path as it is written."""
@@ -31,6 +65,10 @@ class HardwareRef:
         plain, bracket, settings = label.partition("[")
         if plain.endswith(" ") and "=" not in settings:  # a remark, as in `Navi 31 [Radeon RX 7900 XTX]`
             return cls(label, "", mode)
+        if memory := _MEMORY.search(plain):
+            bandwidth = f"memory_bandwidth={MemoryConfiguration.read(memory['kind']).bytes_per_s / 1e9:.6g}GB/s"
+            settings = f"{bandwidth};{settings}" if bracket else f"{bandwidth}]"
+            return cls(plain[: memory.start()], f"[{settings}", mode)
         return cls(plain, bracket + settings, mode)
 
     @classmethod

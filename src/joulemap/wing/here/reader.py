@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.device.processor import describe_cpu, parse_fields
+from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.machine import Cpu
 from joulemap.domain.printed import find_vendors
 from joulemap.system.errors import UsageError
@@ -224,15 +225,9 @@ def _find_channel(place: str) -> str:
 
 def parse_memory(told: str, found: Memory) -> Memory:
     """Return the memory with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
-    read = re.fullmatch(r"((?:LP)?DDR\dX?)-(\d{3,5})x(\d{1,2})", told.strip(), re.IGNORECASE)
-    if read is None:
-        raise UsageError(f"--memory {told}: expected kind, MT/s and 64-bit channels, as DDR5-5600x2 or LPDDR5X-8000x4")
+    read = MemoryConfiguration.read(told)
     return attrs.evolve(
-        found,
-        kind=read[1].upper(),
-        transfers_per_s=float(read[2]) * MEGA,
-        width_bits=MODULE_BITS * int(read[3]),
-        source="--memory",
+        found, kind=read.kind, transfers_per_s=read.transfers_per_s, width_bits=read.width_bits, source="--memory"
     )
 
 
