@@ -21,7 +21,7 @@ FORMS = {
     "alveo_v70_dpu_c20b14": "card",
     "vek280_dpu_c20b14": "board",
     "imx93_npu": "board",
-    "sony_imx500": "microcontroller",
+    "sony_imx500": "card",
     "alif_e8_u85": "microcontroller",
     "lunar_lake_npu": "laptop",
     "rtx_4090": "card",

@@ -12,12 +12,13 @@ SLOT_HOSTS: Final[Mapping[str, str]] = {
     "PCIe": "xeon_8490h",
     "M.2": "raspberry_pi_5",
     "USB": "raspberry_pi_5",
+    "CSI": "raspberry_pi_5",
     "module": "rk3588_cpu",
     "SoC": "rk3588_cpu",
 }
 """First word of `needs_host` -> default host; a card for a 16-lane slot sits in a server or PC."""
 
-SOLE_SLOTS: Final = ("M.2", "USB")
+SOLE_SLOTS: Final = ("M.2", "USB", "CSI")
 """Slots whose chip has its own host; PCIe cards share one, so only a part of it is counted."""
 
 
