@@ -84,7 +84,7 @@ configurations, the median counts. Multi-thread rates of a DPU and streaming rat
 
 SPLIT_TEXT: Final = """\
 ## Which rows were used for fitting?
-Agreement with a row that was used for fitting proves little. The splits are:
+Rows are split by their use in fitting:
 
 | split | when coefficients were chosen |
 |---|---|

@@ -205,9 +205,9 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     yield "## Energy by source, class and boundary"
     yield textwrap.fill(
         f"{len(measured)} of {len(counts)} classes have measured energies: {', '.join(measured)}. "
-        f"**Nobody's joules of {' or '.join(none)} are known here**: predictions for these classes are untested. "
-        "Power is scored where no time was measured. Intervals are made without the board, or the source of what is "
-        "served. `joulemap validate --evidence` lists all measured energies. [Other "
+        f"**No measured energies of {', '.join(none)} are known**: predictions for these classes are untested. "
+        "Power is scored where no time was measured. Intervals are made without the board, or the source of "
+        "served rows. `joulemap validate --evidence` lists all measured energies. [Other "
         "tools](#errors-that-other-tools-report) report theirs on other rows.",
         WIDTH,
     )

@@ -178,7 +178,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
     own = [(one, one.half_width) for one in read_residuals(workspace, is_calibrated=True) if one.half_width]
     yield TEXT
-    yield "| quantity | left out | part | rows | % covered | width |"
+    yield "| quantity | held out | part | rows | % covered | width |"
     yield f"|{'---|' * 6}"
     latencies = [one for one in free if one.quantity == "latency"]
     by_board = leave_out(latencies, lambda one: one.hardware)

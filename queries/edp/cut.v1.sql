@@ -3,7 +3,7 @@ record = "EdpCut"
 summary = "Fewest subgraphs, or operators, that make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per level and cut"
 [columns]
-level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside products" }
+level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside GEMMs" }
 cut_fraction = { type = "DOUBLE", meaning = "requested share of the energy-delay product" }
 top_count = { type = "BIGINT", meaning = "fewest parts that reach it, largest shares first" }
 total_count = { type = "BIGINT", meaning = "number of all parts" }

@@ -1,7 +1,7 @@
 /*
 record = "EdpOperatorShare"
 summary = "Energy-delay product of a run by operator, with the biases inside them, by part and cumulatively"
-grain = "one row per operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay product"
+grain = "one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product"
 [columns]
 name = { type = "VARCHAR", meaning = "name of the operator; for a bias, that of its product followed by .bias" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }

@@ -1,6 +1,6 @@
 /*
 record = "EdpTotal"
-summary = "Energy-delay product of a run by part, and the sum of its subgraphs' own products"
+summary = "Energy-delay product of a run by part, and the sum of the EDPs of its subgraphs"
 grain = "one row"
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }

@@ -33,7 +33,7 @@ edp_probability = { type = "DOUBLE", null = true, meaning = "probability that th
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
-precision = { type = "VARCHAR", meaning = "precision of A; bf16/int4 where weights of products are stored at another" }
+precision = { type = "VARCHAR", meaning = "precision of A; bf16/int4 if weights of GEMMs are stored at another precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine, of A" }
 run_a = { type = "INTEGER", meaning = "number of run A" }
 run_b = { type = "INTEGER", meaning = "number of run B" }

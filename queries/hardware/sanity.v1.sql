@@ -1,13 +1,13 @@
 /*
 record = "Probe"
-summary = "Power of a large matrix product and a stream copy, against the power cap and measurements"
+summary = "Power of a large GEMM and a stream copy, against the power cap and measurements"
 grain = "one row per requested run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]
 model = { type = "VARCHAR", meaning = "model: matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
-status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, partial, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; partial where the product occupies a part of the chip, so that it draws less for that reason; anchored where the power limit sets the result, measured where a measured load sets its prices" }
+status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, partial, low, high, or unsupported: a GEMM should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; partial if the GEMM occupies only part of the chip and therefore draws less; anchored if the power limit sets the result; measured if a measured load sets the energies per action" }
 average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }

@@ -1728,7 +1728,7 @@ WHERE p.measured IS NOT NULL AND p.predicted IS NOT NULL;
 COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measured quantity';
 COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
+COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
 COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW prediction_errors AS
@@ -1762,7 +1762,7 @@ QUALIFY row_number() OVER (
 COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measured quantity';
 COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
+COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
 COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW energy_errors AS
@@ -1898,7 +1898,7 @@ COMMENT ON COLUMN energy_errors.quantity IS 'energy (J per batch; of what is ser
 COMMENT ON COLUMN energy_errors.measured IS 'Measured energy or power; idle power is subtracted where idle_power_w says so';
 COMMENT ON COLUMN energy_errors.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted); null for single operators';
 COMMENT ON COLUMN energy_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
-COMMENT ON COLUMN energy_errors.precision IS 'Precision of weights, activations and products; for served models, of the weights as stated';
+COMMENT ON COLUMN energy_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
 COMMENT ON COLUMN energy_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 COMMENT ON COLUMN energy_errors.measurement_id IS 'Number of the measurement; null of what is served';
 

@@ -17,9 +17,9 @@ from joulemap.system.wing import list_wings
 class Workspace:
     """A results database and the questions it answers.
 
-    Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
-    not stored trace, evaluate and write them; all others only read. Threads may share a workspace: readers work side by
-    side, and each writer waits until it is alone.
+    Nothing is opened until a question is asked, and nothing stays open afterwards. A question traces, evaluates and
+    stores the runs that it needs if they are missing; all others only read. Threads may share a workspace: readers work
+    side by side, and each writer waits until it is alone.
     """
 
     path: Path

@@ -104,9 +104,9 @@ from joulemap.wing.verify.watch import WATCHED, Watch
 class Workspace:
     """A results database and the questions it answers.
 
-    Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
-    not stored trace, evaluate and write them; all others only read. Threads may share a workspace: readers work side by
-    side, and each writer waits until it is alone.
+    Nothing is opened until a question is asked, and nothing stays open afterwards. A question traces, evaluates and
+    stores the runs that it needs if they are missing; all others only read. Threads may share a workspace: readers work
+    side by side, and each writer waits until it is alone.
     """
 
     path: Path
@@ -1061,7 +1061,7 @@ class Workspace:
     ) -> CalibrateAnswer:
         """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
 
-        `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
+        `operators` adds single operators and blocks to whole models; without it they count only if there is no model.
         `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
         or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
         `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
@@ -1201,7 +1201,7 @@ class Workspace:
         `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
         chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
         are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-        where no design meets the limits, with the nearest, MissingPackageError without pyarrow.
+        if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
         """
     @overload
     def explore(

@@ -86,7 +86,7 @@ class CalibrateAnswer(Answer):
 
     calibration: Calibration
     place: str
-    """File that holds the calibration; empty for a dry run."""
+    """File that contains the calibration; empty for a dry run."""
     summaries: Table[StoredCalibration]
     """Summary of the calibration; one row."""
     errors: Table[CalibrationErrorRow]
@@ -115,7 +115,7 @@ class CalibrateAnswer(Answer):
         }
 
     def document(self) -> Document:
-        """Return the document; csv holds the errors."""
+        """Return the document; csv contains the errors."""
         one = self.calibration
         totals = [row for row in self.errors if not (row.runtime or row.precision or row.batch or row.family)]
         errors = Section(ERRORS, self._draw_errors(ERROR_COLUMNS, is_family=False))
@@ -185,7 +185,7 @@ def calibrate(
 ) -> CalibrateAnswer:
     """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
 
-    `operators` adds single operators and blocks to whole models; without it they count only where there is no model.
+    `operators` adds single operators and blocks to whole models; without it they count only if there is no model.
     `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
     or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
     `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with

@@ -205,8 +205,8 @@ class CostAnswer(CandidateAnswer):
         return first_of_each(row for row in asked if row.rank is not None or named)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with the cheapest of `limit` hardware; machine formats hold every configuration and way
-        to pay.
+        """Return the document with the cheapest of `limit` hardware; machine formats contain every configuration and
+        way to pay.
         """
         priced, unpriced = self._each(), self._unpriced_each()
         title = TITLE(

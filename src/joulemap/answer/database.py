@@ -82,7 +82,7 @@ class DatabaseAnswer(Answer):
         }
 
     def document(self) -> Document:
-        """Return the document; csv holds the tables with their row counts."""
+        """Return the document; csv contains the tables with their row counts."""
         return Document(
             title=TITLE(self),
             sections=(Section(VIEWS, self._lay(self.views, VIEW_COLUMNS)),),

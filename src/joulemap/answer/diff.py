@@ -111,7 +111,7 @@ class DiffAnswer(RunAnswer):
         return {**super().data(), **asked, "subgraphs": parts, "failures": self.failures}
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` subgraphs of each chip; csv holds the figures."""
+        """Return the document with `limit` subgraphs of each chip; csv contains the figures."""
         rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.change_fraction is not None))
         drawn = self._lay(
             rows,

@@ -61,7 +61,7 @@ class DifferenceAnswer(RunAnswer):
         return {"delays": [], **super().data(), **rows}
 
     def document(self, *, limit: int = 20) -> Document:
-        """Return the document with `limit` rows of each table; csv holds the constants."""
+        """Return the document with `limit` rows of each table; csv contains the constants."""
         settings = Section("", Text(NO_SETTING))
         if self.settings.rows:
             settings = Section(SETTINGS_TABLE, self._lay(self.settings, SETTING_COLUMNS))

@@ -160,7 +160,7 @@ class FusionAnswer(RunAnswer):
         return {**super().data(), "insights": [self.headline(), *self.insights()]}
 
     def document(self, *, by: FusionDivision = "pattern", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows of one table; machine formats hold all tables, csv that one."""
+        """Return the document with `limit` rows of one table; machine formats contain all tables, csv that one."""
         rows, total = self.rows(by), self.total
         merged = total.runtime if total.runtime in MERGING else "fused"
         facts = Section(FACTS_TABLE, self._lay_facts())

@@ -160,7 +160,7 @@ class HardwareAnswer(Answer):
         return {**data.pop("summaries")[0], **data, "class_defaults": self.meanings}
 
     def document(self) -> Document:
-        """Return the document; csv holds the numbers."""
+        """Return the document; csv contains the numbers."""
         one = self.summary
         facts = self._lay(self.facts, NUMBER_COLUMNS, value=lambda row: _show_amount(row.value, row.unit))
         return Document(

@@ -98,7 +98,7 @@ class FileChecks:
     checks: tuple[FileCheck, ...]
 
     def document(self) -> Document:
-        """Return the document; csv holds the trials."""
+        """Return the document; csv contains the trials."""
         return Document(
             title="",
             sections=tuple(section for check in self.checks for section in _list_sections(check)),

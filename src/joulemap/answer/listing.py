@@ -166,7 +166,7 @@ class BoxAnswer(Answer):
         return {"box": self.box, "name": self.name, "power_w": self.power_w, **super().data(), "doubts": self.doubts}
 
     def document(self) -> Document:
-        """Return the document; csv holds the devices."""
+        """Return the document; csv contains the devices."""
         return Document(
             title=BOX(self),
             answer=BOX_SUMMARY(self, count=sum(part.alike_count for part in self.parts)),

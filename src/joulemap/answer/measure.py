@@ -106,7 +106,7 @@ class MeasureAnswer(Answer):
         return {**self.scores.records()[0], **spread, "calibration": used}
 
     def document(self) -> Document:
-        """Return the document; csv holds the same row as json."""
+        """Return the document; csv contains the same row as json."""
         score, data = self.score, self.data()
         lines = (fill_cells(line, score) for line in LINES)
         section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))

@@ -133,7 +133,7 @@ class ProfileAnswer(Answer):
         return {**rows.pop("total"), **rows}
 
     def document(self, *, limit: int = 12) -> Document:
-        """Return the document with `limit` operations and patterns; csv holds the operations."""
+        """Return the document with `limit` operations and patterns; csv contains the operations."""
         one = self.profile
         is_foldable = one.foldable_mac_count + one.foldable_elementwise_count > 0
         operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
@@ -197,7 +197,7 @@ class ModulesAnswer(RunAnswer):
         return self.totals[0]
 
     def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with modules down to `depth`, None to fit a screen; machine formats hold all."""
+        """Return the document with modules down to `depth`, None to fit a screen; machine formats contain all."""
         total = self.total
         latency = (sum(row.own_latency_fs for row in self.modules), total.latency_fs, "fs")
         energy = (sum(row.own_energy_fj for row in self.modules), total.energy_fj, "fJ")

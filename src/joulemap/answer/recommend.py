@@ -229,7 +229,7 @@ class RecommendAnswer(CandidateAnswer):
 
     @property
     def _rated(self) -> str:
-        """Fixed rate, where the objective depends on it."""
+        """Fixed rate, if the objective depends on it."""
         return self._rate if self._metric.energy_power else ""
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:

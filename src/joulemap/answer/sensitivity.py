@@ -146,7 +146,7 @@ class SensitivityAnswer(RunAnswer):
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` constants in the main table; machine formats hold all."""
+        """Return the document with `limit` constants in the main table; machine formats contain all."""
         names = list(dict.fromkeys(row.hardware for row in self.rows))
         each = max(limit // max(len(names), 1), FEWEST)
         chosen = [row for name in names for row in self._choose(name, each)]

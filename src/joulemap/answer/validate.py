@@ -195,9 +195,9 @@ def _ensure_runs(
     """Evaluate every measured configuration that is not stored; return calibrations and notes.
 
     Calibrations are `HARDWARE LABEL` of those that apply. Notes name rows that are not scored, because their code did
-    not run, or because they cannot be read, found or traced. `measured` names configurations; `which` holds the filters
-    that selected them, empty texts for all; `beside` is the hardware of further rows. NoMeasurementError if there are
-    none.
+    not run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the
+    filters that selected them, empty texts for all; `beside` is the hardware of further rows. NoMeasurementError if
+    there are none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:

@@ -267,7 +267,7 @@ NVIDIA GPUs of the catalogue.
 """
 
 GEFORCE_ADA: Final = 512
-"""Tensor operations per clock and SM of a GeForce of capability 8.9, where fp32 accumulation halves the rate."""
+"""Tensor operations per clock and SM of a GeForce of capability 8.9, if fp32 accumulation halves the rate."""
 
 NARROW: Final = ((7, 0), (7, 2), (7, 5), (8, 0))
 """Capabilities with 64 fp32 lanes per SM; others have 128. Source: CUDA C++ Programming Guide."""

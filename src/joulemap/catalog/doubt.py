@@ -51,7 +51,7 @@ def list_measured() -> frozenset[str]:
 
 
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
-    """Yield scales with the range of peaks of the boards in each class's group, where known."""
+    """Yield scales with the range of peaks of the boards in each class's group, if known."""
     from joulemap.catalog.load import load_catalogue
 
     hardware = load_catalogue().hardware

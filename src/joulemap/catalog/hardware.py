@@ -370,7 +370,7 @@ def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak])
 
 
 def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
-    """Resolve a link and check its one-way bandwidth against the standard, where one is known."""
+    """Resolve a link and check its one-way bandwidth against the standard, if one is known."""
     key = f"links.{entry.name}"
     _check_choice(f"{key}.connects", entry.connects, LINK_ENDS)
     if entry.topology:

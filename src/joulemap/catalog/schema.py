@@ -311,7 +311,7 @@ class CoefficientTableEntry:
     spread: float
     columns: list[ColumnEntry]
     rows: dict[str, dict[str, float]]
-    """Row -> column -> value; the row `any` holds the default of all other rows."""
+    """Row -> column -> value; the row `any` contains the default of all other rows."""
 
     def entries(self) -> list[ClassCoefficientEntry]:
         """Return the coefficients, row by row; ValueError for a value without a column."""

@@ -10,7 +10,7 @@ VARIABLE: Final = "_JOULEMAP_COMPLETE"
 """Variable that the shell's function sets for a completion, with typer's name."""
 
 WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
-"""Variables that hold the typed words: of zsh, fish and PowerShell, and of bash."""
+"""Variables that contain the typed words: of zsh, fish and PowerShell, and of bash."""
 
 
 def read_typed(variables: Mapping[str, str]) -> list[str]:

@@ -15,7 +15,7 @@ def fusion(
     *,
     hardware: OneHardwareOptions,
     level: FusionDivision = option(
-        "pattern", "Table below the run: savings by fusion pattern, subgraph or operator; `run` omits it."
+        "pattern", "Table of savings below the run: by fusion pattern, subgraph or operator; `run` omits this table."
     ),
     limit: Limit = 12,
     mode: ModeOptions,

@@ -27,7 +27,7 @@ EXAMPLES: Final = 4
 """Examples that `--help` prints."""
 
 MARK: Final = "\b\n"
-"""Start of a paragraph that holds examples or other lines that must not be wrapped."""
+"""Start of a paragraph that contains examples or other lines that must not be wrapped."""
 
 FEW: Final = 14
 """Maximum options of a command that `--help` lists completely."""

@@ -57,7 +57,7 @@ def is_asked() -> bool:
 
 
 def heed() -> None:
-    """Raise Interrupted after Ctrl-C; called where no work is lost."""
+    """Raise Interrupted after Ctrl-C; called at points where no work is lost."""
     if _asked.is_set() and not _heeded.is_set():
         _heeded.set()
         raise Interrupted

@@ -93,7 +93,7 @@ COUNTS: Final = frozenset({"batch", "devices", "output"})
 """Arguments that are one number in some tools and a comma-separated list in others; all schemas accept both."""
 
 MORE: Final = "more"
-"""Argument that holds all arguments missing in the schema."""
+"""Argument that contains all arguments missing in the schema."""
 
 OPTIONS: Final = "options"
 """Name of the tool that describes all arguments of another tool."""

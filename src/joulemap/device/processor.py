@@ -122,7 +122,7 @@ def describe_cpu(
 ) -> Cpu:
     """Return the CPU that these texts describe; UsageError if they lack its name or core count.
 
-    `caches` holds the files of each `cpu*/cache/index*`, `frequencies` those of `cpu0/cpufreq` (kHz), and
+    `caches` contains the files of each `cpu*/cache/index*`, `frequencies` those of `cpu0/cpufreq` (kHz), and
     `vector_bytes` is `/proc/sys/abi/sve_default_vector_length`.
     """
     fields = parse_fields(lscpu)

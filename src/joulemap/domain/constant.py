@@ -71,7 +71,7 @@ WORDS: Final[Mapping[str, str]] = {
     "use.pue": "overhead of the datacentre",
     "use.utilization": "share of the hours that it works",
 }
-"""Constant -> plain name, where the identifier does not give one."""
+"""Constant -> plain name, if the identifier does not give one."""
 
 SPELLED: Final[Mapping[str, str]] = {
     short: short.upper()
@@ -130,7 +130,7 @@ class Constant:
     per: str = ""
     """Meaning of one count of the action."""
     meaning: str = ""
-    """One-line meaning, where the class gives one."""
+    """One-line meaning, if the class gives one."""
     low: float | None = None
     """Lower end of the plausible range; None if unknown."""
     high: float | None = None

@@ -48,7 +48,7 @@ class Dimension(NamedTuple):
     help: str = ""
     """Description of that option."""
     meaning: str = ""
-    """Comment of the view column; empty where `schemas/surface/columns.toml` has it."""
+    """Comment of the view column; empty if `schemas/surface/columns.toml` has it."""
 
     @property
     def column(self) -> str:

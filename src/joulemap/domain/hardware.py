@@ -315,7 +315,7 @@ class Hardware:
     power of either is not included. Empty for standalone hardware.
     """
     host: str = ""
-    """Host hardware, where one was named and its energy is counted or it launches the kernels."""
+    """Host hardware, if one was named and its energy is counted or it launches the kernels."""
     compiler: Compiler | None = None
     """Operators that the compiler supports; None if no fallback is known."""
     helper: Hardware | None = attrs.field(default=None, repr=False)

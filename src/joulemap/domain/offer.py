@@ -59,7 +59,7 @@ FEW: Final = 5
 """Smallest number of offer pairs from which a kind of seller has its own spread."""
 
 ASSUMED_SPREAD: Final = math.log(1.3)
-"""Half-width of ln(price) over sellers where no two sellers offer one chip; assumed, as for a recalled price."""
+"""Half-width of ln(price) over sellers if no two sellers offer one chip; assumed, as for a recalled price."""
 
 BASIS_FACTORS: Final = BASIS_SPREAD
 """Basis -> factor that covers 80 % of prices of that basis; judged, equal to that of other numbers."""

@@ -52,7 +52,7 @@ BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Batch sizes tried when the best one is requested without a list."""
 
 ArchiveFormat = Literal["parquet", "json", "csv"]
-"""Export formats of runs; only Parquet holds all of them and can be read back."""
+"""Export formats of runs; only Parquet contains all of them and can be read back."""
 
 ExportFormat = Literal["pprof", "perfetto", "explorer"]
 """Formats of other programs for one run."""
@@ -447,7 +447,7 @@ class Limits:
 
     @property
     def pay(self) -> Pay | None:
-        """Way to pay implied by a limit on a single kind of price."""
+        """Way to pay that is implied by a limit on one kind of price; None for limits on both kinds or none."""
         if (self.max_purchase_usd is None) == (self.max_price_usd_per_hour is None):
             return None
         return "bought" if self.max_price_usd_per_hour is None else "rented"

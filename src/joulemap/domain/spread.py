@@ -55,7 +55,8 @@ class Spread:
 
 
 def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
-    """Return the uncertainty of a constant; `fitted` holds the log spread with which its class fits each coefficient.
+    """Return the uncertainty of a constant; `fitted` contains the log spread with which its class fits each
+    coefficient.
 
     A range applies to each side that has an end. A fitted spread applies unless the constant was measured. In a box,
     `fitted` is keyed with the device's name.

@@ -325,7 +325,7 @@ def number(value: Any) -> float | None:
 
 
 def need(data: Any, path: str) -> float:
-    """Return the number at a path; KeyError with the path where there is none."""
+    """Return the number at a path; KeyError with the path if there is none."""
     value = number(find(data, path))
     if value is None:
         raise KeyError(path)

@@ -154,7 +154,7 @@ def find_anchor(
 ) -> tuple[EnergyAction, ...]:
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
-    `probes` holds the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
+    `probes` contains the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
     empty if prices were fitted to boards, or for a described chip without a measured load. Raises KeyError for a number
     that the hardware lacks, as an evaluation does.
     """

@@ -136,7 +136,7 @@ def cut_runs(
 ) -> list[RunColumns]:
     """Return the runs of kernels timed on several chips, each at its index in `places`.
 
-    `apart` holds the same with one kernel per ATen call, at the indices in `beside`.
+    `apart` contains the same with one kernel per ATen call, at the indices in `beside`.
     """
     own, points = timed
     alone, others = apart

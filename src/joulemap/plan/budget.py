@@ -78,7 +78,7 @@ class Hosting:
 def find_hosts(
     settings: Settings, chosen: Iterable[HardwareEntry], known: Mapping[str, HardwareEntry]
 ) -> dict[str, Hosting]:
-    """Return id -> host: the named one where it applies, else the host for operators that a compiler does not support.
+    """Return id -> host: the named one if it applies, else the host for operators that a compiler does not support.
 
     The named host is counted for hardware that needs a host; a part of a module or SoC counts the rest of it instead.
     For other chips, the host only determines the launch rate.

@@ -144,7 +144,7 @@ def split_changes(target: Target) -> tuple[Target, Changed]:
 def spread_variants(
     entry: HardwareEntry, values: Mapping[str, tuple[Change, ...]]
 ) -> Iterator[tuple[HardwareEntry, tuple[Change, ...]]]:
-    """Yield a chip with each combination of values, as variants where there are several."""
+    """Yield a chip with each combination of values, as variants if there are several."""
     several = [name for name, changes in values.items() if len(changes) > 1]
     for changes in itertools.product(*values.values()):
         if not several:

@@ -33,7 +33,7 @@ Place = tuple[str, int]
 
 
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
-    """Evaluate and store the totals of single operators at the settings' one configuration, where they are missing.
+    """Evaluate and store the totals of single operators at the settings' one configuration, if they are missing.
 
     An operator that is too large to be added up is reported and omitted. Raises as `plan_runs`, and CatalogueError for
     a chip that cannot be mapped.

@@ -62,14 +62,14 @@ class ModelNames:
         raise NotImplementedError(model.request.model)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precisions in which a model and its weights are published; None where unknown."""
+        """Return the precisions in which a model and its weights are published; None if unknown."""
         del model
         return None
 
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return models and settings, completed by the models' files where the question states nothing.
+        """Return models and settings; values that the question does not state come from the models' files.
 
         `shared` are the precisions that all hardware of the question has. Raise UsageError for files that differ.
         """
@@ -77,7 +77,7 @@ class ModelNames:
         return models, settings
 
     def find_rate(self, model: str) -> float:
-        """Return the rate in 1/s at which inputs of a model arrive; 0 where its name states none."""
+        """Return the rate in 1/s at which inputs of a model arrive; 0 if its name states none."""
         del model
         return 0.0
 

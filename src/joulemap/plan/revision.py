@@ -195,10 +195,10 @@ def _git(folder: Path, *words: str) -> str:
 
 
 def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO[bytes] | None = None) -> bytes:
-    """Return git's output, or write it to a file; ModelError with its first error line where it fails.
+    """Return git's output, or write it to a file; ModelError with its first error line if it fails.
 
     A repository's own configuration may name programs. These calls run none: hooks, file monitors and transport helpers
-    are turned off, and nothing is fetched. Raises UsageError where git is not installed.
+    are turned off, and nothing is fetched. Raises UsageError if git is not installed.
     """
     variables = {name: value for name, value in os.environ.items() if name not in UNSET}
     command = ["git", "--no-pager", *(word for one in PLAIN for word in ("-c", one)), *words]

@@ -97,7 +97,7 @@ class Variation:
         return find_spread(self.constants[name], self.fitted)
 
     def value_at(self, name: str, factor: float) -> float | None:
-        """Return a constant times a factor, rounded where it counts something; None for an invalid value."""
+        """Return a constant times a factor, rounded if it counts something; None for an invalid value."""
         constant = self.constants[name]
         value = constant.value * factor
         if constant.is_whole:
@@ -315,7 +315,7 @@ def _vary_kind(
 ) -> Variation:
     """Return a run as a function of its hardware's constants.
 
-    `told` is the run's configuration; `one` holds the remaining fields of the `Variation`.
+    `told` is the run's configuration; `one` contains the remaining fields of the `Variation`.
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]

@@ -82,8 +82,7 @@ class EdpShare(Row, query="edp.distribution"):
 
 class EdpOperatorShare(Row, query="edp.operator"):
     """Energy-delay product of a run by operator, with the biases inside them, by part and cumulatively; one row per
-    operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay
-    product.
+    operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product.
     """
 
     rank: int
@@ -132,7 +131,7 @@ class EdpPattern(Row, query="edp.pattern"):
 
 
 class EdpTotal(Row, query="edp.total"):
-    """Energy-delay product of a run by part, and the sum of its subgraphs' own products; one row."""
+    """Energy-delay product of a run by part, and the sum of the EDPs of its subgraphs; one row."""
 
     model: str
     hardware: str

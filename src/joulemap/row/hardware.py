@@ -106,8 +106,8 @@ class RidgePoint(Row, query="hardware.ridge"):
 
 
 class Probe(Row, query="hardware.sanity"):
-    """Power of a large matrix product and a stream copy, against the power cap and measurements; one row per
-    requested run, refused ones included.
+    """Power of a large GEMM and a stream copy, against the power cap and measurements; one row per requested run,
+    refused ones included.
     """
 
     hardware: str

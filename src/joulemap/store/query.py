@@ -54,7 +54,7 @@ Answered = TypeVar("Answered", bound="Table[Any] | Statement")
 
 
 def find_projected(connection: duckdb.DuckDBPyConnection, answer: Answered) -> Answered:
-    """Return the answer with the hardware that tables must mark; unchanged where no column names hardware."""
+    """Return the answer with the hardware that tables must mark; unchanged if no column names hardware."""
     if HARDWARE_COLUMNS.isdisjoint(column.name for column in answer.columns):
         return answer
     return attrs.evolve(answer, projected=find_projected_hardware(connection))

@@ -130,7 +130,7 @@ def is_database(path: Path) -> bool:
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = False) -> None:
-    """Raise UsageError where `write_file` would, before any work is done.
+    """Raise UsageError if `write_file` would, before any work is done.
 
     `inputs` are the files and folders that the command reads or writes besides the output; they need not exist.
     """

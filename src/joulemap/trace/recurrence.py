@@ -1,8 +1,8 @@
 """Recurrent layers as their fused kernels run them: one GEMM of all inputs, then a scan over the steps.
 
-    layer, direction:   x (steps x batch, features) ─► input product ─► scan ─► y, last states
+    layer, direction:   x (steps x batch, features) ─► input GEMM ─► scan ─► y, last states
 
-The input product is one GEMM over all steps. The scan is one operator of `step_count` steps, each of which waits for
+The input GEMM covers all steps. The scan is one operator of `step_count` steps, each of which waits for
 the one before. A step multiplies the state of the batch by the recurrent weights, adds both products and their biases,
 and computes the gates. Each direction is a scan of its own. The weights of a scan are one read; the hardware decides
 whether they stay on chip.

@@ -1,6 +1,6 @@
 """Device that is reported to a model during a trace, because models have no code for `meta`.
 
-    x.device, x.is_cuda, x.get_device()                 asked by a model's code: the device that it is told
+    x.device, x.is_cuda, x.get_device()                 a model's code reads: the reported device
     zeros(…, device=x.device), y.to(x.device)           made and kept where activations are in the trace
 
 The first pass reports a GPU, because most device-specific code is for GPUs. If code asks for the device and the pass

@@ -94,7 +94,7 @@ def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: 
 
 
 def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
-    """Return the half-widths of predictions; not a number where no errors are known."""
+    """Return the half-widths of predictions; not a number if no errors are known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
         own = np.where(latency.is_foreign, own, 0.0 * own)

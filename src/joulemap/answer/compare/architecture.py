@@ -246,7 +246,7 @@ class ArchitecturesAnswer(RunAnswer):
     def document(self, *, by: ClassDivision = "class", limit: int = 4, repeated: Sequence[str] = ()) -> Document:
         """Return the document: all classes with `limit` actions each, or every category or action of each class.
 
-        Machine formats hold every table, csv the rows of the division.
+        Machine formats contain every table, csv the rows of the division.
         """
         tables: dict[ClassDivision, Table[Any]] = {
             "class": self.rows,

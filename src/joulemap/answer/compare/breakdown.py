@@ -79,7 +79,7 @@ class BreakdownAnswer(RunAnswer):
     """Rows by run, then by category, largest energy first."""
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return the document; csv holds the figures."""
+        """Return the document; csv contains the figures."""
         scope = self.scope
         answered = [row for row in self.rows if row.status == "ok"]
         ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))

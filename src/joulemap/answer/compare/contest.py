@@ -47,7 +47,7 @@ class ContestAnswer(RunAnswer):
         return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` rows of each model's table; machine formats hold all rows."""
+        """Return the document with `limit` rows of each model's table; machine formats contain all rows."""
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         sections = [
             Section(

@@ -40,7 +40,7 @@ class ModelsAnswer(RunAnswer):
         return {**super().data(), "metric": self.metric, "insights": self.insights()}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return the document; csv holds the rows."""
+        """Return the document; csv contains the rows."""
         heading = text.MODELS_HEADING(metric=METRIC[self.metric].label.capitalize())
         return self._compose(
             self.scope.title,

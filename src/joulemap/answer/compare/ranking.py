@@ -60,7 +60,7 @@ class RankingAnswer(RunAnswer):
         return {**empty, **super().data(), "sort": self.sort, "best_available": best and best.hardware}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` hardware, and every subgraph if requested; csv holds all hardware."""
+        """Return the document with `limit` hardware, and every subgraph if requested; csv contains all hardware."""
         parts = [
             Section(self._fill(text.ALLOCATION, row), self._allocate(row, self.placements))
             for row in self.rows

@@ -83,7 +83,7 @@ class CompareAnswer(RunAnswer):
     def document(
         self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return the document with `limit` rows; csv holds all rows. `metric` selects the next steps."""
+        """Return the document with `limit` rows; csv contains all rows. `metric` selects the next steps."""
         baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
         is_single = len(self.scope.evaluated_ids) == 1
         title = text.TITLE(

@@ -88,7 +88,7 @@ class ExplainAnswer(PairAnswer):
     def document(
         self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return the document with `limit` rows of one table; machine formats hold every table, csv that one.
+        """Return the document with `limit` rows of one table; machine formats contain every table, csv that one.
 
         The default division is by category; for a pass of a served language model it is by purpose of the work.
         """

@@ -261,7 +261,7 @@ class FlipAnswer(RunAnswer):
         return {"title": self.scope.title, "metric": METRIC[self.metric], "a": name_a, "b": name_b}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` constants of each table; machine formats hold all."""
+        """Return the document with `limit` constants of each table; machine formats contain all."""
         chosen = self._chosen(limit)
         cells: dict[str, Cell] = {
             "flip_value": self._show_break_even,

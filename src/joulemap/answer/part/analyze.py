@@ -81,7 +81,7 @@ class AnalyzeAnswer(PartsAnswer):
         return {**super().data(), "subgraph": self.subgraph or None}
 
     def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with the `limit` largest rows of the division; csv holds the division's rows."""
+        """Return the document with the `limit` largest rows of the division; csv contains the division's rows."""
         total, divisions = self.total, get_args(RunDivision)
         first, *others = self._divided(by, limit)
         longest = max(self.bottlenecks, key=lambda row: row.latency_fs)

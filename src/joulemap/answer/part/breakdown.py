@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 SHOWN_ROWS: Final = 200
-"""Maximum rows shown of the whole table; machine formats hold all."""
+"""Maximum rows shown of the whole table; machine formats contain all."""
 
 SHOWN_HARDWARE: Final = 4
 """Maximum hardware named in a headline."""
@@ -77,7 +77,7 @@ class PartAnswer(PartsAnswer):
         return (self._sketch("parts", self.rows, texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with the `limit` parts of the most energy; machine formats hold all."""
+        """Return the document with the `limit` parts of the most energy; machine formats contain all."""
         rows: Rows = self.rows.rows
         runs = {run_id: [row for row in rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
         runs = {run_id: found for run_id, found in runs.items() if found}

@@ -75,7 +75,7 @@ class EdpAnswer(PartsAnswer):
         return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` shares of one level; machine formats hold both tables, csv that level."""
+        """Return the document with `limit` shares of one level; machine formats contain both tables, csv that level."""
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
         noun = text.WITH_BIASES if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
         shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit), is_tight=True)

@@ -43,7 +43,7 @@ class PartsAnswer(RunAnswer):
         return self._lay(attrs.evolve(rows, rows=shown), columns, **cells)
 
     def _prove(self, noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
-        """Return the check that the parts sum to the run in energy and, where parts have times, in latency."""
+        """Return the check that the parts sum to the run in energy and, if parts have times, in latency."""
         listed = list(rows)
         units = {"energy_fj": "fJ"} | ({"latency_fs": "fs"} if listed and hasattr(listed[0], "latency_fs") else {})
         sums = [(sum(getattr(row, name) for row in listed), getattr(total, name), unit) for name, unit in units.items()]

@@ -74,7 +74,7 @@ class SweepAnswer(RunAnswer):
         again: Sequence[str] = (),
         repeated: Sequence[str] = (),
     ) -> Document:
-        """Return the document with `limit` rows of one table; machine formats hold all, csv that one.
+        """Return the document with `limit` rows of one table; machine formats contain all, csv that one.
 
         `again` holds options that only a repeat of this sweep needs, `repeated` those of every follow-up command.
         """

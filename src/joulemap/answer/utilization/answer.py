@@ -77,7 +77,7 @@ class UtilizationAnswer(RunAnswer):
         return {**empty, **super().data(), "untraced": self.untraced, **sentences}
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with `limit` hardware; csv holds the rows."""
+        """Return the document with `limit` hardware; csv contains the rows."""
         return self._compose(
             self.scope.title,
             (show_under(text.USE_TABLE, self._lay_use(limit), *self.scope.describe_left_out()),),

@@ -26,7 +26,7 @@ use all of the bandwidth. int8 only:
     copies = batch, or ⌈batch / U⌉ where the images of a batch share the weights (`shared_weights`)
     memory = max(bytes ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
-Throughput. Every core takes images of its own, so that batches overlap where there are more cores than images. A core
+Throughput. Every core takes images of its own, so that batches overlap if there are more cores than images. A core
 that always has work has its share of the memory while it works on an image; the Arm cores are shared:
 
     units = sum of layer_cost batch / U + max(convolution batch / U / f + processor, bytes / rate)

@@ -1,4 +1,4 @@
-"""DSP: VLIW packets drive a vector unit and, where there is one, a tightly coupled matrix engine.
+"""DSP: VLIW packets drive a vector unit and, if there is one, a tightly coupled matrix engine.
 
 Time. A GEMM is cut into tiles of r x c outputs that the vector contexts take in waves. Without a matrix engine for the
 precision a tile is vector_tile_rows rows by one vector register of 32-bit accumulators; with one it is the engine's

@@ -26,7 +26,7 @@ DEEPEST: Final = 16
 """Maximum subgraphs within one another."""
 
 CODES: Final = frozenset({"int8", "uint8", "int16", "int4", "int32", "int64"})
-"""Types whose elements represent real numbers where they have a scale."""
+"""Types whose elements represent real numbers if they have a scale."""
 
 INDICES: Final = frozenset({"int32", "int64", "uint32", "uint64", "bool", "string"})
 """Types of sizes, positions and masks: an operator on constants of these is computed before a run."""
@@ -353,7 +353,7 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
     "SQUARED_DIFFERENCE": _differ, "L2_NORMALIZATION": _normalize, "TRANSPOSE_CONV": _transpose_convolve,
     "CUSTOM": _choose, "DYNAMIC_UPDATE_SLICE": _place,
 }  # fmt: skip
-"""Operator -> nodes, where these differ from one of ONNX by more than a name."""
+"""Operator -> nodes, if these differ from one of ONNX by more than a name."""
 
 
 def measure_precision(model: LiteModel) -> tuple[str, str]:

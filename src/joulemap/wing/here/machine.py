@@ -61,7 +61,7 @@ class Machine:
     system: str
     """Operating system: Linux, Darwin or Windows."""
     board: str = ""
-    """Name of a single-board computer or of a product."""
+    """Name of a single-board computer or of a commercial device."""
     cpu: Cpu | None = None
     graphics: tuple[Graphics, ...] = ()
     neural: tuple[str, ...] = ()

@@ -95,7 +95,7 @@ def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
 
 
 def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
-    """Return the GPUs in nvidia-smi's CSV, with cores and bus of `nvml` where known."""
+    """Return the GPUs in nvidia-smi's CSV, with cores and bus of `nvml` if known."""
     lines = [[cell.strip() for cell in line.split(",")] for line in smi.strip().splitlines()]
     if len(lines) < 2 or "name" not in lines[0]:
         return []
@@ -170,7 +170,7 @@ def _add_memory(graphics: list[Graphics], amdgpu: str) -> list[Graphics]:
 
 
 def _shorten_pci(name: str) -> str:
-    """Return the product in a PCI name: `AD103 [GeForce RTX 4080]` of NVIDIA is `NVIDIA GeForce RTX 4080`."""
+    """Return the brand name in a PCI name: `AD103 [GeForce RTX 4080]` of NVIDIA is `NVIDIA GeForce RTX 4080`."""
     vendors = find_vendors(name)
     vendor = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}.get(next(iter(sorted(vendors)), ""), "")
     plain = re.sub(r"\[AMD(?:/ATI)?\]|\(rev \w+\)", "", name)

@@ -129,7 +129,7 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
     """Return the overhead that the engine named by a pass adds on each chip; empty for any other pass.
 
-    `runs` holds the name of each chip, the seconds of the pass there, and its idle power in watts.
+    `runs` contains the name of each chip, the seconds of the pass there, and its idle power in watts.
     """
     if "engine=" not in model:
         return []

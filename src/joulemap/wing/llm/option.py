@@ -133,7 +133,7 @@ class ServerOptions:
 class ServingOptions(ServerOptions):
     """Options for a server, its users and the arrival of its requests."""
 
-    users: int | None = option(None, "Concurrent users, to meet the times below.", metavar="N")
+    users: int | None = option(None, "Concurrent users; each must get the target times.", metavar="N")
     first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", metavar="TIME")
     between_tokens: str = option("", "Target mean TPOT with --users, e.g. 30ms.", metavar="TIME")
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")

@@ -1,4 +1,4 @@
-"""Predictions for measured serving configurations, evaluated where none is stored."""
+"""Predictions for measured serving configurations, evaluated if none is stored."""
 
 from __future__ import annotations
 

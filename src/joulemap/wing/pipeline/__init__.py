@@ -7,7 +7,7 @@ from typing import Final
 from joulemap.system.wing import Wing
 
 JOIN: Final = " + "
-"""Text between the stages of a pipeline."""
+"""Separator between the stages of a pipeline."""
 
 UNITS: Final = ("fps", "/s", "/frame")
 """Units of a stage's rate."""

@@ -1,4 +1,4 @@
-"""Join the workloads of stages into that of one frame, which runs them in order."""
+"""Join the workloads of stages into the workload of one frame, which runs the stages in order."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def merge_workloads(stages: Sequence[tuple[Workload, int]], model: str, key: Wor
 
 
 def _name_stages(works: Sequence[Workload]) -> list[str]:
-    """Return a distinct name for each stage: of a file its stem, of a model called with sizes the name before them."""
+    """Return a distinct name for each stage: the stem of a file, or a model's name without its sizes."""
     names: list[str] = []
     for work in works:
         path = PurePath(work.model.partition("(")[0])
@@ -112,7 +112,7 @@ class _Joined:
         ]
 
     def _place(self, work: Workload, first: int, storage: int, weights: dict[int, int]) -> Iterator[int]:
-        """Append the tensors of a run and yield the place of each."""
+        """Append the tensors of a run and yield the index of each."""
         for index, one in enumerate(work.tensors):
             if index in weights:
                 yield weights[index]

@@ -1,4 +1,4 @@
-"""Names of pipelines for the core: stages with a rate each, joined by +."""
+"""Names of pipelines for the core: stages, each with a rate, joined by +."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class PipelineNames(ModelNames):
         return self.is_name(name)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
-        """Return the pipeline of one frame; UsageError for one that cannot be read, else raises as `find_model`."""
+        """Return the pipeline of one frame; raise UsageError if the text cannot be parsed, and otherwise the errors of
+        `find_model`.
+        """
         from joulemap.wing.pipeline.stage import find_pipeline
 
         return find_pipeline(name, settings, batch)

@@ -1,4 +1,4 @@
-"""Stages of a pipeline: what a name states, and the workload of one frame.
+"""Stages of a pipeline: parsing of its name, and the workload of one frame.
 
     detector.onnx:30fps + classifier:5/frame
 
@@ -69,7 +69,7 @@ class Frame:
     """(Model, runs per frame) of each stage."""
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of one frame; UsageError for too many operators."""
+        """Return the workload of one frame; raise UsageError if it has too many operators."""
         from joulemap.plan.workload import find_workload_of
         from joulemap.wing.pipeline.merge import merge_workloads
 
@@ -85,7 +85,7 @@ class Frame:
 
 @cache
 def read_pipeline(name: str) -> Pipeline:
-    """Return the pipeline of a name; UsageError for a stage without a rate, or with one that cannot be read."""
+    """Return the pipeline of a name; raise UsageError if a stage has no rate, or one that cannot be parsed."""
     first, *rest = (_read_stage(text) for text in re.split(SPLIT, name.strip()))
     model, frames_per_s, unit = first
     if unit == "/frame":
@@ -112,7 +112,7 @@ def _read_stage(text: str) -> tuple[str, float, str]:
 
 
 def _count(stage: tuple[str, float, str], frames_per_s: float) -> Stage:
-    """Return a stage with its runs per frame; UsageError unless they are a whole number."""
+    """Return a stage with its runs per frame; raise UsageError unless that is a whole number."""
     model, number, unit = stage
     ratio = number if unit == "/frame" else number / frames_per_s
     count = round(ratio)
@@ -125,7 +125,9 @@ def _count(stage: tuple[str, float, str], frames_per_s: float) -> Stage:
 
 
 def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
-    """Return the model of one frame of a pipeline; UsageError for one that cannot be read, else as `find_model`."""
+    """Return the model of one frame of a pipeline; raise UsageError if its name cannot be parsed, and otherwise the
+    errors of `find_model`.
+    """
     from joulemap.plan.workload import find_model
     from joulemap.trace.source import ModelRequest
 

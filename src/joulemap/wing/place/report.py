@@ -54,7 +54,7 @@ class BoxOptions:
     box: str = option("", "Add the best placement on a box, by id or file.", "--place", metavar="BOX", is_advanced=True)
 
     def ask(self) -> str | None:
-        """Return the id or file of the box; None where none is named."""
+        """Return the id or file of the box; None if none is named."""
         return self.box or None
 
     def repeat(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ SHARED: Final = "shared"
 """Name of a link that means one shared memory."""
 
 HAND_OVER_S: Final = 5e-6
-"""Time to hand a value over in shared memory, in seconds, where no box file states it: a cache write-back and a fence.
+"""Time to hand a value over in shared memory, in seconds, if no box file states it: a cache write-back and a fence.
 An assumption."""
 
 _LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
@@ -66,7 +66,7 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
 
 
 def _refuse(name: str) -> UsageError | UnknownNameError:
-    """Return the error for a name that is no box; where it names chips, the message suggests `--on` and `--link`."""
+    """Return the error for a name that is no box; if it names chips, the message suggests `--on` and `--link`."""
     chips, known = split_names(name), known_hardware()
     if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
         return refuse_box(name)

@@ -81,7 +81,7 @@ class WatchAnswer(Answer):
 
     model: str
     hardware: str
-    """Hardware of the prediction, marked where it can be neither bought nor rented."""
+    """Hardware of the prediction, marked if it can be neither bought nor rented."""
     is_here: bool
     """True if the prediction is for the machine that ran the calls."""
     rows: Table[WatchedModule]

@@ -146,7 +146,7 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
 def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], formats: list[str]) -> list[str]:
     """Return the kernel of each call and its weight format; a call without a name uses an engine's choice.
 
-    `formats` holds the weight format of each call, empty for weights as wide as activations.
+    `formats` contains the weight format of each call, empty for weights as wide as activations.
 
     Triton kernels for 16 bits and MXFP4 have another design if tensor cores read shared memory. On older tensor cores,
     MXFP4 runs on Marlin.

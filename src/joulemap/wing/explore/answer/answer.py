@@ -337,7 +337,7 @@ def explore(
     `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
     chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
     are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
-    where no design meets the limits, with the nearest, MissingPackageError without pyarrow.
+    if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
     """
     need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN

@@ -30,8 +30,8 @@ def half_widths(
 ) -> tuple[Floats, Floats]:
     """Return half-widths of 80 % intervals for log latency and log energy of each point; 0 for a refused point.
 
-    `varied` holds the hardware numbers in which the points differ. `left_out` holds the calibration's errors of latency
-    and energy on held-out models; None without a calibration. Raises ValueError if no errors are known.
+    `varied` contains the hardware numbers in which the points differ. `left_out` contains the calibration's errors of
+    latency and energy on held-out models; None without a calibration. Raises ValueError if no errors are known.
     """
     sizes = _find_sizes(points, hardware, configuration)
     least = np.sort([one.least_ops_per_s / SAME_SIZE for one in doubt.scales])

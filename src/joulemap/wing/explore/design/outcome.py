@@ -105,7 +105,7 @@ class Load:
     calibration: tuple[str, str] = (UNCALIBRATED, "")
     """Label and digest of the calibration in the hardware."""
     doubt: Doubt | None = None
-    """Uncertainty of predictions, where outcomes include it."""
+    """Uncertainty of predictions, if outcomes include it."""
     work: str = MODEL
     """Kind of work, by which prediction errors are grouped."""
 
@@ -115,7 +115,7 @@ class DesignColumns(PointColumns):
     """Totals of designs with their uncertainty."""
 
     latency_half_width: Floats
-    """Half-width of the 80 % interval of the logarithm of latency; 0 where refused, NaN where unknown."""
+    """Half-width of the 80 % interval of the logarithm of latency; 0 if refused, NaN if unknown."""
     energy_half_width: Floats
 
 
@@ -132,7 +132,7 @@ class Outcomes:
     area_mm2: Floats
     die_cost_usd: Floats
     latency_fs: Integers
-    """Exact latency summed over all models; 0 where refused."""
+    """Exact latency summed over all models; 0 if refused."""
     energy_fj: Integers
     """Exact energy of a batch of each model, summed."""
     clock_fraction: Floats
@@ -141,14 +141,14 @@ class Outcomes:
     """Limit of the first model's throughput."""
     refusal: Texts
     latency_half_width: Floats
-    """Half-width of the latency, averaged by the models' shares; NaN where unknown."""
+    """Half-width of the latency, averaged by the models' shares; NaN if unknown."""
     energy_half_width: Floats
 
     def __len__(self) -> int:
         return len(self.latency_s)
 
     def half_width(self, row: int, objective: Objective) -> float | None:
-        """Return the half-width of the logarithm of a design's objective; None where undefined or unknown."""
+        """Return the half-width of the logarithm of a design's objective; None if undefined or unknown."""
         latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
         if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
             return None

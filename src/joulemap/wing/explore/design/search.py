@@ -39,7 +39,7 @@ def search_group(
 ) -> Group:
     """Return the distinct designs of a group that a search visited; the group itself if it covers the whole space.
 
-    `tell` receives (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
+    `tell` receives (designs done, designs to do). Raises MissingPackageError if Optuna is not installed.
     """
     space, count = group.space, len(group.numbers)
     if count >= space.size:

@@ -51,7 +51,7 @@ class Target:
 
 
 def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
-    """Return the values of constants that meet the targets; the reason as text where none do.
+    """Return the values of constants that meet the targets; the reason as text if none do.
 
     A constant that counts something takes the nearest integer.
     """

@@ -1,4 +1,4 @@
-"""Fleets for language models: servers of the fewest devices that hold the model, each with its share of the
+"""Fleets for language models: servers of the fewest devices that can store the model, each with its share of the
 requests.
 """
 

@@ -1,6 +1,6 @@
 """Configurations of a serving question, and which of them fit.
 
-hardware x precision -> devices that hold the model -> batches that fit
+hardware x precision -> devices that can store the model -> batches that fit
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Case:
     experts: int = 1
     """Number of devices among which whole experts are divided."""
     needed: int | None = None
-    """Fewest devices that hold the batch; None if none of the usual numbers does."""
+    """Fewest devices that can store the batch; None if none of the usual numbers does."""
 
     @property
     def server(self) -> Deployment:
@@ -142,7 +142,7 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
 
 
 def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
-    """Return the fewest devices that hold a batch; None if none of the usual numbers does."""
+    """Return the fewest devices that can store a batch; None if none of the usual numbers does."""
     for devices in DEVICES:
         case = _judge(question, run, target, devices, batch, is_alone=True)
         if case.status == OK:
@@ -268,7 +268,7 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
 
 
 def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
-    """Return the question with the usual engine and weights of its file or of its chips, where none is given.
+    """Return the question with the usual engine and weights of its file or of its chips, if none is given.
 
     GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with its default format of weights.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.memory import Room
 
 SERVING: Final = Serving()
-"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that hold the model."""
+"""Default request: prompts of 2,048 tokens and answers of 256, on the fewest devices that can store the model."""
 
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
 """Default hardware, on which models of all sizes are served."""
@@ -38,7 +38,7 @@ OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
 TITLED: Final = ("quantization_config", "model_type")
-"""Beginnings of notes on a model that its title repeats."""
+"""First words of notes on a model that the title repeats."""
 
 PADDED: Final = 0.01
 """Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""

@@ -154,8 +154,8 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
 def pass_columns(decoder: Decoder, asked: Iterable[Asked], *, is_folded: bool = False) -> dict[Asked, WorkloadColumns]:
     """Return the columns of passes; only a few are built, and the others are interpolated.
 
-    Passes that differ in the cached length are built at the least and the most of it. Passes that differ only in the
-    number of sequences are built for the fewest and the most.
+    Passes that differ in the cached length are built at the shortest and the longest one. Passes that differ only in
+    the number of sequences are built for the fewest and the most.
     """
     groups: dict[tuple[Step, int, int], list[Step]] = {}
     for step, count in dict.fromkeys(asked):

@@ -16,7 +16,7 @@ from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
-"""Tensor, or (tensor, number of bytes read of it)."""
+"""Tensor, or (tensor, number of its bytes that are read)."""
 
 
 @lru_cache(maxsize=4096)

@@ -225,7 +225,7 @@ def _look_up(one: Pass, path: str, x: int) -> int:
 
 
 def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
-    """Return the output of a layer's network or experts for normalized tokens; `x` holds the tokens themselves."""
+    """Return the output of a layer's network or experts for normalized tokens; `x` contains the tokens themselves."""
     if isinstance(part, Network):
         return network(one, f"{path}.mlp", part, before)
     assert isinstance(part, Experts)

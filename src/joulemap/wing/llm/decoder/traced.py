@@ -81,7 +81,7 @@ class TracedDecoder(Decoder):
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the cache bytes of a sequence of `tokens` tokens: the inputs of a decode step other than its token.
 
-        Two lengths are traced: one after a prompt and the first that is asked for. Other lengths follow linearly.
+        Two lengths are traced: one after a prompt and the first requested one. Other lengths follow linearly.
         """
         if not self._held:
             for length in (self.prompt, max(tokens, self.prompt + 1)):

@@ -66,7 +66,7 @@ Parts = Mapping[str, RawTensor]
 def join_parts(tensors: Sequence[RawTensor], packed_bits: int) -> tuple[StoredTensor, ...]:
     """Return the weights that tensors store, each with its format and the bytes of all of its tensors.
 
-    `packed_bits` is the width of integer codes in words, where no tensor shows it.
+    `packed_bits` is the width of integer codes in words, if no tensor shows it.
     """
     stems: dict[str, dict[str, RawTensor]] = {}
     for tensor in tensors:

@@ -154,8 +154,8 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
 def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    `later` holds the rates of the second and later guesses, the last one repeated. The first rejected guess ends them,
-    and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation 1.
+    `later` contains the rates of the second and later guesses, the last one repeated. The first rejected guess ends
+    them, and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation 1.
     """
     if later:
         rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]

@@ -192,7 +192,7 @@ class Deployment:
         """Hardware at the rates that the engine's kernels reach, for few rows and for many.
 
         Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate. Gaming
-        boards accumulate in 32 bits at half of it. `Room` checks the memory capacity.
+        boards accumulate in 32 bits at half that rate. `Room` checks the memory capacity.
         """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:

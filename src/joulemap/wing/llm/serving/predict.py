@@ -211,8 +211,9 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
 def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return the sequences of a batch that fit at once, at least one; raise UnsupportedError if none fits.
 
-    The measured run did fit. An engine told to exceed its usual memory share uses up to the device's capacity; one
-    that waits for a full batch held all of it. The engine was allowed as many concurrent sequences as were measured.
+    The measured run did fit. An engine configured to exceed its usual memory share uses up to the device's capacity;
+    one that waits for a full batch had all of it in memory. The engine was allowed as many concurrent sequences as were
+    measured.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output, grown)

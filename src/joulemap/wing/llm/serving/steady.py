@@ -96,7 +96,7 @@ class Steady:
     pause_s: float = 0.0
     """Time from a request's end to the next one of its user, who is not in flight meanwhile."""
     begin_s: float = 0.0
-    """Time of a request with which the search for the requests in flight begins; 0 for the pause."""
+    """Initial guess of a request's time in the search for the requests in flight; 0 to start from the pause."""
     speculated_tokens: int = 0
     """Draft tokens per sequence and pass, in addition to the certain one."""
     accepted_tokens: float = 1.0

@@ -69,7 +69,7 @@ class PlaceAnswer(Answer):
     devices: Table[DeviceRow]
     subgraphs: Table[SubgraphRow]
     ledger: Table[PlacedLine]
-    """Ledger of the best placement; empty where devices work side by side."""
+    """Ledger of the best placement; empty if devices work side by side."""
     timeline: Table[EventRow]
     """Events of the best placement, and of the best mixture where one device alone is best."""
     differences: Table[PlacementDifference]

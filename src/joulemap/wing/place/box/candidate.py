@@ -52,7 +52,7 @@ class Candidate:
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
-    """Run of the placement; None where refused, and for devices side by side."""
+    """Run of the placement; None if refused, and for devices side by side."""
     latency_s: float = 0.0
     """Latency of a batch; of the slowest device for devices side by side."""
     interval_s: float = 0.0
@@ -81,7 +81,7 @@ class Candidate:
         )
 
     def value(self, goal: Goal) -> float:
-        """Return the quantity that a goal minimizes; infinite where refused."""
+        """Return the quantity that a goal minimizes; infinite if refused."""
         if self.refusal:
             return float("inf")
         return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]

@@ -30,7 +30,7 @@ from joulemap.wing.place.box.search import FEW_STATES, Costs, Found, search
 from joulemap.wing.place.box.solve import TIME_LIMIT_S, settle
 
 ROUNDS: Final = 16
-"""Maximum rounds of stage weights."""
+"""Maximum iterations over the weights of stages."""
 
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256

@@ -4,7 +4,7 @@
     error of a part      = half-width x sum over factors of sqrt(the factor's share of the variance) x its draw
 
 Factors are those of runs: class, board, model, board and model, case, and the part itself. Parts on one device share
-all factors but the last, and the last as well where both are the whole model. So the comparison of a mixture with a
+all factors but the last, and the last as well if both are the whole model. So the comparison of a mixture with a
 device alone depends only on the factors that differ. A copy is as certain as the numbers of its link.
 """
 
@@ -73,7 +73,7 @@ def half_width(errors: Errors) -> float:
 
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
-    """Return the probability that the best placement beats another; `doubts` holds the uncertainty of both, in that
+    """Return the probability that the best placement beats another; `doubts` contains the uncertainty of both, in that
     order.
     """
     first, second = (one.errors(goal) for one in doubts)

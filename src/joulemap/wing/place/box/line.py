@@ -20,7 +20,7 @@ from joulemap.wing.place.box.member import Member
 from joulemap.wing.place.box.problem import Problem, conversion_fj, converts
 
 IDLE: Final = ("chip", "idle_power")
-"""Component and action of a device without a part."""
+"""Component and action of a device that runs no part of the model."""
 
 
 @frozen(kw_only=True)

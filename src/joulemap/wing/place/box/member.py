@@ -68,7 +68,7 @@ class Ways:
     """Routes between the members of a box."""
 
     hops: Mapping[tuple[int, int], tuple[Hop, ...]]
-    """(sender, receiver) -> links of the fastest route; absent where there is no route."""
+    """(sender, receiver) -> links of the fastest route; absent if there is no route."""
 
     def reaches(self, start: int, end: int) -> bool:
         """Return True if a route exists."""

@@ -186,7 +186,7 @@ def conversion_fj(member: Member) -> tuple[float, float]:
 def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Problem:
     """Return the placement problem of a workload on devices.
 
-    Raises UnsupportedError for an operator that no device runs, or where no device runs anything.
+    Raises UnsupportedError for an operator that no device runs, or if no device runs anything.
     """
     is_fused = members[0].configuration.runtime in MERGING
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)

@@ -1,6 +1,6 @@
 """Run of a placement: each device's part, the copies between parts, and a ledger in integer femtojoules.
 
-    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing overlaps
+    latency  = makespan of parts and copies: `box.schedule`; their sum if nothing overlaps
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
     period   = latency, or the interval in a pipeline; longer where the power budget requires
     energy   = lines of the parts + copies + static power of each device over the period minus its part's interval

@@ -74,7 +74,7 @@ def follow(
 
     `where`, `takes` and `moves` are node x placement: device, time on the device, and time of its traffic in a shared
     memory. `copies` is value x receiving device x placement. `enters` is value x device: the extra time before the
-    receiver can begin. `needs` is the result of `find_copies`, where the caller has it.
+    receiver can begin. `needs` is the result of `find_copies`, if the caller has it.
     """
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs

@@ -90,7 +90,7 @@ def sum_by_device(column: Floats, devices: Integers) -> Floats:
 def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, needs: Booleans | None = None) -> Floats:
     """Return the cost of placements in rows, from node x device and value x sender x receiver costs.
 
-    `needs` is the result of `find_copies`, where the caller has it.
+    `needs` is the result of `find_copies`, if the caller has it.
     """
     total: Floats = node[np.arange(problem.node_count), devices].sum(axis=1)
     needs = find_copies(problem, devices) if needs is None else needs

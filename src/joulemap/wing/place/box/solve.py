@@ -1,4 +1,4 @@
-"""Placement and bound from a mixed-integer solver, where the search leaves a gap; needs the extra `solver`.
+"""Placement and bound from a mixed-integer solver, if the search leaves a gap; needs the extra `solver`.
 
     x[node, device] in {0, 1}                                one device per node, with room for all its weights
     f[value, reader, from, to] >= 0                          sums: over `to` x[maker, from], over `from` x[reader, to]
@@ -200,7 +200,7 @@ def _write_edge(
 
 
 def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -> tuple[Any, float]:
-    """Return the values of the columns, None where none were found, and the bound."""
+    """Return the values of the columns, None if none were found, and the bound."""
     import highspy
 
     with silencing():  # its constructor prints a banner before any option can be set

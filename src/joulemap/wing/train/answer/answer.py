@@ -36,7 +36,7 @@ TRAINING: Final = Training()
 """Default training: one device, AdamW."""
 
 HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
-"""Hardware where none is requested."""
+"""Hardware if none is requested."""
 
 SHOWN: Final = 20
 """Maximum configurations in a figure."""

@@ -157,7 +157,7 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
 
 
 def _divide(devices: int, training: Training) -> int:
-    """Return the number of data-parallel replicas; UsageError where groups do not divide the devices."""
+    """Return the number of data-parallel replicas; UsageError if groups do not divide the devices."""
     together = training.tensor_devices * training.pipeline_devices
     if devices % together:
         option = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"

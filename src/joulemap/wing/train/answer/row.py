@@ -35,7 +35,7 @@ PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_
 
 @frozen(kw_only=True)
 class TrainingRow:
-    """Training configuration of one hardware at one batch; results are null where it was refused."""
+    """Training configuration of one hardware at one batch; results are null if it was refused."""
 
     label: str = described("hardware, with xN where N devices work together")
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")

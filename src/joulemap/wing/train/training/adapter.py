@@ -127,7 +127,7 @@ def _is_target(module: str, target: str) -> bool:
 
 
 def _choose(layers: Sequence[_Layer], targets: Sequence[str], model: str) -> list[_Layer]:
-    """Return the layers that targets name; the query and value projections where none are given."""
+    """Return the layers that targets name; the query and value projections if none are given."""
     if tuple(targets) == (ALL_LINEAR,):
         return [one for one in layers if not _is_target(one.module, HEAD)]
 

@@ -36,7 +36,7 @@ class Unit:
     gradients: dict[int, int] = attrs.field(factory=dict)
     """Weight -> its gradient on the tape."""
     shard: int = -1
-    """Shard of the weights on the tape, where they are sharded; -1 for none."""
+    """Shard of the weights on the tape, if they are sharded; -1 for none."""
 
 
 @attrs.define

@@ -56,7 +56,7 @@ class Gradient:
     what: str = ""
     """Suffix of the operator's name."""
     operator: Operator | None = None
-    """Operator of the part; None where dy is passed on unchanged."""
+    """Operator of the part; None if dy is passed on unchanged."""
     reads: tuple[Use, ...] = ()
     """Stored tensors of the forward pass."""
     takes: int | None = None

@@ -29,7 +29,7 @@ class Memory:
 def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
     """Return the memory of a training step; buffers alive from first to last operator are gradients and states.
 
-    Where only GEMMs are narrow, weights are held at 16 bits, with a narrow copy for GEMMs. Source: Transformer
+    Where only GEMMs are narrow, weights are stored at 16 bits, with a narrow copy for GEMMs. Source: Transformer
     Engine, performance_considerations.rst at 0bd7f52c (memory usage, weights in BF16).
     """
     carried = carried_precision(precision)

@@ -62,7 +62,7 @@ class Targets(Argument):
 
 
 def check_targets(asked: str, text: str) -> str:
-    """Return names or patterns of layers unchanged; UsageError, which begins with `asked`, for other text."""
+    """Return names or patterns of layers unchanged; UsageError, whose message begins with `asked`, for other text."""
     for one in text.split(JOINED):
         if not _TARGET.fullmatch(one):
             raise UsageError(f"{asked} {one!r:.60}: expected a layer's name or pattern, such as q_proj")

@@ -160,7 +160,7 @@ class _Step(Exchange):
         return piece == self.segments[-1] or value in self.crossing
 
     def _hold_as_called(self) -> None:
-        """In a runtime that launches call by call, keep values of the forward pass in memory as long as in
+        """Keep, in a runtime that launches call by call, values of the forward pass in memory as long as in
         inference.
         """
         ends: dict[int, int] = {}

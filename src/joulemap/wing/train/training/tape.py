@@ -12,7 +12,7 @@ from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, T
 from joulemap.system.record import frozen
 
 Use = tuple[int, int]
-"""(tensor, bytes of it)."""
+"""(tensor, its number of bytes)."""
 
 
 @frozen(kw_only=True)

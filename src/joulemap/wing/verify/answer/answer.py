@@ -304,7 +304,7 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
 def _calibrate(
     source: Source, singles: Sequence[Measurement], count: int, *, write: bool
 ) -> tuple[list[Forecast], str]:
-    """Return predictions after a calibration to the rows, and its description; empty where none was fitted.
+    """Return predictions after a calibration to the rows, and its description; empty if none was fitted.
 
     All `count` rows must be single runs of one chip.
     """

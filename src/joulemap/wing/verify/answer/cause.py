@@ -210,7 +210,7 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield a copy of the inputs from the host before each run, where a link to the host exists."""
+    """Yield a copy of the inputs from the host before each run, if a link to the host exists."""
     links = [one for one in read_known([entry.digest])[entry.digest].links if one.connects == "host"]
     work = find_workloads(source, [(row.model, row.batch)])[row.model, row.batch]
     if links and not isinstance(work, str):

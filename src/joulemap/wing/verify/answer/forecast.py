@@ -89,12 +89,12 @@ class Forecast:
     refusal: str = ""
 
     def miss(self, measured: Mapping[str, float]) -> float:
-        """Return the mean distance of measured numbers in half-widths; 0 where none is predicted."""
+        """Return the mean distance of measured numbers in half-widths; 0 if none is predicted."""
         missed = [self.figures[name].miss(value) for name, value in measured.items() if name in self.figures]
         return sum(missed) / max(1, len(missed))
 
     def holds(self, measured: Mapping[str, float]) -> bool | None:
-        """Return True if all measured numbers with an interval are inside; None where none has one."""
+        """Return True if all measured numbers with an interval are inside; None if none has one."""
         inside = [self.figures[name].holds(value) for name, value in measured.items() if name in self.figures]
         judged = [one for one in inside if one is not None]
         return all(judged) if judged else None
