@@ -185,7 +185,7 @@ class Dpu:
         return np.where(self._on_processor(kernels), operations, 0.0)
 
     @staticmethod
-    def _count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+    def _weight_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
         """Return how often a batch reads the weights: once per image, or once per wave of images that share them."""
         if SHARED not in hardware.geometry:
             return kernels.batch
@@ -199,7 +199,7 @@ class Dpu:
         every further part of the smaller one. Each part is as much as the buffers of a core hold.
         """
         batch = kernels.batch
-        loaded = kernels.weight_bytes * self._count_copies(kernels, hardware)
+        loaded = kernels.weight_bytes * self._weight_copies(kernels, hardware)
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
         fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer
@@ -222,7 +222,7 @@ class Dpu:
         array_cycles = placement.array_cycles
         misc = np.where(~on_processor, work.elementwise_count, 0.0)
         crossing = placement.dram_read_bytes
-        loaded = kernels.weight_bytes * self._count_copies(kernels, hardware)
+        loaded = kernels.weight_bytes * self._weight_copies(kernels, hardware)
         inputs = np.maximum(crossing - loaded, 0.0)
         written = placement.dram_write_bytes
         pixels = geometry["pixel_parallelism"].value
