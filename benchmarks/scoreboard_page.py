@@ -210,6 +210,7 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
         "served rows. `joulemap validate --evidence` lists all measured energies. [Other "
         "tools](#errors-that-other-tools-report) report theirs on other rows.",
         WIDTH,
+        break_on_hyphens=False,
     )
     yield ""
     yield from _rows(
