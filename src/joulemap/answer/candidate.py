@@ -75,9 +75,9 @@ PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lo
 UNRANKED: Final = Template(
     "~ marks chips that can be neither bought nor rented, which are not ranked (--all ranks them): {names}"
 )
-UNKNOWN: Final = Template("{count:n configuration} {problem}, {reason}: {names}")
+UNKNOWN: Final = Template("{count:n configuration} {problem} because {reason}: {names}")
 UNSUPPORTED: Final = Template(
-    "{count:n configuration} unsupported: {reasons}[; and {more} more reasons, which --format json has]"
+    "{count:n configuration} unsupported: {reasons}[; and {more} more reasons (--format json lists all)]"
 )
 
 STEP_ANALYZE: Final = Template(

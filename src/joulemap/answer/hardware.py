@@ -78,7 +78,7 @@ OFFER: Final = Template("{basis}: {told}")
 
 SURE: Final = Template(
     "{recalled_fact_count} of {fact_count} numbers are recalled and {assumed_fact_count} assumed; of {action_count} "
-    "energies per action, {recalled_action_count} are recalled and {assumed_action_count} assumed"
+    "energies per action, {recalled_action_count} recalled and {assumed_action_count} assumed"
 )
 
 ROOFLINE: Final = "Roofline"

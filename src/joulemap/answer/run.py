@@ -20,7 +20,7 @@ PROOF: Final = Template("{noun} sum to {parts:and}; {whole} is {wholes:and} ({ve
 EXACT, INEXACT = "exact", "NOT EXACT"
 
 SLOWED: Final = Template(
-    "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak is that of the full clock"
+    "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak refers to the full clock"
 )
 
 CATEGORIES: Final = {

@@ -57,7 +57,7 @@ BEYOND_BUDGET: Final = Template("{count} without a mode within {budget:W} ({firs
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 
 WEIGHTS: Final = Template(
-    "GEMM weights are stored as {formats}; the kernel that multiplies by them converts them, and norms, biases "
+    "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "
     "and tables keep the precision of activations"
 )
 TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never` turns this off")
@@ -67,7 +67,7 @@ SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
 MEAN_BUDGET: Final = Template("every power mode, if its average power stays within {budget}")
 NO_MODE: Final = Template(
-    "left out, no mode within {budget:W}: {names:list}[ and {more} more, which --format json has]"
+    "left out, no mode within {budget:W}: {names:list}[ and {more} more (--format json lists all)]"
 )
 REASON: Final = Template("{hardware} ({reason})")
 

@@ -31,7 +31,7 @@ PASSES: Final = 3
 """Maximum rounds of latency and energy fits."""
 
 NEAR_TOLERANCE: Final = 1e-5
-"""Relative decrease of the sum at which a fit without one family ends; errors are the same at 1e-8."""
+"""Relative decrease of the sum at which a fit without one family ends; 1e-8 gives the same errors."""
 
 CLOCK_TOLERANCE: Final = 1e-3
 """Relative change of a row's clock below which no further round is made."""

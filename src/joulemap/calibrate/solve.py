@@ -148,6 +148,6 @@ def _step(
 
 
 def _product(matrix: NDArray[np.float64], vector: Floats) -> Floats:
-    """Multiply without BLAS, whose threads would wait for each other longer than the product takes."""
+    """Multiply without BLAS, whose threads would wait for each other longer than the multiplication takes."""
     product: Floats = np.einsum("ij,j->i", matrix, vector, optimize=False)
     return product

@@ -79,7 +79,7 @@ def name_option(field: Any) -> str:
 
 
 def find_place(annotation: object) -> Place:
-    """Return the place that an annotation states; the panel "Options" where it states none."""
+    """Return the place that an annotation states; the panel "Options" if it states none."""
     return next((one for one in get_args(annotation) if isinstance(one, Place)), Place(OPTIONS))
 
 

@@ -41,7 +41,7 @@ class BoxDevice:
     precision that can represent it.
     """
     static_power: Quantity | None = None
-    """Static power inside the box, where the hardware's own value covers a module whose other devices already carry it.
+    """Static power inside the box, if the hardware's own value covers a module whose other devices already include it.
     """
     layout: str = ""
     """Activation layout, e.g. `nhwc`; data from a device with another layout is transposed."""

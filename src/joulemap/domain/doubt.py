@@ -116,7 +116,7 @@ class ErrorScale:
     least_ops_per_s: float = 0.0
     """Smallest peak of the boards that were measured; 0 if the scale applies to every size."""
     most_ops_per_s: float = math.inf
-    """Largest peak of these boards; infinite likewise."""
+    """Largest peak of these boards; infinite if the scale applies to every size."""
 
     def is_of_size(self, ops_per_s: float) -> bool:
         """Return True if this peak is within the size range of the measured boards."""

@@ -216,7 +216,7 @@ class Load:
     power: Quantity = attrs.field(validator=_in_unit("W"))
     """Average power with batches back to back."""
     tracer_version: str
-    """Tracer version of the built-in workload; another version makes another load."""
+    """Tracer version of the built-in workload; a different version gives a different load."""
 
     @property
     def label(self) -> str:

@@ -40,7 +40,7 @@ _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"
 """Spellings of one word."""
 
 _CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
-"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is none."""
+"""Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is not one."""
 
 VENDORS: Final = {
     "advanced": "amd",

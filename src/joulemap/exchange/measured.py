@@ -367,7 +367,7 @@ def _has(data: Any, path: str) -> bool:
 
 
 def find_fault(data: Any, path: str, *, least: float = math.ulp(0.0)) -> str:
-    """Return why the value at a path is no number of at least `least`; an empty text if it is one or the path is
+    """Return why the value at a path is not a number of at least `least`; empty if it is, or if the path is
     absent.
     """
     value = find(data, path)

@@ -96,7 +96,7 @@ class Convolution(nn.Sequential):
 
 
 class Bottleneck(nn.Module):
-    """Two convolutions, with a residual connection if asked for."""
+    """Two convolutions, with a residual connection if requested."""
 
     def __init__(self, channels: int, inner: int, kernels: tuple[int, int], shortcut: bool) -> None:
         super().__init__()

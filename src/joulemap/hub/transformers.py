@@ -36,7 +36,7 @@ IMAGE_TOKENS: Final = "mm_tokens_per_image"
 """Setting with the number of tokens that the patches of an image are pooled to, as a square."""
 
 MOST_PARTS: Final = 2_000
-"""Maximum layers, blocks or experts that a setting may ask for."""
+"""Maximum layers, blocks or experts that a setting may request."""
 
 _PARTS: Final = re.compile(r"(^|_)(layers?|blocks?|experts|depths?|stages)$")
 """Settings that state how often a part is built."""

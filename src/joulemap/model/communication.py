@@ -1,4 +1,4 @@
-"""Collectives between devices, over the fastest link whose domain holds all of them.
+"""Collectives between devices, over the fastest link whose domain includes all of them.
 
 With n devices, S bytes of the whole buffer, B the bandwidth of the link in one direction, l its latency, f the clock,
 and w = 2 for an all-reduce, which is a scatter and a gather, else 1:

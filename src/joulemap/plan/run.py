@@ -155,7 +155,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
 def _apply_published(
     names: tuple[str, ...], settings: Settings, selection: Selection
 ) -> tuple[tuple[str, ...], Settings]:
-    """Return models and settings, completed by model files where the question states nothing."""
+    """Return models and settings; values that the question does not state come from the models' files."""
     precisions = [set(entry.precisions) for entry, _ in selection.pairs]
     shared = set.intersection(*precisions) if precisions else set[str]()
     if all(isinstance(name, str) for name in names):  # modules in memory have no file

@@ -71,7 +71,9 @@ def fill(sql: str, values: Values, *, long: float = LONG) -> str | None:
 
 @lru_cache(maxsize=256)
 def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
-    """Return the names or numbers of a statement's parameters, each with the text before it, and the text behind."""
+    """Return the names or numbers of a statement's parameters, each with the text before it, and the text after the
+    last one.
+    """
     written, tokens = sql.encode(), duckdb.tokenize(sql)
     ends = [start for start, _ in tokens[1:]] + [len(written)]
     pieces: list[tuple[str, str | int]] = []

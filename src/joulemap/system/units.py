@@ -49,7 +49,7 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
     "J/B": (1.0, "J/B"),
     "pJ/B": (1e-12, "J/B"),
 }
-"""Unit in a data file -> (factor, SI unit); nanometres name a process node and are kept."""
+"""Unit in a data file -> (factor, SI unit); nanometres, which name a process node, are not converted."""
 
 FJ_PER_J: Final = 10**15
 FS_PER_S: Final = 10**15

@@ -122,7 +122,7 @@ def _expect_product(operator: TracedOperator, _precision: str) -> list[Expected]
 
 
 def _expect_attention(operator: TracedOperator, _precision: str) -> list[Expected]:
-    """Return the one kernel of an attention's three operators, which only the softmax expects."""
+    """Return the one kernel of an attention's three operators; it is expected of the softmax alone."""
     return [Expected(("attention", operator.output_shape[:-1]))] if operator.kind == "softmax" else []
 
 

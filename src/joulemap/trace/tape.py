@@ -74,7 +74,7 @@ class Tape(Protocol):
         """Return an input without values in place of a tensor that was made outside torch."""
 
     def add_product(self, tensor: torch.Tensor) -> None:
-        """Declare a result of the last operator that is not among its outputs, and need not be written."""
+        """Declare a result that the last operator computes but need not write."""
 
     def on_trial(self) -> AbstractContextManager[Callable[[], Sequence[Step]]]:
         """Record the code inside without keeping the record; the function yielded returns the operators so far."""

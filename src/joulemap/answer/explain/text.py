@@ -53,7 +53,7 @@ CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
     ("time", "compute"): {COUNT: ("more work", "but less"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "memory"): {COUNT: ("more bytes", "but fewer"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {
-        COUNT: ("more kernels", "but fewer"), PRICE: ("longer each", "but shorter each"), PRESENCE: MORE_PARTS,
+        COUNT: ("more kernels", "but fewer"), PRICE: ("longer launches", "but shorter"), PRESENCE: MORE_PARTS,
     },
 }  # fmt: skip
 """Quantity and category -> words that replace the general ones."""
@@ -133,7 +133,7 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 
 SHARES: Final = Template("energy accounts for {energy:%} of the difference, time for {time:%}")
 OPPOSED: Final = Template("{along} decides the difference; {against} counteracts it")
-AGAINST: Final = "against that, "
+AGAINST: Final = "conversely, "
 
 SAME_WAY: Final = Template("{noun} {take} {energy:J} on {more}[ ({detail})] and {other:J} on {less}[ ({beside})]")
 OTHER_WAY: Final = Template(

@@ -40,7 +40,7 @@ def here(
         "",
         "Weight format of a language model.",
         metavar="FORMAT",
-        shown="five of 3 to 8 bits",
+        shown="five formats of 3 to 8 bits",
         complete=complete_weights,
     ),
     precision: str = option(

@@ -179,7 +179,7 @@ def contrast_phases(
 
 
 class Phases:
-    """Contrast `architectures llm`, in the form that the core asks for."""
+    """Contrast `architectures llm`, in the form that the core requires."""
 
     name: Final = "llm"
     precision: Final = "bf16"

@@ -104,7 +104,7 @@ class GpuPlacement(Placement):
     """Operators placed on the streaming multiprocessors."""
 
     engine: Engine
-    """Engine of the device that a kernel sees."""
+    """Engine of the device on which a kernel runs."""
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats

@@ -138,7 +138,7 @@ NOTES: Final = (
     "share one queue; brackets show the counts at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
     "others, if that saves energy and meets the target",
-    "power: all devices at the highest rate, idle ones included; --max-power includes hosts that these exclude; "
+    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts, which these exclude; "
     "cooling counts only in cost and carbon",
     "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
     "hosts; owned devices cost electricity",

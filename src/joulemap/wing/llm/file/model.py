@@ -199,7 +199,7 @@ def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
 
 
 def describe_gap(holds: str, stated: int, gap: int) -> str:
-    """Return a note on weights of files that the sizes of a decoder do not have, or that the files lack."""
+    """Return a note on weights that are in the files but not in the decoder, or the reverse."""
     return f"{holds} {stated:,} weights, {abs(gap):,} {'more' if gap > 0 else 'fewer'} than counted"
 
 

@@ -132,7 +132,9 @@ def _divide(total: int, count: int) -> int:
 
 
 def _read_words(tensor: RawTensor, parts: Parts) -> tuple[tuple[int, ...], str]:
-    """Return shape and format of GPTQ, whose words run along the sum, or of AWQ, whose words run along the outputs."""
+    """Return shape and format of GPTQ, whose words pack weights along the inputs, or of AWQ, whose words pack them
+    along the outputs.
+    """
     scales, zeros = parts[".scales"], parts.get(".qzeros")
     groups, rows = scales.shape
     is_gptq = tensor.shape[1] == rows

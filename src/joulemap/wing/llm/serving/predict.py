@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.domain.serving import ServingRow
 
 PROMPT: Final = 200.0
-"""Assumed prompt length in tokens where a row states none: a typical user question.
+"""Assumed prompt length in tokens if a row states none: a typical user question.
 
 Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132).
 """

@@ -70,7 +70,7 @@ def settle(load: Load, site: Site, seed: int, flights: int = 1) -> Load:
 
 
 def _settle_turns(load: Load, site: Site, seed: int) -> Load:
-    """Return a load of conversations; at a rate, none counts that begins before the first ones may end."""
+    """Return a load of conversations; with a rate, those that begin before the first ones can end are not counted."""
     from joulemap.wing.llm.serving.conversation import form_conversations
 
     mean = load.prompt_tokens + (load.turns - 1) * (load.prompt_tokens + load.output_tokens) // 2

@@ -71,7 +71,7 @@ class PlaceAnswer(Answer):
     ledger: Table[PlacedLine]
     """Ledger of the best placement; empty if devices work side by side."""
     timeline: Table[EventRow]
-    """Events of the best placement, and of the best mixture where one device alone is best."""
+    """Events of the best placement, and of the best mixture if one device alone is best."""
     differences: Table[PlacementDifference]
     """Energy of the best device alone (first) against the best mixture (second); empty without both."""
 

@@ -44,7 +44,7 @@ ALL_LINEAR: Final = "all"
 """Target for every linear layer except the logits."""
 
 JOINED: Final = "+"
-"""Separator of target layers in a step's name, where a comma ends an argument."""
+"""Separator of target layers in a step's name, in which a comma ends an argument."""
 
 BASE_FORMATS: Final[Mapping[str, str]] = {"nf4": "nf4_double"}
 """Name of a base's format -> weight format. Source: QLoRA (Dettmers et al. 2023), NF4 with double quantization."""
