@@ -31,7 +31,7 @@ rows. `width` is the median half-width.
 PAIR_TEXT: Final = """\
 ### Called and right
 The faster of two chips is predicted with a probability, from intervals with both boards held out (a calibrated board
-has its own interval). About 90 % of the pairs predicted with 90 % should be right.
+has its own interval). About 90 % of the pairs predicted with a probability of 90 % should be right.
 """
 
 

@@ -181,8 +181,13 @@ LEFT JOIN (
     FROM internal.hardware_precision
     GROUP BY hardware_digest
 ) AS z ON z.hardware_digest = r.hardware_digest
-LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
-    ON b.hardware_digest = r.hardware_digest
+LEFT JOIN (
+    SELECT DISTINCT l.hardware_digest
+    FROM internal.hardware_load AS l
+    JOIN internal.hardware_fact AS f
+        ON f.hardware_digest = l.hardware_digest AND f.quantity = concat('load.', l.load, '.power')
+    WHERE l.covers = 'board' AND f.basis <> 'assumed'
+) AS b ON b.hardware_digest = r.hardware_digest
 LEFT JOIN (
     SELECT
         hardware_digest,

@@ -97,7 +97,9 @@ def _combine(
                 nothing,
             ),
             own_square=sum((np.square(beyond[name][0] * part / total) for name, part in owned.items()), nothing),
-            has_load=np.full(len(points), any(load.covers == "board" for load in hardware.loads)),
+            has_load=np.full(
+                len(points), any(load.covers == "board" and load.power.basis != "assumed" for load in hardware.loads)
+            ),
             host_share=host_fj / total,
             growth_half_width=growth_width,
             host_half_width=host_width,
