@@ -13,8 +13,7 @@ from joulemap.system.record import frozen
 CHANNEL_BITS: Final = 64
 """Data width of one channel of DDR memory. Source: JEDEC JESD79-5 (DDR5: two subchannels of 32 bits)."""
 
-_MEMORY: Final = re.compile(r"\+(?=(?:lp)?ddr\d)(?P<kind>[^+\[@]*)$", re.IGNORECASE)
-_CONFIGURATION: Final = re.compile(r"((?:LP)?DDR\dX?)-([1-9]\d{2,4})x([1-9]\d?)", re.IGNORECASE)
+_CONFIGURATION: Final = r"((?:LP)?DDR\dX?)-([1-9]\d{2,4})x([1-9]\d?)"
 
 
 class MemoryConfiguration(NamedTuple):
@@ -27,7 +26,7 @@ class MemoryConfiguration(NamedTuple):
     @classmethod
     def read(cls, text: str) -> MemoryConfiguration:
         """Return the configuration that a text such as `DDR5-5600x2` states; UsageError for any other form."""
-        found = _CONFIGURATION.fullmatch(text.strip())
+        found = re.fullmatch(_CONFIGURATION, text.strip(), re.IGNORECASE)
         if found is None:
             raise UsageError(
                 f"memory {text}: expected kind, MT/s and 64-bit channels, as DDR5-5600x2 or LPDDR5X-8000x2"
@@ -65,10 +64,11 @@ class HardwareRef:
         plain, bracket, settings = label.partition("[")
         if plain.endswith(" ") and "=" not in settings:  # a remark, as in `Navi 31 [Radeon RX 7900 XTX]`
             return cls(label, "", mode)
-        if memory := _MEMORY.search(plain):
-            bandwidth = f"memory_bandwidth={MemoryConfiguration.read(memory['kind']).bytes_per_s / 1e9:.6g}GB/s"
+        chip, _, memory = plain.rpartition("+")
+        if memory.lower().startswith(("ddr", "lpddr")):
+            bandwidth = f"memory_bandwidth={MemoryConfiguration.read(memory).bytes_per_s / 1e9:.6g}GB/s"
             settings = f"{bandwidth};{settings}" if bracket else f"{bandwidth}]"
-            return cls(plain[: memory.start()], f"[{settings}", mode)
+            return cls(chip, f"[{settings}", mode)
         return cls(plain, bracket + settings, mode)
 
     @classmethod
