@@ -43,7 +43,7 @@ def list_(
     max_power: str = option("", "Maximum TDP, e.g. 30W.", metavar="POWER", shown=False),
     min_memory: str = option("", "Minimum memory, e.g. 16GB.", metavar="SIZE", shown=False),
     max_price: str = option(
-        "", "Maximum purchase price, e.g. 500USD; drops unknown prices.", metavar="PRICE", shown=False
+        "", "Maximum purchase price, e.g. 500USD; omits chips without a price.", metavar="PRICE", shown=False
     ),
     limit: int | None = option(
         None, "Maximum rows to show.", min=1, shown="one screen on a terminal, else all", panel=OUTPUT

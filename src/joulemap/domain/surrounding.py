@@ -86,7 +86,7 @@ class Surrounding:
 
     @property
     def host_w(self) -> float:
-        """Power of the host that one board carries, in watts at the wall."""
+        """Share of the host's power that counts for one board, in watts at the wall."""
         return self.host_power.value / self.board_count.value
 
     def idle_w(self, static_w: float) -> float:

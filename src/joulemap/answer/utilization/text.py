@@ -112,7 +112,7 @@ ON_THESE: Final = "on the chips above"
 UNDER: Final = Template("Memory bandwidth is the limit for {names:list}.")
 ALL_UNDER_PEAK: Final = "The compute peak is the limit for all chips."
 
-GRADES: Final = Template("grades by share of the peak, or of the roof: {bounds:list}, else {last}")
+GRADES: Final = Template("grades by share of the peak, or of the roofline: {bounds:list}, else {last}")
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
 REMEDY_MEANING: Final = (
     "a remedy is a run that differs in one setting and has at least 5 % less energy x time per inference; of larger "

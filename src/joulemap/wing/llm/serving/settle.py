@@ -32,8 +32,7 @@ MOST_COUNTED: Final = 4000
 """Maximum requests after the first wave."""
 
 FILLED: Final = 2.0
-"""Warm-up requests as a multiple of the requests in flight. Minimum warm-up requests, which meet fewer concurrent
-requests."""
+"""Warm-up requests as a multiple of the requests in flight."""
 
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0
 """Inverse of the golden ratio, whose multiples modulo 1 are spread evenly for any count."""

@@ -61,7 +61,7 @@ def fetch_steps(runs: StoredRuns, given: Mapping[str, Any]) -> Steps:
 
 
 def _pair(plan: Plan) -> tuple[tuple[int, Model], ...]:
-    """Return (batch, model) pairs of a plan with one name; a request does not contain a module's batch."""
+    """Return (batch, model) pairs of a plan; only the settings state the batch of a module."""
     return tuple(zip(plan.settings.batch or (), plan.models, strict=True))
 
 
