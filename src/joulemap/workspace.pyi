@@ -766,7 +766,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> FusionAnswer:
-        """Compute what fusion saves or costs in a run, by pattern, subgraph and operator, each summing to it.
+        """Compute what fusion saves or costs in a run, by pattern, subgraph and operator; each division sums to the run.
 
         The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
         graph or eager, that run is compared with the same in fused. Raises as `analyze`.
