@@ -19,7 +19,7 @@ FORMS = {
     "hailo_8": "card",
     "coral_edge_tpu": "card",
     "alveo_v70_dpu_c20b14": "card",
-    "vek280_dpu_c20b14": "board",
+    "vek280_dpu_c20b14": "computer",
     "imx93_npu": "board",
     "sony_imx500": "card",
     "alif_e8_u85": "microcontroller",

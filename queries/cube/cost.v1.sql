@@ -140,7 +140,7 @@ powered AS MATERIALIZED (
     -- A stick or M.2 card has a host of its own (`suggest_host` in domain/host.py), and a part has the rest of its module
     -- or SoC; the power of neither follows that of the chip.
     LEFT JOIN hardware AS w
-        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
+        ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2|CSI)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
         AND w.static_power_w > 0e0
     LEFT JOIN fact AS wf ON wf.hardware_digest = w.hardware_digest
     LEFT JOIN hardware AS g ON g.hardware = v.host

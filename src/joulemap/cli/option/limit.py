@@ -38,7 +38,7 @@ class UseLimitOptions:
         shown=False,
         is_advanced=True,
     )
-    max_power: str = option("", "Maximum power per device, its host included, e.g. 15W.", metavar="POWER", shown=False)
+    max_power: str = option("", "Maximum power per device with its host.", metavar="POWER", shown=False)
     min_throughput: str = option("", "Minimum inferences per second, e.g. 30/s.", metavar="RATE", shown=False)
 
     def read(self) -> Limits:
