@@ -162,7 +162,7 @@ BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
 BESIDE_MEANING: Final = "cells: additive EDP in Js, and in percent of the energy x delay of that run"
 LOWEST: Final = "lowest"
-EDP_TABLE: Final = Template("By {by}, largest additive EDP first")
+EDP_TABLE: Final = Template("By {by}, in order of additive EDP")
 EDP_COLUMNS: Final = (
     "# rank | {by} name |{kind} pattern fusion_pattern |{fused} energy energy_j | latency latency_s | own EDP edp_js | "
     "additive EDP edp_share_js | run share share_fraction | cumulative share cumulative_fraction | "
