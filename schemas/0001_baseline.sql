@@ -103,7 +103,7 @@ CREATE TABLE internal.action (
     common_category VARCHAR NOT NULL CHECK (
         common_category IN (
             'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'communication',
-            'control', 'board', 'static'
+            'control', 'board', 'host', 'static'
         )
     ),
     component VARCHAR NOT NULL,

@@ -6,9 +6,9 @@ order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, static" }
+category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, host (where any run has it), static" }
 common_category = { type = "VARCHAR", meaning = "common category" }
-is_overhead = { type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board nor static" }
+is_overhead = { type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
 categories = { type = "VARCHAR", meaning = "names of its actions on the architecture, most energy first; empty where it has none" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
@@ -17,7 +17,7 @@ share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy"
 WITH kind (category_index, common_category) AS (
     VALUES
         (1, 'compute'), (2, 'register'), (3, 'unit_memory'), (4, 'chip_memory'), (5, 'interconnect'),
-        (6, 'off_chip_memory'), (7, 'communication'), (8, 'control'), (9, 'board'), (10, 'static')
+        (6, 'off_chip_memory'), (7, 'communication'), (8, 'control'), (9, 'board'), (10, 'host'), (11, 'static')
 ),
 act AS MATERIALIZED (
     SELECT run_id, position, architecture, hardware, common_category, category, energy_fj, run_fj, mac_count
@@ -53,5 +53,5 @@ SELECT
 FROM (SELECT DISTINCT run_id, position, architecture, hardware, run_fj, mac_count FROM act) AS r
 CROSS JOIN kind AS k
 LEFT JOIN spent AS s ON s.run_id = r.run_id AND s.common_category = k.common_category
-WHERE k.common_category <> 'communication' OR (SELECT bool_or(common_category = 'communication') FROM spent)
+WHERE k.common_category NOT IN ('communication', 'host') OR k.common_category IN (SELECT common_category FROM spent)
 ORDER BY r.position, r.run_id, k.category_index

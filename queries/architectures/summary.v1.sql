@@ -32,7 +32,7 @@ off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning 
 control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, control" }
 board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, board" }
 static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
-overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board nor static" }
+overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, host nor static" }
 overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }
 order_name = { type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
 order_count = { type = "DOUBLE", null = true, meaning = "number of these events" }
@@ -67,7 +67,7 @@ spent AS (
             AS interconnect_fj,
         sum(CASE WHEN common_category = 'off_chip_memory' THEN energy_fj ELSE 0 END) AS off_chip_memory_fj,
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
-        sum(CASE WHEN common_category = 'board' THEN energy_fj ELSE 0 END) AS board_fj,
+        sum(CASE WHEN common_category IN ('board', 'host') THEN energy_fj ELSE 0 END) AS board_fj,
         sum(CASE WHEN common_category = 'static' THEN energy_fj ELSE 0 END) AS static_fj,
         sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END) AS overhead_fj,
         CAST(sum(CASE WHEN common_category = 'unit_memory' AND per = 'B' THEN action_count ELSE 0 END) AS DOUBLE)

@@ -19,7 +19,7 @@ compute_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energ
 memory_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of moving and storing data" }
 control_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of control and of regulator losses" }
 static_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "static power x time between batches" }
-overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board nor static" }
+overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
 overhead_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that is architectural overhead" }
 assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is assumed" }
 recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is a public number that was not checked against its source" }

@@ -8,7 +8,7 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 metric = { type = "VARCHAR", default = "energy", meaning = "metric: latency divides time, edp both energy and time, any other energy" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "kind: energy or time" }
-category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static; for time: compute, memory or launch" }
+category = { type = "VARCHAR", meaning = "for energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static; for time: compute, memory or launch" }
 spent_a_exact = { type = "HUGEINT", meaning = "exact amount on A, fJ of energy or fs of time" }
 spent_b_exact = { type = "HUGEINT", meaning = "exact amount on B" }
 spent_a = { type = "DOUBLE", meaning = "amount on A, in spent_unit" }

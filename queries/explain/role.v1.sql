@@ -7,7 +7,7 @@ order = ["absolute difference_fj descending", "role"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 role = { type = "VARCHAR", meaning = "role: mac, operand, memory_read, instruction ...; component.action of an action without a known role" }
-category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
+category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static" }
 way_a = { type = "VARCHAR", meaning = "way of the class of A; empty for the usual way" }
 way_b = { type = "VARCHAR", meaning = "way of the class of B" }
 actions_a = { type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
@@ -26,10 +26,10 @@ WITH act AS (
         c.run_id,
         CASE WHEN c.common_category IN ('unit_memory', 'chip_memory') THEN 'on_chip_memory' ELSE c.common_category END
             AS category,
-        coalesce(r.role, c.full_action) AS role,
+        CASE WHEN c.common_category = 'host' THEN 'host' ELSE coalesce(r.role, c.full_action) END AS role,
         coalesce(r.way, '') AS way,
         c.full_action,
-        c.action_count * coalesce(r.amount, 1e0) AS amount,
+        CASE WHEN c.common_category = 'host' THEN 0e0 ELSE c.action_count * coalesce(r.amount, 1e0) END AS amount,
         c.energy_fj
     FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph) AS c
     LEFT JOIN internal.action_role AS r

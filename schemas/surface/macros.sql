@@ -34,13 +34,13 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
 -- Whether energy of a common category is what the architecture adds to the work itself: neither arithmetic nor off-chip
--- memory nor the board's, nor drawn whatever is computed.
-CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
+-- memory nor the board's or a host's, nor drawn whatever is computed.
+CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'host', 'static');
 
 -- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it,
 -- but the residual of a GPU's units does.
 CREATE MACRO voltage_factor_of(category, common_category, voltage_factor) AS
-    CASE WHEN category <> 'unattributed' AND common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
+    CASE WHEN category <> 'unattributed' AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.

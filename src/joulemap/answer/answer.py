@@ -235,7 +235,9 @@ class RunAnswer(Answer):
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         unread = [line for line in describe_unread(self.scope.models) if line not in title]
-        insights = [*unread, *([instead] if instead else []), *self.scope.describe_fallback(), *insights]
+        shown = (answer, *(line for section in sections for line in section.texts))
+        fallback = self.scope.describe_fallback(shown)
+        insights = [*unread, *([instead] if instead else []), *fallback, *insights]
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}

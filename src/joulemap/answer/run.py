@@ -33,6 +33,7 @@ CATEGORIES: Final = {
     "communication": "links between devices",
     "control": "control",
     "board": "the rest of the board",
+    "host": "work of the host",
     "static": "static power",
 }
 """Common category -> its name in sentences."""

@@ -431,8 +431,9 @@ class Scope:
             for (host, seconds, how), names in groups.items()
         ]
 
-    def describe_fallback(self) -> list[str]:
-        """Return a sentence on the share of time that hosts compute; empty if it is small."""
+    def describe_fallback(self, shown: Iterable[str]) -> list[str]:
+        """Return a sentence on the share of time that hosts compute for chips in shown texts; empty if it is small."""
+        texts = "\n".join(shown)
         shares: dict[str, float] = {}
         for run_id in dict.fromkeys(row.run_id for row in self.fallen):
             some = [row for row in self.fallen if row.run_id == run_id]
@@ -441,7 +442,7 @@ class Scope:
         told = [
             text.SHARE_ON(share=share, hardware=self.mark(name))
             for name, share in shares.items()
-            if share >= LEAST_FALLEN
+            if share >= LEAST_FALLEN and _names(texts, name)
         ]
         return [text.FALLEN_SHARE(shares=told)] if told else []
 

@@ -31,7 +31,7 @@ UNLISTED: Final = Template(
 )
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
-FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:and}")
+FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:few}")
 SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 # Uncertainty

@@ -25,7 +25,6 @@ from joulemap.domain.configuration import (
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
-    BOARD as BOARD_CATEGORY,
     FJ_PER_J,
     HOST,
     HOST_ACTION,
@@ -783,7 +782,7 @@ class Hardware:
                 attrs.evolve(
                     row,
                     category=HOST,
-                    common_category=BOARD_CATEGORY,
+                    common_category=HOST,
                     component=host_key(row.key)[0],
                     source=f"{host.id}: {row.source}",
                 )

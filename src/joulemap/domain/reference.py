@@ -26,13 +26,15 @@ COMMON_CATEGORIES: Final = (
     "communication",
     "control",
     "board",
+    "host",
     "static",
 )
 """Categories common to all architecture classes. Memory is owned by one unit, shared by all units, or off chip.
-`communication` is traffic on links to other devices; `board` is everything besides the chip and its memory.
+`communication` is traffic on links to other devices. `host` is the work of a host on operators that the chip leaves to
+it. `board` is everything else besides the chip and its memory.
 """
 
-OFF_CORE: Final = ("off_chip_memory", "communication", "board", "static")
+OFF_CORE: Final = ("off_chip_memory", "communication", "board", "host", "static")
 """Categories whose energy is independent of the chip's voltage: memory and links have separate supplies."""
 
 ActionKey = tuple[str, str]

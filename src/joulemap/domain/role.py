@@ -45,6 +45,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("coordination", "starts and barriers of tiles", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),
         Role("launch", "launches from the host", "launch"),
+        Role("host", "operators that its host computes", "J"),
         Role("regulator", "losses of voltage regulators", "J"),
         Role("busy_cycle", "unexplained draws of busy units", "cycle"),
         Role("busy_memory", "unexplained draws of busy memory", "s"),

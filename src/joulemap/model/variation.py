@@ -263,7 +263,7 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
     for place, joules in spent.items():
         action = reference.actions[place]
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
-        is_delivered = action.follows_voltage or action.common_category not in ("board", "static")
+        is_delivered = action.follows_voltage or action.common_category not in ("board", "host", "static")
         is_board = place not in reference.around and action.key != HOST_ACTION
         joules = joules * with_loss if is_delivered else joules
         action_j[name] = (joules * with_around if is_board else joules).tolist()

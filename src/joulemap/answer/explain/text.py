@@ -44,12 +44,13 @@ COUNT, PRICE, PRESENCE = "count", "price", "presence"
 MORE_PARTS: Final = ("more subgraphs", "")
 CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     COUNT: ("more actions", "but fewer"),
-    PRICE: ("costlier actions", "but cheaper"),
+    PRICE: ("more per action", "but less per action"),
     PRESENCE: ("extra actions", ""),
 }
 """Cause -> words if it works for the larger side, and if it works against it."""
 CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
     ("energy", "static"): {COUNT: ("longer time", "shorter time"), PRICE: ("higher power", "lower power")},
+    ("energy", "host"): {PRICE: ("more work", "less work")},
     ("time", "compute"): {COUNT: ("more work", "but less"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "memory"): {COUNT: ("more bytes", "but fewer"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {

@@ -162,7 +162,7 @@ def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
         lossy = reference.position(LOSS_ACTION)
         lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
         for row, joules in zip(reference, spent.tolist(), strict=True):
-            name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "static")
+            name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "host", "static")
             if joules > 0.0:
                 found[name] = found.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
     for line in placed.run.between if placed.run is not None else ():
