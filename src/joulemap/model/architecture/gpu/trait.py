@@ -87,7 +87,9 @@ class Traits:
 
     def is_packed(self, kernel: str) -> Booleans:
         """Return a mask of the GEMMs whose quantized weights this kernel dequantizes in registers."""
-        mask: Booleans = self.kernels.work.has_word(kernel) & (self.kernels.stored_share < 1.0) & self.on_tensor_cores
+        stored = self.kernels.stored_share
+        is_stored = (stored < 1.0).reshape(-1, stored.shape[-1]).any(axis=0)  # reads of a loop differ between points
+        mask: Booleans = self.kernels.work.has_word(kernel) & is_stored & self.on_tensor_cores
         return mask
 
     @property
