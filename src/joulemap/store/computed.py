@@ -285,7 +285,7 @@ def _compute_front(rows: Records, facts: Facts) -> Rows:
     )
     run_ids = [row["run_id"] for row in known]
     found = estimate_front(run_ids, (axes[0], axes[1]), prices, errors)
-    return list(zip(run_ids, found.tolist(), strict=True))
+    return [(run_id, None if one != one else one) for run_id, one in zip(run_ids, found.tolist(), strict=True)]
 
 
 def _compute_totals(connection: duckdb.DuckDBPyConnection, rows: Records) -> Rows:

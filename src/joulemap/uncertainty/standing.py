@@ -147,7 +147,7 @@ def estimate_front(
     prices: tuple[Sequence[str], Sequence[str], Floats],
     errors: ErrorColumns,
 ) -> Floats:
-    """Return the probability that no other candidate beats each one in both costs.
+    """Return the probability that no other candidate beats each one in both costs; NaN without a finite cost.
 
     `prices` are keys, sellers and half-widths. Every run has a prediction.
     """
@@ -156,9 +156,13 @@ def estimate_front(
     for draws in draw_errors(errors, FRONT_DRAW_COUNT) if len(rows) else ():
         priced = draw_prices(*prices, draws)
         x, y = (one.draw(draws.latency[rows], draws.energy[rows], priced) for one in axes)
+        there[~np.isfinite(x + y).all(axis=1)] = np.nan
+        x, y = (np.where(np.isfinite(one), one, np.inf) for one in (x, y))
         for draw in range(x.shape[1]):
             placed = np.lexsort((order, y[:, draw], x[:, draw]))
-            before = np.minimum.accumulate(y[placed, draw])[:-1]
-            is_front = np.concatenate([[True], y[placed[1:], draw] < before])
-            there[placed[is_front]] += 1.0
+            sorted_x, sorted_y = x[placed, draw], y[placed, draw]
+            is_front = np.concatenate([[True], sorted_y[1:] < np.minimum.accumulate(sorted_y)[:-1]])
+            is_other = np.concatenate([[True], (np.diff(sorted_x) != 0.0) | (np.diff(sorted_y) != 0.0)])
+            first = np.maximum.accumulate(np.where(is_other, np.arange(len(placed)), 0))
+            there[placed[is_front[first]]] += 1.0  # equal candidates do not beat each other
     return there / FRONT_DRAW_COUNT
