@@ -27,7 +27,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.replica import count_copies
 from joulemap.model.run import RunColumns, SubgraphColumns
-from joulemap.model.stream import DIVIDED
+from joulemap.model.stream import DIVIDED, SHARED
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped
@@ -244,7 +244,7 @@ def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) ->
             assert (two.subgraphs.dram_bytes >= one.subgraphs.dram_bytes).all(), key
         # copies of a model are given the tiles of both images in equal parts, though each pads its own, and two cores
         # read the weights that they share at twice the rate of one
-        packed = 0.02 if DIVIDED in hardware.geometry else 0.0
+        packed = 0.02 if hardware.geometry.keys() & {DIVIDED, SHARED} else 0.0
         assert two.energy_fj >= one.energy_fj * (1.0 - packed), key
         assert two.latency_fs >= one.latency_fs * (1.0 - packed), key
         # above twice only by what one batch found on chip and two do not, and by a change of what is streamed past

@@ -56,6 +56,8 @@ def test_what_draws_little_was_fitted_to_boards(everything: list[dict[str, objec
     low = [row for row in everything if row["status"] == "low"]
     assert len(low) < 15
     for row in low:
+        if catalogue[str(row["hardware"])].is_projection:
+            continue
         assert catalogue[str(row["hardware"])].priced_at == "board", row
         assert "prices were fitted to boards at work" in str(row["reason"]), row
 

@@ -48,7 +48,7 @@ class Budget(NamedTuple):
 
 
 BUDGETS = {
-    ("--help",): Budget(24, 120, 0, 30),
+    ("--help",): Budget(25, 120, 0, 30),
     ("sql", "SELECT hardware FROM runs"): Budget(82, 262, 15, 74),
     ("query", "run", "run.list"): Budget(82, 264, 17, 74),
     ("hardware", "list"): Budget(148, 329, 31, 95),

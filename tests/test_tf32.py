@@ -143,7 +143,7 @@ def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run)
     assert done.returncode == 0, done.stderr
     title = next(line for line in done.stdout.splitlines() if "fp32" in line)
     assert len(re.findall(r"\bfp32\b", title)) == 1
-    assert re.search(r"fp32 \(TF32 (convolutions, PyTorch's|products, TensorRT's) default\)", title)
+    assert re.search(r"fp32 \(TF32 (convolutions, PyTorch's|GEMMs, TensorRT's) default\)", title)
 
 
 @pytest.mark.parametrize(
