@@ -35,6 +35,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("resnet18", {"hardware": ["xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256"]}),
     ("mlp", {"hardware": [CALIBRATED, "l4"], "precision": "fp16", "batch": 4, "calibration": CALIBRATION}),
     ("mlp", {"hardware": [CALIBRATED], "precision": "fp16", "batch": 4, "calibration": "none"}),
+    ("resnet18", {"hardware": [CALIBRATED], "precision": "fp16"}),
     ("attention_head", {"hardware": ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W"], "precision": "fp16"}),
     ("resnet18", {"hardware": ["coral_edge_tpu", "h100_sxm5"], "precision": "bf16"}),
 )
@@ -81,7 +82,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "WHERE v.hardware = ?",
             [CALIBRATED],
         ).fetchall()
-        assert versions == [(2,)]
+        assert versions == [(3,)]
     path.chmod(0o444)
     return path
 

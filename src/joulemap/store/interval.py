@@ -166,7 +166,8 @@ def _describe_errors(
     clock = numbers.get((digest, "clock"), 0.0)
     peak = numbers.get((digest, f"peak.{find_peak(architecture, precision)}"), 0.0)
     bandwidth = numbers.get((digest, "memory_bandwidth"), 0.0)
-    return [*errors, max(clock, peak), bandwidth, clock, find_least(record.floors, subject, OWN_LEVEL)]
+    least = find_least(record.floors, subject, OWN_LEVEL) or None  # an archive as it is read holds no evidence
+    return [*errors, max(clock, peak), bandwidth, clock, least]
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:

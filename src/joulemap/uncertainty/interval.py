@@ -108,7 +108,7 @@ def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
             beside + spent.basis_square,
             widen_by_prices(evidence, spent.basis_square, power.group_count),
         )
-        left = np.fmax(np.square(power.held_out) - np.square(width), np.square(power.least))
+        left = np.maximum(np.square(power.held_out) - np.square(width), np.square(power.least))
         found = np.where(np.isnan(power.held_out), found, left)
         around_square = np.square(spent.growth_half_width * (1.0 - spent.host_share))
         around_square = around_square + np.square(spent.host_half_width * spent.host_share)
