@@ -122,8 +122,9 @@ def test_a_piece_of_another_prompt_is_in_the_same_products() -> None:
         ("llama-4-scout", "llama-4-scout-17b-16e"),
         ("llama-8b", ""),
         ("deepseek-v3.2", "deepseek-v3.2"),
-        ("glm-5.2", ""),
-        ("kimi-k3", ""),
+        ("zai-org/GLM-5.3", "glm-5.2"),
+        ("moonshotai/Kimi-K3", "kimi-k3"),
+        ("kimi-k4", ""),
     ],
 )
 def test_a_name_is_found_as_people_type_it(typed: str, name: str) -> None:
