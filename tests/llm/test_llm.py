@@ -356,6 +356,9 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     # 1,024 tokens of 32 layers, 8 heads of 128, keys and values of 2 B: 134 MB at 50 GB/s
     assert_close(load.handover_s or 0.0, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9, rel=1e-9)
     assert answers.label in answer.document().answer
+    guessed = workspace.llm(MODEL, batch=1, serving=attrs.evolve(serving, speculate=3, acceptance=0.7))
+    assert guessed.pools[1].each_per_s > 1.5 * answers.each_per_s
+    assert (guessed.loads[0].between_s or 0.0) < 0.7 * (load.between_s or 0.0)
 
 
 @pytest.mark.slow

@@ -65,6 +65,8 @@ class LlmAnswer(RunAnswer):
     """Assumptions behind cost and carbon."""
     not_taken: tuple[str, ...] = ()
     """Default hardware that lacks the precision, with the reasons."""
+    host_bound: str = ""
+    """Warning about chips whose steps slow hosts may lengthen; empty for none."""
     not_loaded: tuple[str, ...] = ()
     """Configurations that hold the model but cannot take the request load, with the reasons."""
 
@@ -297,8 +299,9 @@ class LlmAnswer(RunAnswer):
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
     def _list_insights(self) -> list[str]:
-        """Return the memory shortage, the limit of both phases, and the lowest cost."""
-        return [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
+        """Return the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
+        found = [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
+        return [*found, self.host_bound] if self.host_bound else found
 
     def _describe_shortage(self) -> list[str]:
         found: dict[str, ServedRow] = {}

@@ -60,4 +60,4 @@ def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
 def find_quality(case: Case) -> str:
     """Return the published loss of quality of a configuration's precision."""
     point = case.run.point
-    return load_qualities().get(point["weight_precision"], "not published")
+    return load_qualities().get(point["weight_precision"], "unknown")
