@@ -76,7 +76,7 @@ def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
     """Return the decoder of an unknown model_type, with the assumptions; UnknownFamilyError for unread keys."""
     unread = _list_unread(builder)
     if unread:
-        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} ({_name(unread)} name no known block)")
+        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} (no known block has {_name(unread)})")
     blocks = ", ".join(dict.fromkeys(_list_blocks(decoder)))
     assumed = builder.family.tables["assumes"]
     decoder.notes = (f"model_type {kind!r} is not known, read by its keys as {blocks}; {assumed}",)
