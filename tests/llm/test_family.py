@@ -122,6 +122,11 @@ def test_heads_of_an_indexer_select_blocks_of_tokens() -> None:
         attention = 2 * HEADS * HEAD * min(length, 32)
         assert macs(config, Step(cached=length - 1)) == projections + NETWORK + index + 2 * 16 * length + attention
     decoder = read_config(BASE | config, "sparse")
+    flat = {
+        "model_type": "minimax_m3_vl_text", "layer_types": ["minimax_m3_sparse"], "mlp_layer_types": ["dense"],
+        "num_local_experts": 4, "index_block_size": 8, "index_topk_blocks": 4, "index_head_dim": 16, "index_n_heads": 2,
+    }  # fmt: skip
+    assert read_config(BASE | flat, "flat").layers == decoder.layers
     assert decoder.cache_bytes(100) == 100 * 2.0 * (2 * 2 * HEAD + 16)
     assert decoder.cache_bytes(100, devices=2) == 100 * 2.0 * (2 * HEAD + 16)  # each device has all index keys
     workload = describe_step(decoder, Step(cached=4999), 1, NO_KEY)
@@ -152,6 +157,9 @@ def test_values_may_be_narrower_than_keys() -> None:
     projections = sum(WIDTH * (HEADS + pairs) * (HEAD + 24) for pairs in (2, 4))
     attention = HEADS * (HEAD + 24) * (50 + 16)
     assert macs(config, Step(cached=49)) == projections + 2 * NETWORK + attention
+    named = {**config, "layer_types": ["full_attention", "sliding_attention"]}
+    del named["hybrid_layer_pattern"]
+    assert macs(named, Step(cached=49)) == projections + 2 * NETWORK + attention
     assert read_config(BASE | config, "narrow").cache_bytes(50) == 2.0 * (HEAD + 24) * (2 * 50 + 4 * 16)
 
 
