@@ -64,8 +64,9 @@ KEPT_ENERGY: Final = Template(
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
 TIMES: Final = Template("TTFT {first_token_s:s}[ of {first_most:s}], TPOT {between_s:s}[ of {between_most:s}]")
-SURE: Final = Template("; both hold with a probability of {chance:chance}")
-SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}")
+SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
+SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
+SLOW: Final = "slow hosts included"
 NOBODY: Final = Template("nothing meets the latency target; the nearest is {servers} in {precision}: {missed:and}")
 MISSED: Final = Template("{quantity} {time:s} is {ratio:x} the target of {most:s}")
 REQUEST: Final = Template(
@@ -85,6 +86,10 @@ FORMS: Final = Template(
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("published loss of quality in {precision}: {quality}; {published}")
+SURER: Final = Template(
+    "the cheapest that meets the target with a probability of {chance:chance} is {label} in {precision}"
+    "[, at {times:x} the cost]"
+)
 NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
@@ -99,6 +104,12 @@ HITS: Final = Template(
 )
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
 RANKED: Final = "USD/M"
+
+LIKELY: Final = 0.8
+"""Probability of meeting the target from which a deployment is a safe choice."""
+
+DEAR: Final = 3.0
+"""Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
 
 COLLECTED: Final = 8
 """Number of chips after which memory is freed; a larger number saves no time."""
@@ -193,7 +204,8 @@ class UsersAnswer(RunAnswer):
         target = self.target.first_token_s, self.target.between_s
         times = TIMES(best, first_most=target[0], between_most=target[1])
         sure = SURE_OF_ONE if None in target else SURE
-        return f"{told}{times}" + ("" if best.met_probability is None else sure(chance=best.met_probability))
+        slow = SLOW if best.hardware in self.host_bound else None
+        return f"{told}{times}" + ("" if best.met_probability is None else sure(chance=best.met_probability, slow=slow))
 
     def _describe_miss(self, row: UserRow) -> str:
         """Return the nearest deployment of a checkpoint as published that misses the target."""
@@ -212,6 +224,7 @@ class UsersAnswer(RunAnswer):
         """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
         best = self.rows[0]
         yield REQUEST(best)
+        yield from self._list_surer()
         if best.prefix_hit_fraction is not None:
             below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
             yield HITS(best, below=below or None)
@@ -230,6 +243,18 @@ class UsersAnswer(RunAnswer):
             yield NEXT_RUNNER(other, times=times)
         if self.host_bound:
             yield self.host_bound
+
+    def _list_surer(self) -> Iterator[str]:
+        """Yield the cheapest deployment that meets the target with a probability of `LIKELY`, if the best does not."""
+        best = self.rows[0]
+        chances = [(row, row.met_probability) for row in self.rows if row.is_met and row.met_probability is not None]
+        surer = next(((row, chance) for row, chance in chances if chance >= LIKELY), None)
+        if surer is None or surer[0] is best:
+            return
+        row, chance = surer
+        times = row.usd_per_million / best.usd_per_million if row.usd_per_million and best.usd_per_million else None
+        if times is None or times <= DEAR:
+            yield SURER(row, chance=chance, times=times)
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""
