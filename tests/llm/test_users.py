@@ -62,6 +62,14 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path) -> None:
+    answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.060), precision=("fp8",))
+    (row,) = answer.rows
+    assert (row.precision, row.is_published, row.quality) == ("fp8", False, load_qualities()["fp8"])
+    (step,) = answer.document().steps
+    assert "--precision fp8" in str(step)
+
+
 @pytest.mark.slow
 def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path) -> None:
     targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]

@@ -85,7 +85,7 @@ FORMS: Final = Template(
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-QUALITY: Final = Template("published loss of quality in {precision}: {quality}; {published}")
+QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; {published}]")
 SURER: Final = Template(
     "the cheapest that meets the target with a probability of {chance:chance} is {label} in {precision}"
     "[, at {times:x} the cost]"
@@ -231,8 +231,10 @@ class UsersAnswer(RunAnswer):
         if self.forms:
             yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
-        if published is not None and not best.is_published:
-            told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
+        if not best.is_published and best.quality:
+            told = None
+            if published is not None:
+                told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
             yield QUALITY(best, published=told)
         others = [row for row in self.rows.rows[1:] if row.is_met and row.hardware != best.hardware]
         if best.is_met and others:
@@ -339,6 +341,7 @@ def serve_users(
     settings = attrs.evolve(settings, batch=(1,))
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
+    is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
     reasons: dict[str, str] = {}
     for own, plan, cases in choices:
@@ -350,7 +353,7 @@ def serve_users(
                 if isinstance(one, str):
                     reasons.setdefault(case.hardware, one)
                 else:
-                    found.append((one, own is question, plan))
+                    found.append((one, is_free and own is question, plan))
             question.book.release()
             gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
     served = {one.case.hardware for one, *_ in found}
