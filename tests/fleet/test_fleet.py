@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -522,6 +523,11 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
         assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
         assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+    guessing = Serving(speculate=3, acceptance=0.7)
+    more = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=guessing)
+    guessed = {(row.hardware, row.server_device_count): row.server_rate_per_s or 0.0 for row in more.ok}
+    for row in answer.ok:
+        assert guessed.get((row.hardware, row.server_device_count), math.inf) > (row.server_rate_per_s or 0.0)
 
 
 @pytest.mark.slow

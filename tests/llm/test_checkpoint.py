@@ -243,6 +243,13 @@ def test_experts_alone_are_narrow_where_a_method_says_so() -> None:
         ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, "nvfp4", "fp4"),
         ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "quantized_layers": {
             "model.layers.0.mlp.up_proj": {"quant_algo": "FP8"}}}, "fp8_tensor", "fp8"),
+        ({"quant_algo": "MIXED_PRECISION", "quantized_layers": {
+            "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"},
+            "model.layers.0.mlp.up_proj": {"quant_algo": "MXFP8"},
+            "model.layers.0.mlp.down_proj": {"quant_algo": "MXFP8"}}}, "mxfp8", "fp8"),
+        ({"quant_algo": "MIXED_PRECISION", "quantized_layers": {
+            "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"},
+            "model.layers.0.mlp.up_proj": {"quant_algo": "W4A16_NVFP4"}}}, "nvfp4", ""),
         ({"quant_method": "quark", "global_quant_config": {
             "weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"},
             "input_tensors": {"dtype": "fp4", "is_dynamic": True}}, "exclude": ["lm_head"]}, "mxfp4", "fp4"),

@@ -122,8 +122,9 @@ def test_a_piece_of_another_prompt_is_in_the_same_products() -> None:
         ("llama-4-scout", "llama-4-scout-17b-16e"),
         ("llama-8b", ""),
         ("deepseek-v3.2", "deepseek-v3.2"),
-        ("glm-5.2", ""),
-        ("kimi-k3", ""),
+        ("zai-org/GLM-5.3", "glm-5.2"),
+        ("moonshotai/Kimi-K3", "kimi-k3"),
+        ("kimi-k4", ""),
     ],
 )
 def test_a_name_is_found_as_people_type_it(typed: str, name: str) -> None:
@@ -159,6 +160,13 @@ PUBLISHED = {
     "gpt-oss-20b": 20_914_757_184,
     "opt-13b": 12_853_473_280,
     "deepseek-v2-lite": 15_706_484_224,
+    "glm-4.5": 352_797_814_784,
+    "glm-5.2": 743_377_000_704,
+    "mamba-codestral-7b": 7_285_403_648,
+    "mimo-v2-flash": 308_778_768_832,
+    "minimax-m3": 426_174_565_632,
+    "nemotron-3-ultra-550b-a55b": 549_308_968_960,
+    "nemotron-h-8b": 8_100_852_736,
 }
 """Elements of all parameters, as transformers' own classes have them at these configurations."""
 

@@ -110,6 +110,77 @@ def test_delta_rules_and_state_spaces_are_counted_by_hand() -> None:
     assert macs(mamba, Step(cached=50)) == products + (4 * 32 + 2 * 16) * 4
 
 
+def test_heads_of_an_indexer_select_blocks_of_tokens() -> None:
+    sparse = {
+        "sparse_attention_freq": [1], "sparse_block_size": 8, "sparse_topk_blocks": 4, "sparse_index_dim": 16,
+        "sparse_num_index_heads": 2,
+    }  # fmt: skip
+    config = {"model_type": "minimax_m3", "sparse_attention_config": sparse}
+    projections = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
+    index = WIDTH * 2 * 16 + WIDTH * 16
+    for length in (20, 32, 5000):  # 4 blocks of 8 tokens
+        attention = 2 * HEADS * HEAD * min(length, 32)
+        assert macs(config, Step(cached=length - 1)) == projections + NETWORK + index + 2 * 16 * length + attention
+    decoder = read_config(BASE | config, "sparse")
+    flat = {
+        "model_type": "minimax_m3_vl_text", "layer_types": ["minimax_m3_sparse"], "mlp_layer_types": ["dense"],
+        "num_local_experts": 4, "index_block_size": 8, "index_topk_blocks": 4, "index_head_dim": 16, "index_n_heads": 2,
+    }  # fmt: skip
+    assert read_config(BASE | flat, "flat").layers == decoder.layers
+    assert decoder.cache_bytes(100) == 100 * 2.0 * (2 * 2 * HEAD + 16)
+    assert decoder.cache_bytes(100, devices=2) == 100 * 2.0 * (2 * HEAD + 16)  # each device has all index keys
+    workload = describe_step(decoder, Step(cached=4999), 1, NO_KEY)
+    written = {
+        one.operation: one.output_element_count for one in workload.operators if one.operation in ("bmm", "topk")
+    }
+    assert written == {"bmm": 2 * 5000 // 8, "topk": 2 * 4}
+
+
+def test_experts_at_a_lower_width_and_gates_are_counted_by_hand() -> None:
+    linear = {"kda_layers": [], "full_attn_layers": [1], "num_heads": 8, "head_dim": 32}
+    routed = {"num_experts": 16, "num_experts_per_token": 4, "num_shared_experts": 2, "moe_intermediate_size": 64}
+    config = {"model_type": "kimi_k3", **LATENT, **routed, "linear_attn_config": linear}
+    experts = 16 * WIDTH + 3 * WIDTH * 2 * 64
+    attention = LATENT_PRODUCTS + HEADS * (128 + 16 + 128) * 50
+    plain = macs(config, Step(cached=49))
+    assert plain == attention + experts + 4 * 3 * WIDTH * 64
+    config |= {"routed_expert_hidden_size": 96, "mla_use_output_gate": True}
+    gate = WIDTH * HEADS * 48
+    assert macs(config, Step(cached=49)) == attention + gate + experts + 4 * 3 * 96 * 64 + 2 * WIDTH * 96
+
+
+def test_values_may_be_narrower_than_keys() -> None:
+    config = {
+        "model_type": "mimo_v2_flash", "num_hidden_layers": 2, "hybrid_layer_pattern": [0, 1], "v_head_dim": 24,
+        "swa_num_attention_heads": HEADS, "swa_num_key_value_heads": 4, "swa_v_head_dim": 24, "sliding_window": 16,
+    }  # fmt: skip
+    projections = sum(WIDTH * (HEADS + pairs) * (HEAD + 24) for pairs in (2, 4))
+    attention = HEADS * (HEAD + 24) * (50 + 16)
+    assert macs(config, Step(cached=49)) == projections + 2 * NETWORK + attention
+    named = {**config, "layer_types": ["full_attention", "sliding_attention"]}
+    del named["hybrid_layer_pattern"]
+    assert macs(named, Step(cached=49)) == projections + 2 * NETWORK + attention
+    assert read_config(BASE | config, "narrow").cache_bytes(50) == 2.0 * (HEAD + 24) * (2 * 50 + 4 * 16)
+
+
+def test_layers_in_words_are_those_of_the_letters() -> None:
+    sizes = {
+        "model_type": "nemotron_h", "mamba_num_heads": 4, "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 1,
+        "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64,
+        "moe_shared_expert_intermediate_size": 64,
+    }  # fmt: skip
+    letters = read_config({**BASE, **sizes, "hybrid_override_pattern": "ME*-"}, "own")
+    words = read_config({**BASE, **sizes, "layers_block_type": ["mamba", "moe", "attention", "mlp"]}, "own")
+    assert letters.layers == words.layers
+    assert len(words.layers) == 4
+
+
+def test_a_key_that_a_known_type_does_not_read_is_named() -> None:
+    assert read_config({**BASE, "model_type": "llama", "rope_theta": 1e6}, "own").notes == ()
+    (note,) = read_config({**BASE, "model_type": "llama", "frob_dim": 64}, "own").notes
+    assert "frob_dim" in note
+
+
 def test_rows_that_tokens_see_are_summed() -> None:
     for cached, tokens, ratio, most in ((0, 10, 1, 0), (3, 5, 4, 0), (7, 20, 4, 3), (0, 9, 1, 4), (50, 3, 4, 5)):
         seen = [token // ratio for token in range(cached + 1, cached + tokens + 1)]
@@ -120,7 +191,17 @@ def test_rows_that_tokens_see_are_summed() -> None:
 @pytest.mark.parametrize(
     ("name", "billions", "active"),
     # sizes that their makers publish: all parameters, and those of one token
-    [("deepseek-v4-flash", 284, 13), ("deepseek-v4-pro", 1573, 49), ("deepseek-v3.2", 672, 37), ("glm-5", 744, 41)],
+    [
+        ("deepseek-v4-flash", 284, 13),
+        ("deepseek-v4-pro", 1573, 49),
+        ("deepseek-v3.2", 672, 37),
+        ("glm-5", 744, 41),
+        ("kimi-k3", 2779, 104),
+        ("kimi-k2", 1026, 32),
+        ("mimo-v2-flash", 309, 15),
+        ("minimax-m3", 426, 25),  # 428 with the image encoder
+        ("nemotron-3-ultra-550b-a55b", 549, 55),
+    ],
 )
 def test_sizes_are_those_published(name: str, billions: int, active: int) -> None:
     decoder = find_decoder(name)

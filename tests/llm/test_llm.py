@@ -29,7 +29,7 @@ from joulemap.system.errors import ExitCode, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
-from joulemap.wing.llm.option import PassRunOptions
+from joulemap.wing.llm.option import PassRunOptions, ServerOptions
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
@@ -356,6 +356,9 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     # 1,024 tokens of 32 layers, 8 heads of 128, keys and values of 2 B: 134 MB at 50 GB/s
     assert_close(load.handover_s or 0.0, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9, rel=1e-9)
     assert answers.label in answer.document().answer
+    guessed = workspace.llm(MODEL, batch=1, serving=attrs.evolve(serving, speculate=3, acceptance=0.7))
+    assert guessed.pools[1].each_per_s > 1.5 * answers.each_per_s
+    assert (guessed.loads[0].between_s or 0.0) < 0.7 * (load.between_s or 0.0)
 
 
 @pytest.mark.slow
@@ -488,3 +491,24 @@ def test_the_headline_has_the_share_of_the_batch_that_it_names(workspace: Worksp
     share = show_share(answer.scope.assumed[row.decode_run_id].fraction)
     assert f"{share} of the energy of {winner.hardware}" in answer.document().answer
     assert f"p to {share}" not in answer.document().answer
+
+
+def test_a_fleet_takes_speculation_and_the_next_command_repeats_its_requests() -> None:
+    options = ServerOptions(prompt=1000, turns=4, speculate="3", acceptance="0.7")
+    assert (options.read().speculate, options.read().acceptance) == (3, 0.7)
+    words = ("--prompt", "1000", "--turns", "4", "--speculate", "3", "--acceptance", "0.7")
+    assert (options.repeat(), ServerOptions().repeat()) == (words, ())
+
+
+def test_prompts_of_a_hybrid_leave_a_sound_database(workspace: Workspace, tmp_path: Path) -> None:
+    """A scan of a prompt has GEMMs of several shapes: the rule on the view of one of them does not apply."""
+    sizes = {
+        "model_type": "qwen3_5", "hidden_size": 256, "vocab_size": 1000, "intermediate_size": 512,
+        "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 32,
+        "linear_num_value_heads": 4, "linear_value_head_dim": 32, "linear_key_head_dim": 32,
+        "linear_num_key_heads": 2, "max_position_embeddings": 4096,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    answer = workspace.llm(str(tmp_path), hardware="l4", batch=1, serving=Serving(prompt=512, output=8))
+    assert answer.rows[0].status == "ok"
+    assert workspace.query("audit.conservation").rows == ()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 from pass_surface import StraightPass
 
 from joulemap.domain.load import Limits, Load, Prefixes, Requests, Served, Tier
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.serving.batch import accept
+from joulemap.wing.llm.serving.conversation import share_blocks
+from joulemap.wing.llm.serving.front import assign_homes
+from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.request import read_requests
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.tier import read_tier
@@ -80,6 +84,37 @@ def test_turns_find_their_context_while_it_is_resident() -> None:
     assert roomy.first_token.p50 < 0.02
     assert 0.0 < tight.hit_fraction < 0.8 * roomy.hit_fraction
     assert tight.window.energy_j == near(tight.window.prompt_j + tight.window.answer_j + tight.window.idle_j)
+
+
+def test_a_prefill_server_keeps_prompts_and_computes_answers_again() -> None:
+    """Of 160 tokens and 33 more, one server keeps 12 blocks of 16; a prefill server keeps the 10 of the prompt."""
+    talk = share_blocks((0, 0, 1), (160, 353, 16), (33, 1, 1))
+    requests = Requests(
+        prompt_tokens=(160, 353, 16),
+        output_tokens=(33, 1, 1),
+        arrival_s=(0.0, 0.0, 100.0),
+        cached_tokens=(0, 0, 0),
+        prefixes=attrs.evolve(talk, next_turn=(1, -1, -1), pause_s=(0.0, 5.0, 0.0)),
+    )
+    limits = Limits(step_tokens=1000, cache_tokens=10_000)
+    load = Load(trace=requests)
+    apart, _ = simulate_pools((Pool(surface=PLAIN, limits=limits), Pool(surface=PLAIN, limits=limits)), load)
+    assert [hit.found_tokens for hit in simulate(PLAIN, load, limits).hits] == [192]
+    assert [hit.found_tokens for hit in apart.hits] == [160]
+    first, second = (apart.outcomes.arrival_s, apart.outcomes.finished_s)
+    assert first[1] == near((second[0] or 0.0) + 5.0)
+    # a prompt of 160 tokens takes 26 ms, then 32 passes, the first with a prompt token; 193 tokens are computed later
+    assert second[0] == near(0.026 + 32 * 0.010 + 0.0001)
+    assert second[1] == near((first[1] or 0.0) + 0.010 + 0.0193)
+    cold, _ = simulate_pools(
+        (Pool(surface=PLAIN, limits=limits), Pool(surface=PLAIN, limits=limits)), attrs.evolve(load, reuses=False)
+    )
+    assert cold.computed_tokens - apart.computed_tokens == 160
+
+
+def test_turns_stay_with_their_server_and_conversations_take_turns() -> None:
+    assert assign_homes((0, 1, 2, 3, 4), (2, 3, -1, -1, -1), 2) == [[0, 2, 4], [1, 3]]
+    assert assign_homes((0, 1, 2), (), 2) == [[0, 2], [1]]
 
 
 def test_traces_are_read_with_their_blocks(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import pytest
 from pass_surface import StraightPass
 
 from compare import assert_close
+from joulemap.catalog.stack import find_stack
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Serving
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.choice import load_qualities
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
@@ -58,6 +60,14 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]
     costs = [row.usd_per_million for row in answer.rows if row.usd_per_million is not None]
     assert costs == sorted(costs)
+
+
+def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path) -> None:
+    answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.060), precision=("fp8",))
+    (row,) = answer.rows
+    assert (row.precision, row.is_published, row.quality) == ("fp8", False, load_qualities()["fp8"])
+    (step,) = answer.document().steps
+    assert "--precision fp8" in str(step)
 
 
 @pytest.mark.slow
@@ -116,6 +126,23 @@ def test_a_target_without_users_or_times_is_refused(tmp_path: Path) -> None:
             MODEL, hardware=("l4",), target=LatencyTarget(users=5, between_s=1.0), serving=Serving(rate_per_s=2.0)
         )
     assert math.isinf(LatencyTarget(users=1, between_s=1.0).miss(9.0, math.inf))
+
+
+def test_slow_hosts_widen_a_step_and_halve_the_chance_of_a_target() -> None:
+    """A third of the hosts add 20 ms: a target of 30 ms holds for steps of 20 ms, and for those of 40 ms does not."""
+    host = SlowHost(0.020, 1.0 / 3.0)
+    assert_close(host.find_chance(0.030, 0.020, 1e-9), 2.0 / 3.0, rel=1e-9)
+    assert_close(host.find_chance(0.050, 0.020, 1e-9), 1.0, rel=1e-9)
+    # a factor of 2 with probability 1/3: its logarithm spreads by sqrt(2)/3 x ln 2; 80 % end at 1.2114 spreads
+    assert_close(host.widen(0.0, 0.020) or 0.0, 1.2113936 * 2**0.5 / 3 * math.log(2.0), rel=1e-6)
+    assert SlowHost().widen(0.3, 0.020) == 0.3 and host.widen(None, 0.020) is None
+    assert SlowHost().find_chance(0.030, 0.020, 0.3) > 0.9
+
+
+def test_hosts_are_slow_on_the_chip_where_they_were_measured() -> None:
+    newest = find_stack("vllm")
+    assert newest.value("slow_host", "GB100", "Blackwell") == 0.02
+    assert newest.value("slow_host", "GH100", "Hopper") == find_stack("sglang").value("slow_host", "GB100") == 0.0
 
 
 def test_a_prefix_cache_saves_the_prompts_that_it_holds() -> None:

@@ -190,6 +190,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
         value=0.0, unit="1", meaning="power above static power, as a share of TDP, while a pass waits for its host"
     ),
     "request": Coefficient(value=0.0, unit="s", meaning="time of a request before its prefill"),
+    "slow_host": Coefficient(value=0.0, unit="s", meaning="time that a slow host adds to a step"),
+    "slow_share": Coefficient(value=0.0, unit="1", meaning="share of measured servers whose host is slow"),
     "rank_wait": Coefficient(
         value=0.0, unit="1", meaning="steps for which a prompt waits for prompts on other data-parallel ranks"
     ),

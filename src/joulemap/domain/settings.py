@@ -574,8 +574,8 @@ class Serving:
                 raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
         if self.prefix_hit is not None and (self.turns > 1 or self.requests):
             raise UsageError("--prefix-hit is given, but --turns and --requests decide which prefixes are found")
-        if self.turns > 1 and (self.requests or self.prefill_on):
-            raise UsageError("--turns goes without --requests and --prefill-on")
+        if self.turns > 1 and self.requests:
+            raise UsageError("--turns makes up conversations: leave it out, or --requests, whose file states them")
         if self.pause_s and self.turns == 1:
             raise UsageError("--pause is between the turns of a conversation: add --turns 8")
         if self.cache_tiers and self.turns == 1 and not self.requests:

@@ -52,7 +52,7 @@ def fleet(
         usage=usage.read(),
         prices=prices.read(),
     )
-    document = answer.document(limit=limit, repeated=output.repeat(run))
+    document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
     page.write(document, answer, output, subject=SUBJECT)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

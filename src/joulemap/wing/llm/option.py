@@ -35,6 +35,12 @@ ENGINE: Final = "vllm"
 PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
 """Options that describe one pass of a model."""
 
+REPEATED: Final = (
+    "prompt", "output_tokens", "engine", "cache", "prefix_hit", "turns", "pause", "cache_tier", "speculate",
+    "acceptance", "draft",
+)  # fmt: skip
+"""Options of a server that a follow-up command repeats."""
+
 
 @frozen(kw_only=True)
 class ServerOptions:
@@ -92,6 +98,26 @@ class ServerOptions:
         is_advanced=True,
     )
 
+    speculate: str = option(
+        "",
+        "Speculative decoding: draft tokens per sequence and step, or mtp, eagle3 or draft for published acceptance.",
+        metavar="N|NAME",
+        is_advanced=True,
+    )
+    acceptance: str = option(
+        "",
+        "Acceptance rate of a draft token, given that all before it are accepted; several by depth.",
+        metavar="FRACTION,...",
+        is_advanced=True,
+    )
+    draft: str = option(
+        "",
+        "Draft model with the same tokenizer, or `layer` for one more layer.",
+        metavar="MODEL",
+        shown="drafts at no cost",
+        complete=offer("wing.llm.decoder.name.list_decoders", is_one=True),
+        is_advanced=True,
+    )
     handover: str = option(
         "50GB/s",
         "Bandwidth between the prefill and decode pools for the cache.",
@@ -124,9 +150,19 @@ class ServerOptions:
             **self.read_speculation(),
         )
 
+    def repeat(self) -> tuple[str, ...]:
+        """Return the words of these options that a follow-up command on one server repeats; none for defaults."""
+        return repeat_options(self, REPEATED)
+
     def read_speculation(self) -> dict[str, Any]:
-        """Return the settings of speculative decoding."""
-        return {}
+        """Return the draft tokens, their acceptance by depth and the draft; UsageError for invalid text."""
+        if not self.speculate:
+            if self.acceptance or self.draft:
+                raise UsageError("--acceptance and --draft are of speculative decoding: add --speculate 3")
+            return {"speculate": None, "acceptance": None}
+        from joulemap.wing.llm.serving.speculation import read_speculation
+
+        return read_speculation(self.speculate, self.acceptance, self.draft)
 
 
 @frozen(kw_only=True)
@@ -147,26 +183,6 @@ class ServingOptions(ServerOptions):
         is_advanced=True,
     )
 
-    speculate: str = option(
-        "",
-        "Speculative decoding: draft tokens per sequence and step, or mtp, eagle3 or draft for published acceptance.",
-        metavar="N|NAME",
-        is_advanced=True,
-    )
-    acceptance: str = option(
-        "",
-        "Acceptance rate of a draft token, given that all before it are accepted; several by depth.",
-        metavar="FRACTION,...",
-        is_advanced=True,
-    )
-    draft: str = option(
-        "",
-        "Draft model with the same tokenizer, or `layer` for one more layer.",
-        metavar="MODEL",
-        shown="drafts at no cost",
-        complete=offer("wing.llm.decoder.name.list_decoders", is_one=True),
-        is_advanced=True,
-    )
     prefill_on: str = option(
         "",
         "Hardware of a separate prefill pool; needs --decode-on and a request load.",
@@ -187,16 +203,6 @@ class ServingOptions(ServerOptions):
         if self.handover != "50GB/s" and not self.prefill_on:
             raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
         return super().read()
-
-    def read_speculation(self) -> dict[str, Any]:
-        """Return the draft tokens, their acceptance by depth and the draft; UsageError for invalid text."""
-        if not self.speculate:
-            if self.acceptance or self.draft:
-                raise UsageError("--acceptance and --draft are of speculative decoding: add --speculate 3")
-            return {"speculate": None, "acceptance": None}
-        from joulemap.wing.llm.serving.speculation import read_speculation
-
-        return read_speculation(self.speculate, self.acceptance, self.draft)
 
     def read_target(self) -> LatencyTarget | None:
         """Return the latency target; None without users. UsageError for an invalid time, or for a time without

@@ -180,7 +180,8 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
             found = "a folder without a config.json" if path.is_dir() else "no configuration"
             raise ModelError(f"cannot read {model!r}: it is {found}; give a config.json or a folder that has one")
         names = list_decoders()
-        hint = f"the folder here is ./{model}" if path.is_dir() else ""
+        hint = "for a model that is not built in, give the path of its config.json"
+        hint = f"the folder here is ./{model}" if path.is_dir() else hint
         raise UnknownNameError("language model", model, (), hint, near=find_meant(model, names))
     return decoder
 

@@ -127,7 +127,8 @@ def _serve(
     """Return how many servers of each chip meet the targets of a language model."""
     from joulemap.wing.fleet.capacity.division import open_servers
     from joulemap.wing.fleet.capacity.served import size_servers
-    from joulemap.wing.llm.answer.document import describe_reuse
+    from joulemap.wing.llm.answer.document import describe_later, describe_reuse
+    from joulemap.wing.llm.answer.text import GUESSED
     from joulemap.wing.llm.capacity.case import refuse
     from joulemap.wing.llm.capacity.choice import find_quality, list_choices
     from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
@@ -168,7 +169,7 @@ def _serve(
         found,
         None if is_alone else pairing,
         engine,
-        describe_reuse(serving),
+        GUESSED(serving) + describe_later(serving) + describe_reuse(serving),
     )
 
 

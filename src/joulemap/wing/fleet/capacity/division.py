@@ -177,6 +177,7 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
             float(serving.output),
             cached_tokens=serving.mean_prompt - serving.prompt if serving.turns > 1 else find_cached(serving),
             most_s=demand.between_s,
+            draft=question.draft(case.server),
         )
     except UnsupportedError as error:
         return Division(question=question, plan=plan, case=case, able=None, reason=str(error))

@@ -47,6 +47,12 @@ rate are found."""
 MOST_STEP: Final = 4.0
 """Maximum ratio of two consecutive rates."""
 
+MORE: Final = 16
+"""Servers per server that is added at once while a p99 exceeds its target."""
+
+MOST_ADDED: Final = 1.5
+"""Maximum ratio of the servers with those added to the servers that the search finds."""
+
 
 @frozen(kw_only=True, eq=False)
 class Server:
@@ -125,6 +131,7 @@ def open_server(
 ) -> Server | str:
     """Return the server of a case with its capacity, or why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
+    from joulemap.wing.llm.serving.draft import guess
     from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
 
     peak = levels[0].rate_per_s
@@ -138,10 +145,11 @@ def open_server(
         pause_s=question.serving.pause_s,
     )
     try:
-        limits = find_limits(case.server)
+        draft = question.draft(case.server)
+        limits = find_limits(case.server, draft)
         if requests.turns > 1:
             limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=measure_token(case.server))
-        table = tabulate_for(case.server, requests, limits, 0)
+        table = tabulate_for(guess(case.server, draft), requests, limits, 0)
         server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, able=able)
         return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
     except UnsupportedError as error:
@@ -174,10 +182,9 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         reason = SLOW(first_token_s=alone.first_token.p99, between_s=alone.token_time.p99)
         late = make_late(station, reason, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
-    count = server.count(peak)
+    count, served = _add_servers(server, peak)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
-    served = server.serve(peak / count)
     loads = [_observe(server, level, count, rate) for level in levels]
     row, at_rates = complete_fleet(
         make_late(station, ""),
@@ -210,6 +217,20 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
         watch=partial(_watch, server, row.label, count, peak),
     )
+
+
+def _add_servers(server: Server, peak: float) -> tuple[int, Served]:
+    """Return the servers that meet the targets at the highest rate, and their service.
+
+    Requests are drawn anew at each rate, so that a p99 near its target may exceed it at a slightly lower rate.
+    """
+    count = server.count(peak)
+    most = math.ceil(MOST_ADDED * count) + 1
+    served = server.serve(peak / count)
+    while take_promise(served, server.demand) > 1.0 and count < most:
+        count = _fill_nodes(count + max(1, count // MORE), server.case.world, server.demand)
+        served = server.serve(peak / count)
+    return count, served
 
 
 def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:

@@ -24,6 +24,7 @@ from joulemap.wing.llm.capacity.load import LoadRow, serve_load
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import ServedRow, form_rows, serve
+from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def llm(
         serving=question.serving,
         engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),
+        host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),

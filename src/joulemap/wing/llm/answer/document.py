@@ -65,6 +65,8 @@ class LlmAnswer(RunAnswer):
     """Assumptions behind cost and carbon."""
     not_taken: tuple[str, ...] = ()
     """Default hardware that lacks the precision, with the reasons."""
+    host_bound: str = ""
+    """Warning about chips whose steps slow hosts may lengthen; empty for none."""
     not_loaded: tuple[str, ...] = ()
     """Configurations that hold the model but cannot take the request load, with the reasons."""
 
@@ -297,8 +299,9 @@ class LlmAnswer(RunAnswer):
         return any(ids[winner.place] == (row.label, row.batch) for winner in self.winners)
 
     def _list_insights(self) -> list[str]:
-        """Return the memory shortage, the limit of both phases, and the lowest cost."""
-        return [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
+        """Return the memory shortage, the limit of both phases, the lowest cost, and slow hosts."""
+        found = [*self._describe_shortage(), self._describe_limits(), *self._describe_cost()]
+        return [*found, self.host_bound] if self.host_bound else found
 
     def _describe_shortage(self) -> list[str]:
         found: dict[str, ServedRow] = {}
@@ -395,8 +398,10 @@ def describe_later(serving: Serving) -> str:
 
 
 def repeat_reuse(serving: Serving) -> list[str]:
-    """Return the options for reuse of prefixes and speculative decoding that differ from their defaults."""
-    words = [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
+    """Return the options for engine, cache, reuse of prefixes and speculation that differ from their defaults."""
+    words = [] if serving.engine == Serving().engine else ["--engine", serving.engine]
+    words += ["--cache", serving.cache] if serving.cache else []
+    words += [] if serving.prefix_hit is None else ["--prefix-hit", f"{serving.prefix_hit:g}"]
     words += ["--turns", str(serving.turns)] if serving.turns > 1 else []
     words += ["--pause", f"{serving.pause_s:g}s"] if serving.pause_s else []
     for tier in serving.cache_tiers:

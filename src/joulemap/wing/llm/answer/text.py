@@ -16,6 +16,8 @@ REUSED: Final = Template(
     "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
 )
 """Reuse of prefixes, as titles state it."""
+GUESSED: Final = Template("[, {speculate} draft tokens, {acceptance:set %} accepted]")
+"""Speculative decoding, as titles state it."""
 LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")

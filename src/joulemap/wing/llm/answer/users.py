@@ -26,8 +26,9 @@ from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.capacity.case import Case
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
-from joulemap.wing.llm.capacity.question import SERVING
+from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
+from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs, name_case, read_stored
 from joulemap.wing.llm.capacity.users import (
     Deployed,
@@ -53,23 +54,27 @@ TITLE: Final = Template(
     "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
 KEPT: Final = Template(
-    "{label} in {precision} meets the latency target at the lowest cost: {usd_per_million:USD} per million tokens "
-    "(prompt and output), {million_j:J} and {gco2_per_million:g} of CO2; "
+    "cheapest within the latency target: {servers} in {precision}, {usd_per_million:USD} per million tokens (prompt "
+    "and output), {million_j:J} and {gco2_per_million:g} of CO2; "
 )
 KEPT_ENERGY: Final = Template(
-    "{label} in {precision} meets the latency target with the least energy: {million_j:J} per million tokens (prompt "
-    "and output); "
+    "least energy within the latency target: {servers} in {precision}, {million_j:J} per million tokens (prompt and "
+    "output); "
 )
+SEVERAL: Final = Template("{server_count} servers of {server}")
+SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
 TIMES: Final = Template("TTFT {first_token_s:s}[ of {first_most:s}], TPOT {between_s:s}[ of {between_most:s}]")
-SURE: Final = Template("; it is met with a probability of {chance:chance}")
-NOBODY: Final = Template("nothing meets the latency target; the nearest is {label} in {precision}: {missed:and}")
+SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
+SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
+SLOW: Final = "slow hosts included"
+NOBODY: Final = Template("nothing meets the latency target; the nearest is {servers} in {precision}: {missed:and}")
 MISSED: Final = Template("{quantity} {time:s} is {ratio:x} the target of {most:s}")
 REQUEST: Final = Template(
     "one request[ costs {request_usd:USD},] takes {request_s:s} and {request_j:J}[, {request_gco2:g} of CO2]; all "
     "users together get {output_tokens_per_s:~} output tokens/s"
 )
 PUBLISHED: Final = Template(
-    "as published, in {precision}: {label}[, {usd_per_million:USD} per million tokens], {million_j:J}"
+    "as published, in {precision}: {label}, [{usd_per_million:USD} and ]{million_j:J} per million tokens"
 )
 PUBLISHED_NOT: Final = Template(
     "as published, in {precision}, nothing meets the latency target; the nearest is {label}: {missed:and}"
@@ -80,7 +85,11 @@ FORMS: Final = Template(
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-QUALITY: Final = Template("known loss of quality in {precision}: {quality}; {published}")
+QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; {published}]")
+SURER: Final = Template(
+    "the cheapest that meets the target with a probability of {chance:chance} is {label} in {precision}"
+    "[, at {times:x} the cost]"
+)
 NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
@@ -96,6 +105,12 @@ HITS: Final = Template(
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
 RANKED: Final = "USD/M"
 
+LIKELY: Final = 0.8
+"""Probability of meeting the target from which a deployment is a safe choice."""
+
+DEAR: Final = 3.0
+"""Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
+
 COLLECTED: Final = 8
 """Number of chips after which memory is freed; a larger number saves no time."""
 
@@ -104,7 +119,8 @@ NOTES: Final = (
     "M: a million tokens, prompts and outputs together. Times are means of the steady state, where each user's next "
     "request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices",
+    "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
+    "ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
@@ -127,6 +143,8 @@ class UsersAnswer(RunAnswer):
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
+    host_bound: str = ""
+    """Warning about chips whose steps slow hosts may lengthen; empty for none."""
     forms: str = ""
     """Comparison of chunked prefill with separate pools on the best deployment; empty if only one was computed."""
     not_taken: tuple[str, ...] = ()
@@ -181,11 +199,13 @@ class UsersAnswer(RunAnswer):
         """Return the cheapest deployment within the target, or the nearest one and by how much it misses."""
         best = self.rows[0]
         if not best.is_met:
-            return NOBODY(best, missed=list(self._list_missed(best)))
-        told = (KEPT_ENERGY if best.usd_per_million is None else KEPT)(best)
-        times = TIMES(best, first_most=self.target.first_token_s, between_most=self.target.between_s)
-        sure = "" if best.met_probability is None else SURE(chance=best.met_probability)
-        return f"{told}{times}{sure}"
+            return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
+        told = (KEPT_ENERGY if best.usd_per_million is None else KEPT)(best, servers=spell_servers(best))
+        target = self.target.first_token_s, self.target.between_s
+        times = TIMES(best, first_most=target[0], between_most=target[1])
+        sure = SURE_OF_ONE if None in target else SURE
+        slow = SLOW if best.hardware in self.host_bound else None
+        return f"{told}{times}" + ("" if best.met_probability is None else sure(chance=best.met_probability, slow=slow))
 
     def _describe_miss(self, row: UserRow) -> str:
         """Return the nearest deployment of a checkpoint as published that misses the target."""
@@ -204,14 +224,17 @@ class UsersAnswer(RunAnswer):
         """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
         best = self.rows[0]
         yield REQUEST(best)
+        yield from self._list_surer()
         if best.prefix_hit_fraction is not None:
             below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
             yield HITS(best, below=below or None)
         if self.forms:
             yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
-        if published is not None and not best.is_published:
-            told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
+        if not best.is_published and best.quality:
+            told = None
+            if published is not None:
+                told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
             yield QUALITY(best, published=told)
         others = [row for row in self.rows.rows[1:] if row.is_met and row.hardware != best.hardware]
         if best.is_met and others:
@@ -220,6 +243,20 @@ class UsersAnswer(RunAnswer):
                 other.usd_per_million / best.usd_per_million if other.usd_per_million and best.usd_per_million else None
             )
             yield NEXT_RUNNER(other, times=times)
+        if self.host_bound:
+            yield self.host_bound
+
+    def _list_surer(self) -> Iterator[str]:
+        """Yield the cheapest deployment that meets the target with a probability of `LIKELY`, if the best does not."""
+        best = self.rows[0]
+        chances = [(row, row.met_probability) for row in self.rows if row.is_met and row.met_probability is not None]
+        surer = next(((row, chance) for row, chance in chances if chance >= LIKELY), None)
+        if surer is None or surer[0] is best:
+            return
+        row, chance = surer
+        times = row.usd_per_million / best.usd_per_million if row.usd_per_million and best.usd_per_million else None
+        if times is None or times <= DEAR:
+            yield SURER(row, chance=chance, times=times)
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""
@@ -250,6 +287,14 @@ class UsersAnswer(RunAnswer):
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
+
+
+def spell_servers(row: UserRow) -> str:
+    """Return the servers of a deployment in words, such as `2 servers of h200_sxm x2`."""
+    if not row.prefill_server_count and row.server_count == 1:
+        return row.label
+    server = row.hardware if row.device_count == 1 else f"{row.hardware} x{row.device_count}"
+    return (SEPARATE if row.prefill_server_count else SEVERAL)(row, server=server)
 
 
 def compare_forms(found: Deployed) -> str:
@@ -296,6 +341,7 @@ def serve_users(
     settings = attrs.evolve(settings, batch=(1,))
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
+    is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
     reasons: dict[str, str] = {}
     for own, plan, cases in choices:
@@ -307,7 +353,7 @@ def serve_users(
                 if isinstance(one, str):
                     reasons.setdefault(case.hardware, one)
                 else:
-                    found.append((one, own is question, plan))
+                    found.append((one, is_free and own is question, plan))
             question.book.release()
             gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
     served = {one.case.hardware for one, *_ in found}
@@ -332,7 +378,8 @@ def serve_users(
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),
-        stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith("model_type")),
+        stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
+        host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,

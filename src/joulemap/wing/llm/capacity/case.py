@@ -219,6 +219,16 @@ def list_divisions(question: Question, case: Case, questions: dict[int, Question
     return found
 
 
+def describe_node(question: Question, case: Case) -> str:
+    """Return why not even the devices of a node hold the model and one request of a case."""
+    most = 1 if question.serving.devices else max(1, count_node(case.target) // question.beside)
+    devices = case.devices if question.serving.devices else 2 ** (most.bit_length() - 1)
+    one = _judge(question, case.run, case.target, devices, case.batch, is_alone=True)
+    if one.room is None:
+        return one.reason
+    return f"{one.label} {describe_shortage(question, attrs.evolve(one, needed=None))}"
+
+
 def count_node(target: Hardware) -> int:
     """Return the number of devices of a node: those joined by a switch or mesh, else those of a server."""
     from joulemap.model.communication import HOST_DEVICES

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
 """Precisions of activations and of weights that are tried in addition to the published ones."""
 
+WIDE: Final = ("bf16", "fp16", "fp32")
+"""Precisions of weights that lose no quality."""
+
 QUALITIES: Final = DATA / "model" / "quality.toml"
 """Published losses of quality by precision."""
 
@@ -58,6 +61,6 @@ def _is_narrower(decoder: Decoder, weights: Sequence[str]) -> bool:
 
 
 def find_quality(case: Case) -> str:
-    """Return the published loss of quality of a configuration's precision."""
-    point = case.run.point
-    return load_qualities().get(point["weight_precision"], "not published")
+    """Return the published loss of quality of a configuration's precision; empty for weights of at least 16 bits."""
+    weights = case.run.point["weight_precision"]
+    return "" if weights in WIDE else load_qualities().get(weights, "unknown")

@@ -103,10 +103,10 @@ def read_load(question: Question) -> Load | None:
 
     trace = read_requests(Path(serving.requests)) if serving.requests else None
     is_shared = trace is not None and trace.prefixes is not None
-    if is_shared and (serving.rate_per_s or serving.in_flight or serving.prefill_on):
+    if is_shared and (serving.rate_per_s or serving.in_flight):
         raise UsageError(
-            f"{serving.requests} has prefixes that requests share in its order of arrival: leave out --rate, "
-            "--in-flight and --prefill-on"
+            f"{serving.requests} has prefixes that requests share in its order of arrival: leave out --rate and "
+            "--in-flight"
         )
     if serving.cache_tiers and trace is not None and not is_shared:
         raise UsageError(f"--cache-tier keeps prefixes, of which {serving.requests} tells none: add conversation")

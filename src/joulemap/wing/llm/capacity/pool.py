@@ -12,7 +12,7 @@ from joulemap.answer.computed import described
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load
+from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load, read_tiers
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def serve_pools(
     if load is None:
         raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")
     first, second = (_choose(cases, name) for name in chosen)
-    rows = _size(load, first, second)
+    rows = _size(question, load, first, second)
     found = _simulate(question, load, (first, second), (rows[0].server_count, rows[1].server_count), stored)
     return rows, [found]
 
@@ -71,12 +71,13 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
     return found
 
 
-def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
+def _size(question: Question, load: Load, first: Case, second: Case) -> list[PoolRow]:
     from joulemap.wing.llm.serving.pool import count_answers, count_prompts
 
-    prompt, output = _mean_lengths(load)
-    answers = count_answers(second.server, prompt, output)
-    able = (count_prompts(first.server, prompt, load.cached_tokens).per_s, answers.per_s)
+    prompt, output, found = _mean_lengths(load)
+    prompts = count_prompts(first.server, prompt, found, question.draft(first.server))
+    answers = count_answers(second.server, prompt, output, question.draft(second.server))
+    able = (prompts.per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
@@ -109,11 +110,25 @@ def find_rate(load: Load) -> float | None:
     return (len(arrivals) - 1) / arrivals[-1] if arrivals[-1] > 0.0 else None
 
 
-def _mean_lengths(load: Load) -> tuple[float, float]:
+def _mean_lengths(load: Load) -> tuple[float, float, float]:
+    """Return the mean tokens per prompt, per answer, and per prompt in the prefix cache, if nothing is evicted.
+
+    A prefill server keeps prompts, not answers: a turn finds the prompt of the turn before it.
+    """
     if load.trace is None:
-        return float(load.prompt_tokens), float(load.output_tokens)
-    count = len(load.trace.prompt_tokens)
-    return sum(load.trace.prompt_tokens) / count, sum(load.trace.output_tokens) / count
+        tokens = load.prompt_tokens + load.output_tokens
+        prompt = load.prompt_tokens + 0.5 * (load.turns - 1) * tokens
+        found = prompt - load.prompt_tokens - load.output_tokens * (load.turns - 1) / load.turns
+        return prompt, float(load.output_tokens), found if load.turns > 1 else float(load.cached_tokens)
+    trace, count = load.trace, len(load.trace.prompt_tokens)
+    kept = float(sum(trace.cached_tokens))
+    if trace.prefixes is not None:
+        known: set[int] = set()
+        for blocks, tokens in zip(trace.prefixes.prompts, trace.prompt_tokens, strict=True):
+            old = next((place for place, block in enumerate(blocks) if block not in known), len(blocks))
+            kept += min(old * trace.prefixes.block_tokens, tokens - 1)
+            known.update(blocks)
+    return sum(trace.prompt_tokens) / count, sum(trace.output_tokens) / count, kept / count
 
 
 def _simulate(
@@ -123,20 +138,27 @@ def _simulate(
     counts: tuple[int, int],
     stored: Stored,
 ) -> LoadRow:
+    from joulemap.wing.llm.serving.draft import guess
     from joulemap.wing.llm.serving.pool import Pool, simulate_pools
-    from joulemap.wing.llm.serving.serve import find_limits, tabulate_for
+    from joulemap.wing.llm.serving.serve import find_limits, measure_token, tabulate_for
+
+    tiers = read_tiers(question.serving)
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
-        limits = find_limits(deployment)
-        return Pool(surface=tabulate_for(deployment, load, limits, 0), limits=limits, count=count)
+        draft = question.draft(deployment)
+        limits = find_limits(deployment, draft)
+        if tiers:
+            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment))
+        surface = tabulate_for(guess(deployment, draft), load, limits, 0)
+        return Pool(surface=surface, limits=limits, count=count)
 
     first, second = cases
     pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
     servers = list(zip(cases, counts, strict=True))
-    prompt, _ = _mean_lengths(load)
-    handover = measure_handover(question, first, second, round(prompt))
-    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
-    handover_j = served.prompt_tokens * handover.joules / round(prompt)
+    prompt = round(_mean_lengths(load)[0])
+    handover = measure_handover(question, first, second, prompt)
+    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / prompt)
+    handover_j = served.prompt_tokens * handover.joules / prompt
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
     prompts, answers = (stored.get(name_case(case), NOT_STORED) for case in cases)
     known = zip((prompts, answers), counts, strict=True)

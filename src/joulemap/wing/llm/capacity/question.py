@@ -37,7 +37,7 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
-TITLED: Final = ("quantization_config", "model_type")
+TITLED: Final = ("quantization_config", "model_type", "not read")
 """First words of notes on a model that the title repeats."""
 
 PADDED: Final = 0.01

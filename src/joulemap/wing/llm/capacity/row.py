@@ -145,6 +145,10 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
     }
     if cost is not None:
         found |= take(ServedRow, cost) | _rate(question, case, cost)
+        from joulemap.wing.llm.capacity.slow import SlowHost
+
+        host = SlowHost.of(case.server)
+        found["between_half_width"] = host.widen(found["between_half_width"], cost.between_s)
     is_available = "decode" in phases and phases["decode"].is_available
     return ServedRow(**found, device_count=case.world, is_available=is_available)
 

@@ -19,9 +19,10 @@ import attrs
 from joulemap.answer.computed import described
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.capacity.case import UNSUPPORTED, list_divisions
+from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
 from joulemap.wing.llm.capacity.load import find_cached, read_tiers
 from joulemap.wing.llm.capacity.pool import FULL, measure_handover
+from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.serving.batch import grow
 from joulemap.wing.llm.serving.draft import guess
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
@@ -159,7 +160,7 @@ def find_deployment(
         return case.reason
     options = list(_list_options(question, case, target, questions))
     if not options:
-        return case.reason or f"{case.label} has no room for a request"
+        return describe_node(question, case)
     try:
         missed, met = _search(options, target)
     except UnsupportedError as error:
@@ -415,7 +416,7 @@ def form_row(found: Deployed, paid: Paid, quality: str, *, is_published: bool) -
         first_token_s=found.first_token_s,
         between_s=found.between_s,
         first_token_half_width=paid.first_token_half_width,
-        between_half_width=paid.between_half_width,
+        between_half_width=SlowHost.of(case.server).widen(paid.between_half_width, found.between_s),
         request_s=found.request_s,
         tokens_per_s=found.per_s * tokens,
         output_tokens_per_s=found.per_s * serving.output,
@@ -436,15 +437,13 @@ def _find_chance(found: Deployed, paid: Paid) -> float | None:
     """Return the probability that both targets are met, as if their errors were independent; None if unknown."""
     from joulemap.uncertainty.probability import probability_better
 
-    target, chance, is_known = found.target, 1.0, False
-    for most, time, width in (
-        (target.first_token_s, found.first_token_s, paid.first_token_half_width),
-        (target.between_s, found.between_s, paid.between_half_width),
-    ):
-        if most is not None and width is not None:
-            chance *= probability_better(most / time, width)
-            is_known = True
-    return chance if is_known else None
+    target, chances = found.target, list[float]()
+    if target.first_token_s is not None and paid.first_token_half_width is not None:
+        chances.append(probability_better(target.first_token_s / found.first_token_s, paid.first_token_half_width))
+    if target.between_s is not None and paid.between_half_width is not None:
+        host = SlowHost.of(found.case.server)
+        chances.append(host.find_chance(target.between_s, found.between_s, paid.between_half_width))
+    return math.prod(chances) if chances else None
 
 
 def rank_rows(rows: Sequence[UserRow]) -> list[UserRow]:

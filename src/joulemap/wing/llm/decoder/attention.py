@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -14,21 +14,24 @@ from joulemap.wing.llm.decoder.config import Attention, Latent
 from joulemap.wing.llm.decoder.graph import Read
 from joulemap.wing.llm.decoder.row import Pass, Piece
 
+if TYPE_CHECKING:
+    from joulemap.wing.llm.decoder.select import Index
+
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
     """Return the attention output of a device's heads for tokens."""
     rows, hidden, width = one.count, one.decoder.hidden, mixer.head_dim
     heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
-    queries, keys = heads * width * (1 + mixer.is_gated), pairs * width
+    queries, keys, values = heads * width * (1 + mixer.is_gated), pairs * width, pairs * mixer.values
     if mixer.is_packed:
-        q = k = v = one.linear(f"{path}.qkv_proj", x, queries + 2 * keys, hidden, bias=mixer.bias)
+        q = k = v = one.linear(f"{path}.qkv_proj", x, queries + keys + values, hidden, bias=mixer.bias)
     else:
         q = one.linear(f"{path}.q_proj", x, queries, hidden, bias=mixer.bias)
         k = v = -1
         if not mixer.shares:
             k = v = one.linear(f"{path}.k_proj", x, keys, hidden, bias=mixer.bias)
         if mixer.has_values and not mixer.shares:
-            v = one.linear(f"{path}.v_proj", x, keys, hidden, bias=mixer.bias)
+            v = one.linear(f"{path}.v_proj", x, values, hidden, bias=mixer.bias)
     gate, is_free = q, mixer.norm == "free"
     if not is_free:
         q = _normalize(one, path, "q_norm", mixer, q, heads)
@@ -45,30 +48,73 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
             v = one.graph.run(path, "rms_norm", (v,), suffix="v_norm", rows=rows * pairs, columns=width, weight=False)
         caches = [_append_pair(one, path, mixer, piece, k, v) for piece in one.pieces]
         one.shared[mixer.window] = caches
-    sizes = {"heads": heads, "kv_heads": pairs, "head_dim": width, "window": mixer.window}
-    beside = tuple(one.graph.weigh(f"{path}.sinks", (heads,)) for _ in range(mixer.sinks))
-    made = [
-        attend_piece(one, path, piece, (q, *held), sizes, beside)
-        for piece, held in zip(one.pieces, caches, strict=True)
-    ]
+    sizes: dict[str, Any] = {"heads": heads, "kv_heads": pairs, "head_dim": width}
+    sizes |= {"value_dim": mixer.value_dim} if mixer.value_dim else {}
+    sinks = tuple(one.graph.weigh(f"{path}.sinks", (heads,)) for _ in range(mixer.sinks))
+    index = _score(one, path, mixer, x, hidden, x)
+    made = []
+    for piece, held in zip(one.pieces, caches, strict=True):
+        beside = (*sinks, *_select(one, path, mixer, piece, index))
+        seen, window = _narrow(mixer, piece)
+        made.append(attend_piece(one, path, seen, (q, *held), {**sizes, "window": window}, beside))
     if mixer.is_gated:
-        cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=rows * heads * width,
-                    special_count=rows * heads * width)  # fmt: skip
-        open_share = one.graph.call(
-            path, cost, ((gate, 4 * rows * heads * width),), (rows, heads * width), suffix="gate"
-        )
-        cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * heads * width)
-        made = [one.graph.call(path, cost, (*made, open_share), (rows, heads * width), suffix="mul")]
-    return one.linear(f"{path}.o_proj", made, hidden, heads * width, bias=mixer.output_bias)
+        made = [_open(one, path, made, gate, heads * mixer.values)]
+    return one.linear(f"{path}.o_proj", made, hidden, heads * mixer.values, bias=mixer.output_bias)
+
+
+def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int) -> int:
+    """Return the attention output multiplied by the sigmoid of a gate."""
+    rows, count = one.count, one.count * width
+    cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=count, special_count=count)
+    open_share = one.graph.call(path, cost, ((gate, 4 * count),), (rows, width), suffix="gate")
+    cost = Cost(kind="elementwise", operation="mul", elementwise_count=count)
+    return one.graph.call(path, cost, (*made, open_share), (rows, width), suffix="mul")
+
+
+def _score(one: Pass, path: str, mixer: Attention | Latent, low: int, width: int, x: int) -> Index | None:
+    """Return the queries, weights and keys of an indexer whose queries come from `low`; None without one."""
+    if mixer.indexer is None:
+        return None
+    from joulemap.wing.llm.decoder.select import score
+
+    keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, one.decoder.hidden)
+    name, columns = f"{path}.indexer.k_norm", mixer.indexer.head_dim
+    if mixer.indexer.has_norms:
+        keys = one.norm(name, keys, one.count, columns)
+    else:
+        keys = one.graph.run(name, "layer_norm", (keys,), rows=one.count, columns=columns, bias=True)
+    return score(one, path, mixer.indexer, low, width, x, keys, mixer.rotary)
+
+
+def _select(one: Pass, path: str, mixer: Attention | Latent, piece: Piece, index: Index | None) -> tuple[int, ...]:
+    """Return the rows that an indexer selects for the tokens of a piece; empty without one."""
+    if mixer.indexer is None or index is None:
+        return ()
+    from joulemap.wing.llm.decoder.select import select
+
+    return (select(one, path, mixer.indexer, mixer.selected, piece, index),)
+
+
+def _narrow(mixer: Attention | Latent, piece: Piece) -> tuple[Piece, int]:
+    """Return a piece and a window with as many pairs of queries and keys as the selection of a mixer.
+
+    A prompt attends to selected tokens as to a window of that size. A few tokens attend to a shorter cache.
+    """
+    if not 0 < mixer.selected < piece.cached + piece.tokens:
+        return piece, mixer.window
+    if piece.tokens > FEW_TOKENS:
+        return piece, mixer.selected
+    return attrs.evolve(piece, cached=max(mixer.selected - piece.tokens, 0)), mixer.window
 
 
 def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
     """Return the KV cache of a piece."""
-    pairs, width = one.step.part(mixer.kv_heads), mixer.head_dim
-    new = ITEM_BYTES * piece.count * pairs * width
+    pairs = one.step.part(mixer.kv_heads)
     return tuple(
-        one.append(path, ((x, new),), piece, pairs, width, mixer.window, f"append_{name}")
-        for name, x in (("k", k), ("v", v))
+        one.append(
+            path, ((x, ITEM_BYTES * piece.count * pairs * width),), piece, pairs, width, mixer.window, f"append_{name}"
+        )
+        for name, x, width in (("k", k, mixer.head_dim), ("v", v, mixer.values))
     )
 
 
@@ -130,24 +176,19 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     normal = one.norm(f"{path}.kv_a_layernorm", latent, rows, mixer.rank)
     turned = one.turn(path, ((q, heads), (latent, 1)), mixer.rotary, mixer.rotary)
     weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
-    keys = -1
-    if mixer.indexer is not None:
-        from joulemap.wing.llm.decoder.select import score, select
-
-        keys = one.linear(f"{path}.indexer.wk", x, mixer.indexer.head_dim, hidden)
-        keys = one.graph.run(
-            f"{path}.indexer.k_norm", "layer_norm", (keys,), rows=rows, columns=mixer.indexer.head_dim, bias=True
-        )
-        query = low if mixer.query_rank else x
-        index = score(one, path, mixer.indexer, query, mixer.query_rank or hidden, x, keys, mixer.rotary)
+    query, query_width = (low, mixer.query_rank) if mixer.query_rank else (x, hidden)
+    index = _score(one, path, mixer, query, query_width, x)
     made = []
     for piece in one.pieces:
         new = [(x, ITEM_BYTES * piece.count * part) for x, part in ((normal, mixer.rank), (turned, mixer.rotary))]
         cache = one.append(path, new, piece, 1, seen, mixer.window, "append_latent")
         is_sparse = 0 < mixer.selected < piece.cached + piece.tokens
-        beside = () if mixer.indexer is None else (select(one, path, mixer.indexer, mixer.selected, piece, index),)
+        beside = _select(one, path, mixer, piece, index)
         see = _see_latent if piece.tokens <= FEW_TOKENS or is_sparse else _widen_latent
         made.append(see(one, path, mixer, piece, q, turned, cache, weight, beside))
+    if mixer.is_gated:
+        gate = one.linear(f"{path}.g_proj", x, heads * mixer.value_dim, hidden)
+        made = [_open(one, path, made, gate, heads * mixer.value_dim)]
     return one.linear(f"{path}.o_proj", made, hidden, heads * mixer.value_dim, bias=mixer.bias)
 
 
@@ -174,11 +215,7 @@ def _see_latent(
     inner = multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
     sizes: dict[str, Any] = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank}
     sizes |= {"latent": True}
-    seen = piece
-    if 0 < mixer.selected < piece.cached + piece.tokens and piece.tokens <= FEW_TOKENS:
-        seen = attrs.evolve(piece, cached=max(mixer.selected - piece.tokens, 0))
-    # the rows that each token of a prompt selects are counted as a window of as many
-    sizes |= {"window": mixer.selected if seen is piece and mixer.selected else mixer.window}
+    seen, sizes["window"] = _narrow(mixer, piece)
     result = attend_piece(one, path, seen, (inner, turned, cache), sizes, beside)
     return multiply(one, path, result, weight, count, mixer.value_dim, rank, heads, suffix=f"absorb_v{suffix}")
 

@@ -39,6 +39,7 @@ FREE: Final = frozenset(
         "plain",
         "selected",
         "ratio",
+        "value_dim",
     )
 )
 """Sizes of parts that may be 0."""

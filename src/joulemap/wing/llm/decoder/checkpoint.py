@@ -12,20 +12,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.domain.weight import read_weight_format
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import Checkpoint, Matrix
+from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint
+from joulemap.trace.packed.scheme import NVFP4
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
 from joulemap.wing.llm.decoder.layer import tell
 from joulemap.wing.llm.decoder.step import Step
-
-if TYPE_CHECKING:
-    from joulemap.trace.packed.format import PackedFormat
 
 SETTINGS: Final = ("quantization_config", "compression_config")
 """Configuration keys that describe how weights are stored."""
@@ -38,6 +37,18 @@ HEAD: Final = "lm_head"
 EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
 """`expert_dtype` of a configuration, with the format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
+ALGORITHM: Final = "quant_algo"
+"""Key of Model Optimizer for the format of a checkpoint or of a module."""
+
+MODULES: Final = "quantized_layers"
+"""Key of Model Optimizer for the formats of single modules."""
+
+MIXED: Final = {
+    "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
+    "W4A16_NVFP4": attrs.evolve(NVFP4, activations=""),
+}
+"""Algorithms of Model Optimizer that only single modules have. Source: nvidia/MiniMax-M3-NVFP4, Qwen3.6-27B-NVFP4."""
+
 FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
 """Families whose experts are parameters rather than linear layers, in all versions of their library."""
 
@@ -49,7 +60,7 @@ _EXPERTS: Final = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "gate_
 
 _PARTS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("self_attn.", ("attn.", "attention.", "self_attention.", "mixer.")),
-    ("mixer.", ("linear_attn.", "mamba.")),
+    ("mixer.", ("linear_attn.", "mamba.", "self_attn.")),
     ("mlp.gate", ("mlp.router", "block_sparse_moe.gate", "feed_forward.router", "mixer.gate")),
     ("mlp.shared_experts.", ("mlp.shared_expert.", "mlp.shared_mlp.", "feed_forward.shared_expert.")),
     ("mlp.experts", ("block_sparse_moe.experts", "feed_forward.experts", "mixer.experts")),
@@ -80,7 +91,9 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
 
     An unsupported method leaves all weights at 16 bits, with a note. Raise ModelError for invalid settings.
     """
-    checkpoint = read_checkpoint(values, decoder.name)
+    if values.get(ALGORITHM):
+        values = {"quant_method": "modelopt", **values}
+    checkpoint = _read_storage(values, decoder.name)
     method = name_method(values)
     if checkpoint is None:
         details = [str(values[key])[:40] for key in ("quant_algo", "quant_type") if isinstance(values.get(key), str)]
@@ -113,6 +126,18 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
             doubt=_describe_doubt(checkpoint, main),
         ),
     )
+
+
+def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
+    """Return the storage of a checkpoint's weights, with the formats of `MIXED`; None for an unsupported method."""
+    modules = values.get(MODULES)
+    if not isinstance(modules, Mapping):
+        return read_checkpoint(values, name)
+    told = {str(module): own.get(ALGORITHM) if isinstance(own, Mapping) else own for module, own in modules.items()}
+    mixed = {module: MIXED[algorithm] for module, algorithm in told.items() if algorithm in MIXED}
+    rest = {module: own for module, own in modules.items() if module not in mixed}
+    found = read_checkpoint({**values, MODULES: rest}, name)
+    return found and attrs.evolve(found, named={**found.named, **mixed})
 
 
 def store_formats(

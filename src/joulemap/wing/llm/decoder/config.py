@@ -18,16 +18,37 @@ Norm = Literal["rms_norm", "layer_norm"]
 
 
 @frozen(kw_only=True)
+class Indexer:
+    """Selection of the rows that a token attends to: narrow heads score every cached row (sparse attention)."""
+
+    heads: int
+    head_dim: int
+    """Elements of each indexer query, and of the one cached key per row."""
+    is_weighted: bool = True
+    """True if a token weighs the heads, whose scores are added; else each head selects for itself."""
+    has_norms: bool = False
+    """True if each head's query is normalized, as the key is."""
+    tokens: int = 1
+    """Tokens that are selected together, by their highest score."""
+
+
+@frozen(kw_only=True)
 class Attention:
     """Softmax attention with grouped query heads, each group sharing one key-value head."""
 
     heads: int
     kv_heads: int
     head_dim: int
+    value_dim: int = 0
+    """Elements per value head; 0 for as many as a key has."""
     window: int = 0
     """Tokens that each token attends to, itself included; 0 for all."""
     rotary: int = 0
     """Elements of each head with rotary position embedding."""
+    selected: int = 0
+    """Maximum tokens that a token attends to; 0 for all."""
+    indexer: Indexer | None = None
+    """Selection of these tokens; None for all tokens."""
     bias: bool = False
     """True if the query, key and value projections have a bias."""
     output_bias: bool = False
@@ -52,23 +73,14 @@ class Attention:
     kind: Literal["attention"] = "attention"
 
     @property
-    def cache_width(self) -> int:
-        """Elements that each token adds to the KV cache."""
-        return 0 if self.shares else 2 * self.kv_heads * self.head_dim
+    def values(self) -> int:
+        """Elements per value head."""
+        return self.value_dim or self.head_dim
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """Number of tokens at which its window is full."""
-        return (self.window,)
-
-
-@frozen(kw_only=True)
-class Indexer:
-    """Selection of the rows that a token attends to: narrow heads score every cached row (sparse attention)."""
-
-    heads: int
-    head_dim: int
-    """Elements of each indexer query, and of the one cached key per row."""
+        """Number of tokens at which a window or a selection is full."""
+        return (self.window, self.selected)
 
 
 @frozen(kw_only=True)
@@ -86,6 +98,8 @@ class Latent:
     window: int = 0
     bias: bool = False
     """True if the projections to the ranks and the output projection have a bias."""
+    is_gated: bool = False
+    """True if the result is multiplied by a gate, which is computed from the token."""
     selected: int = 0
     """Maximum tokens that a token attends to; 0 for all."""
     indexer: Indexer | None = None
@@ -371,4 +385,5 @@ def _held(mixer: Mixer, tokens: int, devices: int) -> float:
     if isinstance(mixer, Compressed):
         rows = tokens // mixer.ratio if mixer.ratio else 0
         return seen * mixer.head_dim + rows * (mixer.head_dim + (mixer.indexer.head_dim if mixer.indexer else 0))
-    return seen * mixer.cache_width / mixer.kv_heads * -(-mixer.kv_heads // devices)
+    pairs = 0 if mixer.shares else -(-mixer.kv_heads // devices)
+    return seen * (pairs * (mixer.head_dim + mixer.values) + (mixer.indexer.head_dim if mixer.indexer else 0))

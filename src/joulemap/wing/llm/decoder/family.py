@@ -13,7 +13,7 @@ import re
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,6 +81,11 @@ class Family:
     def layer_types(self) -> frozenset[str]:
         """Words for the kinds of layers in `layer_types` that its blocks cover."""
         return frozenset(self.tables["layer_types"])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Words of all its expressions: the keys that it reads in any configuration, and its own names."""
+        return frozenset(re.findall(r"\w+", str(self.tables)))
 
     def is_ignored(self, key: str) -> bool:
         """Return whether a key of a configuration changes no count."""

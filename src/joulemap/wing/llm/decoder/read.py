@@ -56,6 +56,8 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
         raise
     if family is None:
         decoder = _assume(decoder, builder, kind)
+    elif unread := [key for key in _list_unread(builder) if key not in family.words]:
+        decoder.notes = (f"not read: {_name(unread)}; a block that these keys describe is not counted",)
     quantization = find_quantization(mapping, name)
     return decoder if quantization is None else apply_quantization(decoder, quantization)
 
@@ -72,19 +74,29 @@ def _describe_unknown(kind: str, name: str) -> str:
 
 def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
     """Return the decoder of an unknown model_type, with the assumptions; UnknownFamilyError for unread keys."""
+    unread = _list_unread(builder)
+    if unread:
+        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} (no known block has {_name(unread)})")
+    blocks = ", ".join(dict.fromkeys(_list_blocks(decoder)))
+    assumed = builder.family.tables["assumes"]
+    decoder.notes = (f"model_type {kind!r} is not known, read by its keys as {blocks}; {assumed}",)
+    return decoder
+
+
+def _list_unread(builder: Builder) -> list[str]:
+    """Return the keys that may describe blocks and that the family did not read."""
     read, family = builder.configuration.read, builder.family
-    unread = [
+    return [
         key
         for key, value in builder.configuration.values.items()
         if key not in read and not family.is_ignored(key) and _is_size(value)
     ]
-    if unread:
-        more = f" and {len(unread) - NAMED} more" if len(unread) > NAMED else ""
-        keys = ", ".join(unread[:NAMED])
-        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} ({keys}{more} name no known block)")
-    blocks = ", ".join(dict.fromkeys(_list_blocks(decoder)))
-    decoder.notes = (f"model_type {kind!r} is not known, read by its keys as {blocks}; {family.tables['assumes']}",)
-    return decoder
+
+
+def _name(keys: list[str]) -> str:
+    """Return the first keys, and the number of the others."""
+    more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
+    return ", ".join(keys[:NAMED]) + more
 
 
 def _is_size(value: Any) -> bool:

@@ -1,10 +1,12 @@
 """Sparse attention: an indexer scores every cached row with narrow heads, and the best rows are attended to.
 
     score of a row = sum over heads of weight x relu(query . key)        one key per row, shared by the heads
+    score of a block = highest query . key of its rows, for each head    MiniMax-M3
 
 Engines do not divide the indexer: each device scores all rows.
 
-Source: DeepSeek-V3.2-Exp, section 2 (the lightning indexer), and its modelling code in the Transformers library.
+Source: DeepSeek-V3.2-Exp, section 2 (the lightning indexer); modelling code of DeepSeek-V3.2 and MiniMax-M3 in the
+Transformers library.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from joulemap.trace.single.flow import ITEM_BYTES
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.decoder.config import Indexer
+    from joulemap.wing.llm.decoder.graph import Read
     from joulemap.wing.llm.decoder.row import Pass, Piece
 
 
@@ -26,8 +29,8 @@ class Index:
 
     queries: int
     """Queries of all tokens."""
-    weights: int
-    """Weights of the heads for each token."""
+    weights: tuple[int, ...]
+    """Weights of the heads for each token; empty if each head selects for itself."""
     keys: int
     """New keys; the queries and keys may share one tensor after rotation."""
 
@@ -41,9 +44,13 @@ def score(
     """
     heads, width = indexer.heads, indexer.head_dim
     queries = one.linear(f"{path}.indexer.wq_b", low, heads * width, low_width)
-    one.keeps = True
-    weights = one.linear(f"{path}.indexer.weights_proj", x, heads, one.decoder.hidden)
-    one.keeps = False
+    if indexer.has_norms:
+        queries = one.norm(f"{path}.indexer.q_norm", queries, one.count * heads, width)
+    weights: tuple[int, ...] = ()
+    if indexer.is_weighted:
+        one.keeps = True
+        weights = (one.linear(f"{path}.indexer.weights_proj", x, heads, one.decoder.hidden),)
+        one.keeps = False
     if new:
         queries = one.turn(f"{path}.indexer", ((queries, heads),), width, rotary)
         return Index(queries, weights, keys)
@@ -66,15 +73,17 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
         kind="matmul",
         operation="bmm",
         mac_count=piece.count * heads * seen * width,
-        elementwise_count=3 * pairs * heads,
+        elementwise_count=(3 if indexer.is_weighted else 1) * pairs * heads,
         gemm=(piece.tokens * heads, seen, width, piece.sequences),
     )
-    reads = ((index.queries, ITEM_BYTES * piece.count * heads * width), cache, index.weights)
-    # heads are summed up as they are made, so that a score is written for each token and row
-    scores = one.graph.call(f"{path}.indexer", cost, reads, (piece.count, seen), suffix=name, aten="bmm.default")
+    reads: tuple[Read, ...] = ((index.queries, ITEM_BYTES * piece.count * heads * width), cache, *index.weights)
+    # heads are summed up, or rows of a block reduced, as they are made: only what is left is written
+    lists, written = 1 if indexer.is_weighted else heads, -(-seen // indexer.tokens)
+    made_shape = piece.count, lists * written
+    scores = one.graph.call(f"{path}.indexer", cost, reads, made_shape, suffix=name, aten="bmm.default")
     name = "_".join(filter(None, ("select", piece.name)))
-    cost = Cost(kind="reduction", operation="topk", elementwise_count=2 * pairs)
-    shape = piece.count, min(selected, seen)
+    cost = Cost(kind="reduction", operation="topk", elementwise_count=2 * -(-pairs // indexer.tokens) * lists)
+    shape = piece.count, lists * min(-(-selected // indexer.tokens), written)
     return one.graph.call(f"{path}.indexer", cost, (scores,), shape, suffix=name, aten="topk.default", dtype="int64")
 
 

@@ -183,7 +183,7 @@ class Deployment:
         return LINKS_W * self.hardware.around_factor if joined else 0.0
 
     @property
-    def _kinds(self) -> list[str]:
+    def kinds(self) -> list[str]:
         """Words for which an engine may have separate numbers: die, microarchitecture and class."""
         return [*self.hardware.microarchitecture.split()[::-1], self.hardware.architecture]
 
@@ -199,7 +199,7 @@ class Deployment:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         memory = self.stack.value("memory_rate", *self._memory_kinds)
-        compute, integer = (self.stack.value(name, *self._kinds) for name in ("compute_rate", "integer_rate"))
+        compute, integer = (self.stack.value(name, *self.kinds) for name in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
             self.stack.value("unit_stream", whole.architecture, whole.unit_name)
@@ -257,7 +257,7 @@ class Deployment:
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
         working_j = (device_j - waiting_w * drawn_s) * parts * self.devices * self.data_devices
         working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
-        gap_w = self.stack.value("gap_power", *self._kinds) * self.hardware.tdp.value
+        gap_w = self.stack.value("gap_power", *self.kinds) * self.hardware.tdp.value
         working_j += self.world * gap_w * (seconds - device_s)
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
@@ -317,7 +317,7 @@ class Deployment:
         weights = read_weight_format(self.weight_precision)
         if not weights.is_packed:
             return ""
-        kernel = next((self.stack.packed[word] for word in self._kinds if word in self.stack.packed), "")
+        kernel = next((self.stack.packed[word] for word in self.kinds if word in self.stack.packed), "")
         return MARLIN if kernel and weights.method in MARLIN_METHODS else PACKED_WORDS.get(kernel, "")
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
@@ -343,20 +343,19 @@ class Deployment:
 
     @property
     def _device_factor(self) -> float:
-        """Factor of the engine on the time of devices: for mixtures on this microarchitecture, else for mixtures."""
-        if not self.decoder.is_routed:
-            return self.stack.value("device_time")
+        """Factor of the engine on the time of devices: for mixtures, and for this microarchitecture."""
         name = self.hardware.microarchitecture.replace(" ", "")
-        return self.stack.value("device_time", f"experts_{name}", "experts")
+        kinds = (f"experts_{name}", "experts") if self.decoder.is_routed else ()
+        return self.stack.value("device_time", *kinds, name)
 
     @property
     def _layer_s(self) -> float:
         """Seconds of a pass in addition to its kernels, for all layers."""
-        return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self._kinds)
+        return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
         """Return the seconds in which unfused attention moves its scores through memory."""
-        score_bytes = self.stack.value("score_bytes", *self._kinds)
+        score_bytes = self.stack.value("score_bytes", *self.kinds)
         if not score_bytes:
             return np.zeros_like(passes.tokens)
         pairs = np.zeros_like(passes.tokens)
@@ -372,12 +371,12 @@ class Deployment:
     def _memory_kinds(self) -> list[str]:
         """Memory technology by which an engine's numbers may differ, on this microarchitecture, class, or any."""
         found = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
-        return [*(f"{found}_{word}" for word in self._kinds[:-1]), self.hardware.architecture, found]
+        return [*(f"{found}_{word}" for word in self.kinds[:-1]), self.hardware.architecture, found]
 
     @property
     def _each_s(self) -> float:
         """Seconds that each sequence adds to a pass."""
-        return self.stack.each(self.decoder.recurrent_count, *self._kinds)
+        return self.stack.each(self.decoder.recurrent_count, *self.kinds)
 
     def _launch(self, passes: Passes) -> Floats:
         """Return the host's launch time for all layers of each pass."""

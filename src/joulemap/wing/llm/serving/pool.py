@@ -10,7 +10,6 @@ The requests of a pool go to its servers in turn.
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +20,14 @@ from numpy.typing import NDArray
 from joulemap.domain.load import Limits, Load, Served, Window
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import grow, prefill
+from joulemap.wing.llm.serving.draft import Draft, guess
+from joulemap.wing.llm.serving.front import Answers, Prompts, ReusingPrompts, assign_homes, sum_hits
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.log import Log, Spell
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.queue import NEVER, Server, accept
 from joulemap.wing.llm.serving.request import draw_requests
+from joulemap.wing.llm.serving.reuse import forget_prefixes
 from joulemap.wing.llm.serving.settle import Site, settle
 from joulemap.wing.llm.serving.summary import sum_within, summarize, tabulate_spells
 from joulemap.wing.llm.serving.surface import KNOTS, Passes
@@ -72,27 +74,41 @@ def simulate_pools(
         site = Site(surface=answers.surface, limits=answers.limits, count=answers.count, reads_prompts=False)
         load = settle(load, site, seed, flights=prompts.count)
     requests = draw_requests(load, seed)
+    prefixes = requests.prefixes
+    if prefixes is not None:
+        requests = attrs.evolve(requests, prefixes=attrs.evolve(prefixes, answers=()))
+        requests = requests if load.reuses else forget_prefixes(requests)
     fitting = set(accept(requests, answers.limits))
     log = Log.of(len(requests.prompt_tokens))
     more = attrs.evolve(
         requests,
+        prefixes=None,
         cached_tokens=requests.prompt_tokens,
         prompt_tokens=tuple(tokens + 1 for tokens in requests.prompt_tokens),
         output_tokens=tuple(tokens - 1 for tokens in requests.output_tokens),
     )
     limits = attrs.evolve(answers.limits, mixes=True, waits=False, request_s=0.0)
-    behind = [Server(answers.surface, more, limits, load, log) for _ in range(answers.count)]
+    front, back = (Prompts, Server) if prefixes is None else (ReusingPrompts, Answers)
+    behind = [back(answers.surface, more, limits, load, log) for _ in range(answers.count)]
     first = attrs.evolve(requests, output_tokens=(1,) * len(requests.prompt_tokens))
     accepted = [number for number in accept(first, prompts.limits) if number in fitting]
     before: list[Prompts] = []
-    for place in range(prompts.count):
-        one = Prompts(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log)
+    homes: dict[int, ReusingPrompts] = {}
+    full_until = -math.inf
+    for mine in assign_homes(accepted, prefixes.next_turn if prefixes else (), prompts.count):
+        one = front(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log)
         one.answers, one.handover_s, one.handover_token_s = behind, handover_s, handover_token_s
-        one.expect(accepted[place :: prompts.count])
+        one.expect(mine)
         one.peers = before
         before.append(one)
+        full_until = max(full_until, log.full_until)
+        if isinstance(one, ReusingPrompts):
+            homes |= dict.fromkeys(mine, one)
+    log.full_until = full_until
     for server in behind:
         server.source = before[0]
+        if isinstance(server, Answers):
+            server.homes = homes
     while True:
         known = min(server.next_time() for server in before)
         following = min((*before, *behind), key=lambda server: server.next_time())
@@ -104,7 +120,8 @@ def simulate_pools(
     for server in (*before, *behind):
         if server.now < end:
             server.rest(end)
-    served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits)
+    hits = sum_hits([server.list_hits() for server in before])
+    served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits, hits)
     return served, (
         _add_work([server.spells for server in before], served.window),
         _add_work([server.spells for server in behind], served.window),
@@ -126,30 +143,6 @@ def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
         idle_fraction=idle_s / (window.duration_s * len(tables)),
         power_w=busy_j / window.duration_s,
     )
-
-
-class Prompts(Server):
-    """Prefill server, which hands each sequence to the decode pool after its first token."""
-
-    answers: Sequence[Server]
-    handover_s: float
-    handover_token_s: float
-    peers: Sequence[Server]
-    """All servers of the prefill pool."""
-
-    def follow(self, now: float) -> None:
-        """Assign the next request to the server with the most remaining requests."""
-        Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
-
-    def leave(self, number: int) -> None:
-        """Send a sequence to the decode pool, unless its first token is its last."""
-        server = self.answers[number % len(self.answers)]
-        if not server.left[number]:
-            super().leave(number)
-            return
-        self.release(number)
-        seconds = self.handover_s + self.handover_token_s * self.requests.prompt_tokens[number]
-        insort(server.coming, (self.now + seconds, number))
 
 
 @frozen(kw_only=True)
@@ -180,24 +173,26 @@ def find_ability(
     *,
     cached_tokens: float = 0.0,
     most_s: float | None = None,
+    draft: Draft | None = None,
 ) -> Ability:
-    """Return the saturated prefill and decode rates of a server whose decode steps take at most `most_s` seconds.
+    """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
     Step times are interpolated linearly between a few numbers of sequences; all passes are priced at once.
     """
-    stack, room = deployment.stack, Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
-    room = max(1.0, min(room, stack.sequence_limit))
+    stack, gain = deployment.stack, draft.accepted_tokens if draft else 1.0
+    held = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    room = max(1.0, min(held.sequences(prompt_tokens, output_tokens), stack.sequence_limit))
     many = max(1.0, stack.step_tokens // (prompt_tokens - cached_tokens))
     full, full_times = prefill(many, prompt_tokens, cached_tokens, stack.step_tokens)
     one, one_times = prefill(1.0, prompt_tokens, cached_tokens, stack.step_tokens)
     counts = np.unique([*np.geomspace(1.0, room, max(2, math.ceil(math.log(room, KNOTS)) + 1)), 1.0])
-    steps = max(1.0, output_tokens - 1.0)
-    answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps)
-    cost = deployment.price(Passes.joined((full, one, answering)))
+    steps = max(1.0, (output_tokens - 1.0) / gain)
+    answering = Passes.of(counts, context=prompt_tokens + 0.5 * steps * gain)
+    cost = guess(deployment, draft).price(Passes.joined((full, one, answering)))
     ends = np.cumsum([len(full_times), len(one_times)])
     full_s, one_s, step_s = np.split(cost.seconds, ends)
     full_j, _, step_j = np.split(cost.joules, ends)
-    most = room if most_s is None else _find_most(counts, step_s, most_s)
+    most = room if most_s is None else _find_most(counts, step_s, most_s * gain)
     kept = np.union1d(counts[counts <= most], [most]) if most >= 1.0 else np.zeros(0)
     each_s, each_j = (np.interp(kept, counts, column) for column in (step_s, step_j))
     answers = None
@@ -222,19 +217,25 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
     return float(np.interp(most_s, step_s[place - 1 : place + 1], counts[place - 1 : place + 1]))
 
 
-def count_prompts(deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0) -> Able:
+def count_prompts(
+    deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft | None = None
+) -> Able:
     """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
-    cost = deployment.price(passes)
+    cost = guess(deployment, draft).price(passes)
     return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
 
-def count_answers(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> Able:
+def count_answers(
+    deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft | None = None
+) -> Able:
     """Return the requests per second that a server decodes after their first token, with a full KV cache."""
-    steps = max(1.0, output_tokens - 1.0)
-    room = Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
-    room = max(1.0, min(room, deployment.stack.sequence_limit))
-    places, shares = grow(prompt_tokens, steps)
-    cost = deployment.price(Passes.of(room, context=places))
-    return Able(per_s=room / (steps * float(cost.seconds @ shares)), joules=steps * float(cost.joules @ shares) / room)
+    gain = draft.accepted_tokens if draft else 1.0
+    steps = max(1.0, (output_tokens - 1.0) / gain)
+    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
+    count = max(1.0, min(room.sequences(prompt_tokens, output_tokens), deployment.stack.sequence_limit))
+    places, shares = grow(prompt_tokens, steps, gain)
+    cost = guess(deployment, draft).price(Passes.of(count, context=places))
+    step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)
+    return Able(per_s=count / (steps * step_s), joules=steps * step_j / count)

@@ -1,0 +1,68 @@
+"""Slow hosts: some measured servers add a fixed time to each step, whatever the model and batch.
+
+A step takes t with probability 1 - s, and t + a with probability s. The spread of the logarithm of this mixture joins
+that of the prediction itself:
+
+    half-width^2 = h^2 + z^2 s (1 - s) ln(1 + a / t)^2
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from joulemap.present.template import Template
+from joulemap.system.record import frozen
+from joulemap.uncertainty.probability import probability_better
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.serving.deployment import Deployment
+
+WIDTH: Final = math.log(9.0) * math.sqrt(3.0) / math.pi
+"""Half-width of the 80 % interval of a logistic error, in standard deviations."""
+
+TOLD: Final = Template(
+    "{engine} on {labels:and} may be host-bound: in {share:set %} of the measured servers, a slow host adds "
+    "{added_s:s} to each step, whatever the model and batch"
+)
+
+
+@frozen
+class SlowHost:
+    """Slow hosts of the servers measured with an engine on a chip."""
+
+    added_s: float = 0.0
+    """Time added to a step; 0 if no host was slow."""
+    share: float = 0.0
+    """Share of the measured servers with such a host."""
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> SlowHost:
+        """Return the slow hosts measured with the engine and chip of a deployment."""
+        stack, kinds = deployment.stack, deployment.kinds
+        return cls(stack.value("slow_host", *kinds), stack.value("slow_share", *kinds))
+
+    def widen(self, half_width: float | None, step_s: float) -> float | None:
+        """Return the half-width of a step's time, slow hosts included; None if it is unknown."""
+        if half_width is None or not self.added_s:
+            return half_width
+        spread = math.sqrt(self.share * (1.0 - self.share)) * math.log1p(self.added_s / step_s)
+        return math.hypot(half_width, WIDTH * spread)
+
+    def find_chance(self, most_s: float, step_s: float, half_width: float) -> float:
+        """Return the probability that a step takes at most `most_s`; `half_width` excludes slow hosts."""
+        usual = probability_better(most_s / step_s, half_width)
+        if not self.added_s:
+            return usual
+        slow = probability_better(most_s / (step_s + self.added_s), half_width)
+        return (1.0 - self.share) * usual + self.share * slow
+
+
+def describe_slow(engine: str, deployments: Iterable[tuple[str, Deployment]]) -> str:
+    """Return a sentence on (label, deployment) pairs that may have slow hosts; empty for none."""
+    found = {label: host for label, one in deployments if (host := SlowHost.of(one)).added_s}
+    if not found:
+        return ""
+    host = next(iter(found.values()))
+    return TOLD(engine=engine, labels=list(found), share=host.share, added_s=host.added_s)

@@ -1,0 +1,108 @@
+"""Servers of disaggregated pools: prefill servers, with a prefix cache or without, and decode servers.
+
+A turn of a conversation goes to the prefill server that keeps the earlier turns. That server never sees the tokens of
+answers, so it computes each answer again with the next prompt. Requests without turns go to the servers in turn.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+
+import attrs
+
+from joulemap.domain.load import Hit
+from joulemap.wing.llm.serving.queue import Server
+from joulemap.wing.llm.serving.reuse import ReusingServer
+
+
+class Prompts(Server):
+    """Prefill server, which hands each sequence to the decode pool after its first token."""
+
+    answers: Sequence[Server]
+    handover_s: float
+    handover_token_s: float
+    peers: Sequence[Server]
+    """All servers of the prefill pool."""
+
+    def follow(self, now: float) -> None:
+        """Assign the next request to the server with the most remaining requests."""
+        Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
+
+    def leave(self, number: int) -> None:
+        """Send a sequence to the decode pool, unless its first token is its last."""
+        server = self.answers[number % len(self.answers)]
+        if not server.left[number]:
+            super().leave(number)
+            return
+        self.release(number)
+        seconds = self.handover_s + self.handover_token_s * self.requests.prompt_tokens[number]
+        insort(server.coming, (self.now + seconds, number))
+
+
+class ReusingPrompts(Prompts, ReusingServer):
+    """Prefill server with a prefix cache of prompts."""
+
+    def resume(self, number: int, now: float) -> None:
+        """Start the turn after a finished one, or else the next request."""
+        following = self.prefixes.next_turn[number] if self.prefixes.next_turn else -1
+        if following < 0 or following not in self.accepted:
+            self.follow(now)
+            return
+        self.arrive(following, now)
+
+    def follow(self, now: float) -> None:
+        """Start the next conversation after a pause; the load is full until the last one has begun."""
+        if not self.later:
+            return
+        if len(self.later) == 1:
+            self.log.full_until = now
+        self.arrive(self.later.popleft(), now)
+
+    def arrive(self, number: int, now: float) -> None:
+        """Let a request arrive after its pause."""
+        arrival = now + (self.prefixes.pause_s[number] if self.prefixes.pause_s else 0.0)
+        self.log.arrival[number] = arrival
+        insort(self.coming, (arrival + self.limits.request_s, number))
+
+
+class Answers(Server):
+    """Decode server, whose finished requests start the next turn at the server with their prefix."""
+
+    homes: dict[int, ReusingPrompts]
+    """Prefill server of each request."""
+
+    def leave(self, number: int) -> None:
+        """Finish a sequence that has its last token."""
+        self.log.finished[number] = self.now
+        self.release(number)
+        self.homes[number].resume(number, self.now)
+
+
+def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) -> list[list[int]]:
+    """Return the requests of each of `count` servers: turns of a conversation together, all others in turn."""
+    homes: dict[int, int] = {}
+    places: list[list[int]] = [[] for _ in range(count)]
+    heads = 0
+    for number in accepted:
+        if number not in homes:
+            homes[number] = heads % count
+            heads += 1
+        places[homes[number]].append(number)
+        if next_turn and next_turn[number] >= 0:
+            homes[next_turn[number]] = homes[number]
+    return places
+
+
+def sum_hits(found: Sequence[tuple[Hit, ...]]) -> tuple[Hit, ...]:
+    """Return the hits of several servers with the same tiers, summed up by tier."""
+    return tuple(
+        attrs.evolve(
+            tiers[0],
+            asked_tokens=sum(hit.asked_tokens for hit in tiers),
+            found_tokens=sum(hit.found_tokens for hit in tiers),
+            moved_bytes=sum(hit.moved_bytes for hit in tiers),
+            joules=sum(hit.joules for hit in tiers),
+        )
+        for tiers in zip(*found, strict=True)
+    )
