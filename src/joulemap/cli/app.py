@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 import itertools
 import os
 import shlex
@@ -23,7 +22,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from joulemap.cli.argument import OLDER, join_values, modernize, read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
-from joulemap.cli.voice import Quiet, Verbose, voice
+from joulemap.cli.voice import Quiet, Verbose, set_encodings, voice
 from joulemap.system.errors import ExitCode, JoulemapError, UsageError
 from joulemap.system.wing import list_wings
 
@@ -229,9 +228,7 @@ def main() -> NoReturn:
     A command is short. Garbage collection and interpreter shutdown would cost a tenth of its time, and more once torch
     is loaded, so both are skipped. Connections are closed and streams are flushed first.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    set_encodings()
     code = run(sys.argv[1:])
     if is_asked() and code != ExitCode.OK:
         end()

@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 
 from joulemap.system.background import ends, uninterrupted
 from joulemap.system.errors import ExitCode, Interrupted
+from joulemap.system.handle import IS_POSIX
 
 GRACE_S: Final = 0.4
 """Seconds until the next call of `heed` before the process is ended."""
@@ -44,7 +45,8 @@ def open_standard_descriptors() -> None:
 def watch() -> None:
     """Start to end this process on Ctrl-C."""
     woken, signalled = os.pipe()
-    os.set_blocking(signalled, False)
+    if IS_POSIX:  # Windows has no such pipes, and its handler runs in a thread that may wait
+        os.set_blocking(signalled, False)
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
     signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
     Thread(target=_wait, args=(woken,), daemon=True).start()

@@ -17,6 +17,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions
 from joulemap.cli.value import read_quantity
 from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, UsageError
+from joulemap.system.handle import IS_POSIX
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
 
@@ -156,7 +157,10 @@ class Host:
             ) from error
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, 9)
+                if IS_POSIX:
+                    os.killpg(process.pid, 9)
+                else:
+                    process.kill()
             with contextlib.suppress(TimeoutError):  # unread output in the pipes delays the end
                 await asyncio.wait_for(process.communicate(), GRACE_S)
         if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE, ExitCode.UNSCORED):  # both are answers

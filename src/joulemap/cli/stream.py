@@ -51,11 +51,13 @@ def capping(bounds: Bounds) -> Iterator[None]:
     Raises SqlError if an allocation fails. Systems without such a limit rely on the engine.
     """
     used = _read_data_bytes()
+    try:
+        import resource
+    except ImportError:  # Windows
+        used = None
     if used is None:
         yield
         return
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     slack = SLACK_BYTES + SLACK_BYTES_PER_CORE * (os.cpu_count() or 1)
     most = min((one for one in (soft, hard) if one >= 0), default=2**62)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
+import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import Annotated, Final
 
 import typer
 
 from joulemap.present.text import make_visible
+from joulemap.system.handle import IS_POSIX
 
 TALK_HELP: Final = "Print timings and the names of queries to stderr."
 
@@ -55,6 +60,29 @@ class Voice:
 
 voice: Final = Voice()
 """Messages of this process, which runs one command at a time."""
+
+
+LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans("─│┊└┐┘├┤┬┴█▓▒░●◐○★▲→√", "-||+++++++#%=:@o.*^>v")
+"""Character that is drawn with -> ASCII character, for an encoding that lacks it."""
+
+
+def set_encodings() -> None:
+    """Write what an encoding lacks as a similar character, and UTF-8 where Windows pipes or redirects a stream.
+
+    An encoding that the user sets by PYTHONIOENCODING stays.
+    """
+    codecs.register_error("joulemap", _replace)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_own = not IS_POSIX and "PYTHONIOENCODING" not in os.environ and not stream.isatty()
+            stream.reconfigure(encoding="utf-8" if is_own else None, errors="joulemap")
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end].translate(LOOK_ALIKES)
+    return "".join(one if one.isascii() else "?" for one in lacking), error.end
 
 
 def write_message(text: str, *, keep: str = "", end: str = "\n") -> None:

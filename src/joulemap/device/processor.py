@@ -58,7 +58,7 @@ def read_state() -> str:
     ]
     try:
         parts.append(f"load average {os.getloadavg()[0]:.2f} over {available_cpus()} CPUs")
-    except OSError:
+    except (OSError, AttributeError):  # Windows has none
         parts.append("load average not readable")
     return ", ".join(parts)
 
@@ -84,6 +84,7 @@ def run_tool(*command: str) -> str:
             command,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=PATIENCE_S,
             check=True,
             env={**os.environ, "LC_ALL": "C"},

@@ -20,7 +20,7 @@ import duckdb
 from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect, renew_identity
-from joulemap.store.journal import checkpoint, journal_of, log_of, settle
+from joulemap.store.journal import checkpoint, journal_of, log_of, open_beside, settle
 from joulemap.store.literal import quote_text
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
@@ -28,6 +28,7 @@ from joulemap.store.surface import begin_cursor, bring_surface
 from joulemap.system.background import begin
 from joulemap.system.draft import drafting, publish, sweep
 from joulemap.system.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.system.handle import is_in_use
 from joulemap.system.record import frozen
 
 Connection = duckdb.DuckDBPyConnection
@@ -92,7 +93,7 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
     text = str(error)
     if is_internal(error):
         return _blame_engine(path, error)
-    if "Could not set lock" in text or "already open in" in text:
+    if "Could not set lock" in text or "already open in" in text or is_in_use(path):
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
         return LockedDatabaseError(f"{path} is locked by {holder}")
@@ -155,7 +156,8 @@ def _give_up(reason: str, patience: Patience) -> LockedDatabaseError:
 def place_database(path: str | Path) -> Path:
     """Return the path of a database; UsageError for a text that names a service or cannot be a file name."""
     text = os.fspath(path)
-    if re.match(r"[A-Za-z][\w+.-]*:|:", text) and not os.path.lexists(text):
+    drive = os.path.splitdrive(text)[0]
+    if re.match(r"[A-Za-z][\w+.-]*:|:", text.removeprefix(drive)) and not os.path.lexists(text):
         raise UsageError(
             f"--db {text!r} is not a file: results are kept in one; for a file of that name, write ./{text}"
         )
@@ -261,7 +263,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
 @contextlib.contextmanager
 def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
     """Move rows committed meanwhile into the database file; if that fails, they stay in the log."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    descriptor = open_beside(path)
     try:
         yield
     finally:
@@ -269,7 +271,8 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
             if log_of(path).exists():
                 checkpoint(connection, path, descriptor)
         close(connection)
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _create(path: Path, template: Path | None) -> None:

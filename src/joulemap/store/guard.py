@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -21,13 +22,23 @@ from joulemap.store.check import ADVICE, Fault, check_database
 from joulemap.store.connection import Patience, telling
 from joulemap.store.recover import Recovery, save_readable
 from joulemap.system.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
+from joulemap.system.handle import IS_POSIX
 
 REFUSALS: Final[dict[str, type[JoulemapError]]] = {
     one.__name__: one for one in (DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError)
 }
 
-CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""Signals that end a process which read invalid data."""
+CRASHES: Final[Mapping[int, str]] = {
+    **{-one: one.name for one in signal.Signals if one.name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")},
+    0xC0000005: "access violation",
+    0xC0000409: "stack overrun",
+    0xC00000FD: "stack overflow",
+}
+"""Exit code -> end of a process that read invalid data: by a signal, or by an exception of Windows."""
+
+
+NEW_GROUP: Final[int] = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+"""Flag of Windows for a process that Ctrl-C at the terminal does not reach."""
 
 
 class CrashError(DatabaseError):
@@ -59,13 +70,13 @@ def _ask(task: str, path: Path, *more: object) -> Any:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | variables,
-        process_group=0,
+        process_group=0 if IS_POSIX else None,
+        creationflags=NEW_GROUP,
     ) as done:
         assert done.stdout is not None
         told = done.stdout.read()
         done.wait()
-    if -done.returncode in CRASHES:
-        name = signal.Signals(-done.returncode).name
+    if done.returncode and (name := CRASHES.get(done.returncode)):
         raise CrashError(f"{path} is damaged: reading it crashes the engine ({name}); {ADVICE}")
     if done.returncode:
         raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {told.decode()[-2000:]}")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -33,6 +32,17 @@ from joulemap.store.engine import HEAD, PAGE, Head, renew
 from joulemap.system.background import uninterrupted
 from joulemap.system.draft import drafting, publish
 from joulemap.system.errors import DatabaseError, LockedDatabaseError
+from joulemap.system.handle import (
+    IS_POSIX,
+    UNBLOCKED,
+    UNFOLLOWED,
+    is_in_use,
+    open_descriptor,
+    read_at,
+    sync_folder,
+    try_lock_bytes,
+    write_at,
+)
 from joulemap.system.record import frozen
 
 SUFFIX: Final = ".journal"
@@ -103,20 +113,26 @@ def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.wal")
 
 
-def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: int) -> None:
+def open_beside(path: Path) -> int | None:
+    """Return a descriptor of a database file besides the engine's; None on Windows, where it shares none."""
+    return open_descriptor(path, os.O_RDWR) if IS_POSIX else None
+
+
+def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: int | None) -> None:
     """Move committed rows from the log into the database file; a kill leaves either state intact.
 
-    `descriptor` is open on the file: opening and closing another would release the engine's lock on it. Raises OSError
-    or duckdb.Error; the log then holds everything.
+    `descriptor` is open on the file: opening and closing another would release the engine's lock on it. Without one, as
+    on Windows, only Ctrl-C leaves either state intact. Raises OSError or duckdb.Error; the log then holds everything.
     """
-    head = Head(os.pread(descriptor, HEAD, 0))
-    if not head.is_whole:
-        connection.execute("CHECKPOINT")  # another layout, whose metadata blocks are unknown
+    head = Head(b"" if descriptor is None else read_at(descriptor, HEAD, 0))
+    if descriptor is None or not head.is_whole:
+        with uninterrupted:  # no descriptor, or another layout, whose metadata blocks are unknown
+            connection.execute("CHECKPOINT")
         return
     size = head.block_bytes
     rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
     offsets = sorted(HEAD + size * int(block) for (block,) in rows)
-    read = {offset: os.pread(descriptor, size, offset) for offset in offsets}
+    read = {offset: read_at(descriptor, size, offset) for offset in offsets}
     journal = Journal(head, renew(head.pages[:PAGE]))
     with uninterrupted:
         with drafting(path.parent) as folder:
@@ -124,8 +140,8 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
             journal.write(draft, {offset: block for offset, block in read.items() if len(block) == size})
             if not publish(draft, journal_of(path)):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(journal_of(path)))
-        _store_names(path.parent)
-        _write_at(descriptor, journal.renewed, 0)
+        sync_folder(path.parent)
+        write_at(descriptor, journal.renewed, 0)
         connection.execute("CHECKPOINT")
         journal_of(path).unlink()
 
@@ -155,26 +171,19 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
     database, or is needed and not whole, FileNotFoundError if there is none, and OSError.
     """
     with _opening(file) as (stream, journal):
-        now = Head(os.pread(descriptor, HEAD, 0))
+        now = Head(read_at(descriptor, HEAD, 0))
         if journal.is_over(now):
             _remove_log(log_of(path), journal.head.identity)
         elif journal.is_torn(now):
             for offset, block in _read_blocks(stream, file, journal.head.block_bytes, os.fstat(descriptor).st_size):
-                _write_at(descriptor, block, offset)
-            _write_at(descriptor, journal.head.pages, 0)
+                write_at(descriptor, block, offset)
+            write_at(descriptor, journal.head.pages, 0)
             os.fsync(descriptor)
         else:
             raise DatabaseError(
                 f"{file} is of another database than {_owner(file)}, or of another state of it: put the right database "
                 "back, or move the .journal away"
             )
-
-
-def _write_at(descriptor: int, content: bytes, offset: int) -> None:
-    """Write all of the content. Raise OSError if the disk is full, even if the first call wrote a part."""
-    while content:
-        written = os.pwrite(descriptor, content, offset)
-        content, offset = content[written:], offset + written
 
 
 @contextlib.contextmanager
@@ -205,7 +214,7 @@ def _check_log(log: Path) -> None:
 def _open_regular(file: Path, what: str) -> BinaryIO:
     """Open a regular file for reading; DatabaseError for a pipe, device, link or folder."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_descriptor(file, UNFOLLOWED | UNBLOCKED)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -268,21 +277,15 @@ def locking(path: Path) -> Iterator[int]:
 
     This process must not have it open either: its engine's lock would be released with the descriptor.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    if is_in_use(path):
+        raise LockedDatabaseError(f"{path} is locked by another process")
+    descriptor = open_descriptor(path, os.O_RDWR)
     try:
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise LockedDatabaseError(f"{path} is locked by another process") from error
+        is_ours = False
+        with contextlib.suppress(OSError):
+            is_ours = try_lock_bytes(descriptor)
+        if not is_ours:
+            raise LockedDatabaseError(f"{path} is locked by another process")
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _store_names(folder: Path) -> None:
-    """Wait until the names in a folder are stored."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -15,7 +15,6 @@ a cache folder, waits for that lock alone.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import time
@@ -26,6 +25,15 @@ from typing import Final
 import attrs
 
 from joulemap.system.cache import cache_folder
+from joulemap.system.handle import (
+    UNFOLLOWED,
+    close_and_remove,
+    open_descriptor,
+    read_at,
+    try_lock_bytes,
+    unlock_bytes,
+    write_at,
+)
 from joulemap.system.record import define, frozen
 
 
@@ -36,67 +44,60 @@ class Turn:
     descriptor: int
     file: Path
     ticket: int
-    kind: int
-    """Lock type: shared for a reader, exclusive for a writer."""
+    is_reading: bool
+    """True for a reader, whose lock is shared."""
 
     @property
     def has_come(self) -> bool:
         """True if no earlier process blocks access, or if that cannot be determined."""
         with contextlib.suppress(OSError):
-            if not _lock(self.descriptor, self.kind, self.ticket, 0):
+            if not try_lock_bytes(self.descriptor, 0, self.ticket, is_shared=self.is_reading):
                 return False
-            fcntl.lockf(self.descriptor, fcntl.LOCK_UN, self.ticket, 0)
-            os.pwrite(self.descriptor, b"%-20d" % os.getpid(), 0)
+            unlock_bytes(self.descriptor, 0, self.ticket)
+            write_at(self.descriptor, b"%-20d" % os.getpid(), 0)
         return True
 
     @property
     def is_wanted(self) -> bool:
         """True if a later process waits."""
         with contextlib.suppress(OSError):
-            if not _lock(self.descriptor, fcntl.LOCK_EX, 0, self.ticket + 1):
+            if not try_lock_bytes(self.descriptor, self.ticket + 1):
                 return True
-            fcntl.lockf(self.descriptor, fcntl.LOCK_UN, 0, self.ticket + 1)
+            unlock_bytes(self.descriptor, self.ticket + 1)
         return False
 
     @property
     def holder(self) -> str:
         """Holder of the last turn, in words."""
         with contextlib.suppress(OSError, ValueError):
-            return f"process {int(os.pread(self.descriptor, 20, 0))}"
+            return f"process {int(read_at(self.descriptor, 20, 0))}"
         return "another process"
 
     def leave(self) -> None:
         """Give up the turn."""
         with contextlib.suppress(OSError):
-            if _lock(self.descriptor, fcntl.LOCK_EX, 0, 0):
-                self.file.unlink()
+            unlock_bytes(self.descriptor, self.ticket, 1)
+            if try_lock_bytes(self.descriptor):
+                close_and_remove(self.descriptor, self.file)
+                return
         os.close(self.descriptor)
 
 
 def queue_up(place: str, *, is_reading: bool) -> Turn | None:
     """Join the queue of the database at a real path; None if there cannot be a queue."""
     name = hashlib.blake2b(os.fsencode(place), digest_size=8).hexdigest()
-    kind = fcntl.LOCK_SH if is_reading else fcntl.LOCK_EX
     with contextlib.suppress(OSError, RuntimeError):
         file = cache_folder() / f"queue-{name}"
         file.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = open_descriptor(file, os.O_RDWR | os.O_CREAT | UNFOLLOWED)
             ticket = time.monotonic_ns()
             with contextlib.suppress(FileNotFoundError):
-                if _lock(descriptor, kind, 1, ticket) and os.path.samestat(os.fstat(descriptor), file.stat()):
-                    return Turn(descriptor, file, ticket, kind)
+                is_in = try_lock_bytes(descriptor, ticket, 1, is_shared=is_reading)
+                if is_in and os.path.samestat(os.fstat(descriptor), file.stat()):
+                    return Turn(descriptor, file, ticket, is_reading)
             os.close(descriptor)  # the last process to leave is removing the file
     return None
-
-
-def _lock(descriptor: int, kind: int, length: int, start: int) -> bool:
-    """Return whether some bytes of a file could be locked; a length of 0 means all."""
-    try:
-        fcntl.lockf(descriptor, kind | fcntl.LOCK_NB, length, start)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 @frozen

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from joulemap.system.handle import close_and_remove, lock_file, open_descriptor, try_lock_file
 
 PLACE: Final = ".joulemap-drafts"
 MARKER: Final = "drafts-of-joulemap"
@@ -92,12 +93,12 @@ def _make(place: Path) -> Path:
         try:
             place.mkdir(exist_ok=True)
             (place / MARKER).touch()
-            lock = os.open(draft.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            lock = open_descriptor(draft.with_suffix(".lock"), os.O_CREAT | os.O_RDWR)
         except FileNotFoundError:
             if not place.parent.is_dir() or not place.parent.stat().st_nlink:
                 raise
             continue
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock)
         with contextlib.suppress(FileNotFoundError):
             (place / MARKER).touch()
             if os.path.samestat(os.fstat(lock), draft.with_suffix(".lock").stat()):
@@ -113,21 +114,19 @@ def _remove(draft: Path) -> None:
     if lock is None:
         return
     _empty(draft)
-    with contextlib.suppress(OSError):
-        draft.with_suffix(".lock").unlink()
-    os.close(lock)
+    close_and_remove(lock, draft.with_suffix(".lock"))
     _leave(draft.parent)
 
 
-def _remove_left(draft: Path, lock_file: Path) -> None:
-    lock = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _remove_left(draft: Path, file: Path) -> None:
+    lock = open_descriptor(file, os.O_RDWR)
+    is_left = False
+    with contextlib.suppress(OSError):  # a file system without locks
+        is_left = try_lock_file(lock)
+    if is_left:
         _empty(draft)
-        lock_file.unlink()
-    except BlockingIOError:
-        return
-    finally:
+        close_and_remove(lock, file)
+    else:
         os.close(lock)
 
 

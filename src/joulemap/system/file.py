@@ -22,6 +22,7 @@ from typing import Final
 from joulemap.system.cache import cache_folder
 from joulemap.system.draft import drafting
 from joulemap.system.errors import UsageError
+from joulemap.system.handle import BINARY, UNBLOCKED, open_descriptor
 
 MOST_BYTES: Final = 100_000_000
 """Maximum bytes of a file that a user may have written."""
@@ -68,7 +69,7 @@ def open_regular(path: Path) -> BufferedReader:
 
     The check uses the open file, because another process may give its name to something else meanwhile.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = open_descriptor(path, UNBLOCKED)
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):
         os.close(descriptor)
@@ -232,7 +233,7 @@ MODE: Final = 0o666
 
 
 def _write(place: Path, flag: int, pieces: Iterable[str | bytes]) -> None:
-    with open(os.open(place, os.O_WRONLY | flag, MODE), "wb") as stream:
+    with open(os.open(place, os.O_WRONLY | flag | BINARY, MODE), "wb") as stream:
         for piece in pieces:
             stream.write(piece if isinstance(piece, bytes) else piece.encode("utf-8", errors="replace"))
 

@@ -217,6 +217,9 @@ def _shielded() -> Iterator[None]:
     """Block Ctrl-C in processes started inside, until they leave its handling to this process."""
     import signal
 
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

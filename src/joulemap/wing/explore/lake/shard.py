@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -31,6 +30,7 @@ from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.run import BOTTLENECKS
 from joulemap.system.errors import DatabaseError, UsageError
 from joulemap.system.file import FileError, open_regular, read_text
+from joulemap.system.handle import sync_folder, try_lock_file
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version
 
@@ -250,7 +250,7 @@ def _write_locked(draft: Path, content: Any) -> None:
     """Write a file durably under a lock, which shows other processes that its writer is alive."""
     with draft.open("xb") as stream:
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock_file(stream.fileno())
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
@@ -264,9 +264,8 @@ def is_abandoned(part: Path, patience_s: float) -> bool:
     """
     try:
         with open_regular(part) as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+            if not try_lock_file(stream.fileno()):
+                return False
     except (OSError, FileError):
         pass
     is_own = part.name.split(".")[2].startswith(f"{_host()}-")
@@ -397,8 +396,4 @@ def _host() -> str:
 def _keep(place: Path) -> None:
     """Sync a folder, so that the name of a file survives a power failure."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(place)
