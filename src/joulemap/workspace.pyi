@@ -1474,9 +1474,9 @@ class Workspace:
         Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
         of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
         share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
-        `calibrate` fits the hardware to these and all stored measurements and writes the result to the user's folder.
-        Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError for a value that is missing or
-        unknown.
+        `calibrate` fits the hardware, or an engine's passes there, to these and all stored measurements, and writes the
+        result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+        for a value that is missing or unknown.
         """
     def watch(
         self,

@@ -16,6 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.calibration import read_calibration
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow
 from joulemap.exchange import measured
@@ -59,6 +60,8 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                          "scope": "prefill_step", "total_tokens_per_s": 7100.002165, "file_bytes": 4677120000.0}),
     "trtexec.log": ({"hardware": "rtx_3090"}, {"model": "resnet50", "precision": "tf32", "batch": 1,
                     "runtime": "engine", "latency_s": 1.39775e-3}),
+    "benchmark_app.log": ({"model": "resnet18", "hardware": "epyc_9654"}, {"precision": "fp32", "batch": 1,
+                          "runtime": "engine", "latency_s": 28.61e-3}),
     "trace.json": ({"model": "resnet18", "hardware": "raspberry_pi_5"}, {"precision": "fp32", "batch": 2,
                    "latency_s": 0.534058677333, "runtime": "eager"}),
     "timer.txt": ({"hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2}, {"model": "resnet18",
@@ -121,6 +124,7 @@ BROKEN = {
     "trtllm.json": (r'"avg_output_length": 16.0', '"other": 1'),
     "llama_bench.json": (r'"avg_ts": [\d.]+', '"avg_ts": "fast"'),
     "trtexec.log": (r"GPU Compute Time: min[^\n]*", ""),
+    "benchmark_app.log": (r"Median: [^\n]*", ""),
     "trace.json": (r"\]\s*\}\s*$", ""),
     "timer.txt": (r"Median: 443.58 ms", "Median: a while"),
     "mlperf_log_summary.txt": (r"Offline", "Server"),
@@ -371,8 +375,8 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     assert wrong.stderr.count("\n") == 1
     workspace = Workspace(tmp_path / "joulemap.duckdb")
     assert [row.model for row in workspace.served_measurements("l40s", origin="vllm.json")] == ["llama-3.2-3b"]
-    with pytest.raises(UsageError, match="--keep stores them"):
-        workspace.verify(DATA / "vllm.json", calibrate=True)
+    with pytest.raises(UsageError, match="files of one kind"):
+        workspace.verify([DATA / "vllm.json", DATA / "trtexec.log"], hardware="l40s", calibrate=True)
     with pytest.raises(UsageError, match="--passes is 0"):
         workspace.verify(DATA / "vllm.json", passes=0)
 
@@ -550,3 +554,50 @@ def test_a_dash_reads_what_a_tool_prints(monkeypatch: pytest.MonkeyPatch) -> Non
         for some in (rows[: len(rows) // 2], rows[len(rows) // 2 :])
     )
     assert piped == read != []
+
+
+TABLE = """| model | size | params | backend | ngl | test | t/s |
+| --- | ---: | ---: | --- | --: | ---: | ---: |
+| llama 8B Q4_K - Medium | 4.58 GiB | 8.03 B | CUDA | 99 | pp512 | 2000.0 |
+| llama 8B Q4_K - Medium | 4.58 GiB | 8.03 B | CUDA | 99 | tg128 | 40.0 |
+"""
+"""Rates of one model, as llama-bench prints them; invented."""
+
+
+def test_a_decode_rate_calibrates_its_engine_halfway_and_a_single_prompt_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOULEMAP_CALIBRATION", str(tmp_path / "calibration"))
+    file = tmp_path / "bench.md"
+    file.write_text(TABLE)
+    workspace = Workspace(tmp_path / "runs.duckdb")
+
+    def ask(**given: Any) -> dict[str, Any]:
+        answer = workspace.verify(file, model="llama-3.1-8b", hardware="rtx_3060", **given)
+        return {row.quantity: row for row in answer.rows}
+
+    plain, fitted = ask(), ask(calibrate=True)
+    decode, prompt = fitted["output_tokens_per_s"], fitted["total_tokens_per_s"]
+    assert_close(decode.predicted, plain["output_tokens_per_s"].predicted, rel=1e-12)
+    assert_close(decode.calibrated, math.sqrt(decode.predicted * 40.0), rel=1e-3)
+    assert prompt.calibrated == prompt.predicted
+    one = read_calibration(tmp_path / "calibration" / "rtx_3060.toml")
+    assert list(one.coefficients) == ["served_time.llamacpp.decode"]
+    assert_close(one.coefficients["served_time.llamacpp.decode"].value, math.sqrt(decode.predicted / 40.0), rel=1e-9)
+    later, off = ask(), ask(calibration="none")
+    assert_close(later["output_tokens_per_s"].predicted, decode.calibrated, rel=1e-12)
+    assert_close(off["output_tokens_per_s"].predicted, decode.predicted, rel=1e-12)
+    assert later["output_tokens_per_s"].high / later["output_tokens_per_s"].low == pytest.approx(
+        decode.high / decode.low, rel=1e-12, abs=0
+    )
+    again = ask(calibrate=True)
+    assert_close(again["output_tokens_per_s"].calibrated, decode.calibrated, rel=1e-12)
+
+
+def test_a_chip_that_inherits_a_calibration_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOULEMAP_CALIBRATION", str(tmp_path / "calibration"))
+    file = tmp_path / "bench.md"
+    file.write_text(TABLE)
+    with pytest.raises(UsageError, match="h200_sxm"):
+        Workspace(tmp_path / "runs.duckdb").verify(file, model="llama-3.1-8b", hardware="h100_sxm5", calibrate=True)
+    assert not (tmp_path / "calibration").exists()

@@ -21,6 +21,7 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
+from joulemap.domain.pace import is_pace
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.model.version import formula_version
@@ -39,7 +40,7 @@ from joulemap.system.file import check_output
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.calibration import Calibration, CalibrationEntry, FittedValue
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
 
@@ -232,10 +233,20 @@ def calibrate(
         start=use.load(entry, target.architecture) if entry else None,
         tell=source.talk,
     )
-    calibration = parse_calibration(calibration_text(outcome.calibration), place.stem)
+    kept = _list_paces(use_calibration("own").find(target), target)
+    whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})
+    calibration = parse_calibration(calibration_text(whole), place.stem)
     if not is_dry:
         write_calibration(calibration, place, inputs, force=force)
     return _answer(target, calibration, "" if is_dry else str(place), outcome.warnings, left_out)
+
+
+def _list_paces(entry: CalibrationEntry | None, hardware: Hardware) -> dict[str, FittedValue]:
+    """Return the factors on passes of engines in a chip's own calibration, which no single run measures."""
+    if entry is None or entry.hardware != hardware.id:
+        return {}
+    one = use_calibration("own").load(entry, hardware.architecture)
+    return {name: value for name, value in one.coefficients.items() if is_pace(name)}
 
 
 def find_target(source: Source, hardware: str | Hardware) -> Hardware:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+import attrs
+
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.calibration import Calibration
@@ -59,10 +61,24 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
-    """Return a chip under its own calibration or its generation's; ValueError if it does not fit."""
-    if calibration.hardware == hardware.id:
-        return hardware.calibrated(calibration)
-    return hardware.inheriting(calibration)
+    """Return a chip under its own calibration or its generation's; ValueError if it does not fit.
+
+    Factors on an engine's passes are numbers of the machine that was measured, and nobody inherits them.
+    """
+    from joulemap.domain.pace import MEANING, is_pace
+    from joulemap.domain.quantity import Quantity
+
+    served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}
+    kept = {name: one for name, one in calibration.coefficients.items() if name not in served}
+    rest = attrs.evolve(calibration, coefficients=kept) if served else calibration
+    if calibration.hardware != hardware.id:
+        return hardware.inheriting(rest)
+    found = hardware.calibrated(rest)
+    if not served:
+        return found
+    plain = Quantity(value=1.0, unit="1", basis="assumed", source=calibration.source, note=MEANING)
+    factors = {name: one.quantity(plain, calibration.source) for name, one in served.items()}
+    return attrs.evolve(found, coefficients={**found.coefficients, **factors})
 
 
 def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:

@@ -195,9 +195,14 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         energy_credibility_fraction=calibration.energy_credibility,
         content_digest="",
     )
-    noted = hardware.coefficients
+    from joulemap.domain.pace import MEANING
+
+    noted = {name: one.note for name, one in hardware.coefficients.items()}
     changed = [
-        ("time", name, one.default, one.value, one.unit, one.data_weight, one.is_determined, noted[name].note)
+        (
+            *("time", name, one.default, one.value, one.unit, one.data_weight, one.is_determined),
+            noted.get(name, MEANING),
+        )
         for name, one in calibration.coefficients.items()
     ]
     changed += [

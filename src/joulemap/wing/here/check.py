@@ -20,18 +20,21 @@ from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 ENGINE: Final = "llamacpp"
 """Engine of language models on a user's machine."""
 
-VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}")
+VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}[ {told}]")
 
 VERIFY_OWN: Final = Template(
     "joulemap hardware detect --output this.toml && {command} | "
-    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}"
+    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}[ {told}]"
 )
 """Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
-UNREAD: Final = ("benchmark_app", "migraphx-driver")
+UNREAD: Final = ("migraphx-driver",)
 """Tools whose output `verify` does not read."""
+
+UNNAMED: Final = ("benchmark_app",)
+"""Tools whose output states neither the model nor an int8 precision."""
 
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None) -> Iterator[str]:
@@ -59,7 +62,8 @@ def list_run_checks(row: RunHere, device: Device) -> Iterator[str]:
         if check.tool in UNREAD:
             yield check.command
         else:
-            yield from _compare(check.command, device)
+            told = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None
+            yield from _compare(check.command, device, told)
 
 
 def _find_entry(device: Device) -> HardwareEntry:
@@ -69,10 +73,13 @@ def _find_entry(device: Device) -> HardwareEntry:
     return select_hardware(Settings(hardware=(device.hardware,))).pairs[0][0]
 
 
-def _compare(command: str, device: Device) -> Iterator[str]:
-    """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it."""
+def _compare(command: str, device: Device, told: str | None = None) -> Iterator[str]:
+    """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it.
+
+    `told` holds the options for what the output does not state.
+    """
     if isinstance(device.hardware, str):
         ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
-        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))))
+        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), told=told)
     else:
-        yield VERIFY_OWN(command=command, hardware=device.label)
+        yield VERIFY_OWN(command=command, hardware=device.label, told=told)

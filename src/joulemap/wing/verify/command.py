@@ -80,7 +80,7 @@ def verify(
     ),
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True),
     keep: bool = option(False, "Store the measurements, as `measurements import` does."),
-    calibrate: bool = option(False, "Fit the hardware to all its measurements, as `calibrate` does."),
+    calibrate: bool = option(False, "Fit the hardware, or an engine on it, to all its measurements."),
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
 ) -> None:

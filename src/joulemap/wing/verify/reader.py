@@ -57,6 +57,16 @@ TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::b
 WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
 """Precisions that trtexec may allow, in order; most of a model runs at the first allowed one."""
 
+OPENVINO: Final = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+}
+"""Inference precision as OpenVINO's programs in Python and C++ print it -> precision."""
+
 GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 """Trace categories of GPU work."""
 
@@ -230,6 +240,17 @@ def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stat
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
+def take_benchmark_app(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return the run in a log of OpenVINO's benchmark_app, at the precision that operators in floating point use."""
+    need(cells, "latency_s")
+    if (told := OPENVINO.get(str(said.get("precision")))) is not None:
+        cells["precision"] = told
+    notes = [text.OPENVINO_MEDIAN]
+    if int(said.get("streams", 1)) > 1:
+        notes.append(text.STREAMS(streams=said["streams"]))
+    return {**cells, "notes": notes, "assumed": {"precision"}}
+
+
 def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in a trace of `torch.profiler`: the mean step, or the whole trace divided by its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
@@ -346,6 +367,7 @@ READERS: Final[Mapping[str, Take]] = {
     "scenario": take_scenario,
     "llama_bench": take_llama_bench,
     "trtexec": take_trtexec,
+    "benchmark_app": take_benchmark_app,
     "trace": take_trace,
     "timer": take_timer,
     "window": take_window,

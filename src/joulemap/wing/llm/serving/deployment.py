@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
+from joulemap.domain.pace import name_pace
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
@@ -252,6 +253,7 @@ class Deployment:
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
         device_s = device_s * self._device_factor + self._layer_s + self._score_s(passes)
+        device_s = device_s * self._calibrate(passes)
         parts = np.maximum(parts, 1.0)
         waiting_w = self.hardware.waiting_w
         seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes), self._each_s)
@@ -340,6 +342,15 @@ class Deployment:
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
+
+    def _calibrate(self, passes: Passes) -> Floats:
+        """Return the factor on the device time of each pass that the chip's calibration has for this engine."""
+        by_name = self.hardware.coefficients
+        prompt, decode = (
+            by_name[name].value if (name := name_pace(self.stack.name, is_prompt=one)) in by_name else 1.0
+            for one in (True, False)
+        )
+        return np.where(passes.tokens > VERIFIED, prompt, decode)
 
     @property
     def _device_factor(self) -> float:

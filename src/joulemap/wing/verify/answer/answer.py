@@ -26,6 +26,7 @@ from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
 from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast, measured_of
+from joulemap.wing.verify.answer.served import calibrate_served
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
@@ -207,9 +208,9 @@ def verify(
     Formats are recognized by content. The other arguments supply or override values of the files. `precision` is that
     of the weights for a served model. `passes` is the number of passes in a meter's window, `replicas` the servers that
     share the requests, `prompt` and `output` the tokens per request. `keep` stores the rows as measurements.
-    `calibrate` fits the hardware to these and all stored measurements and writes the result to the user's folder.
-    Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError for a value that is missing or
-    unknown.
+    `calibrate` fits the hardware, or an engine's passes there, to these and all stored measurements, and writes the
+    result to the user's folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+    for a value that is missing or unknown.
     """
     counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
     counts |= {"prompt": prompt, "output": output}
@@ -226,8 +227,8 @@ def verify(
     check_options(readings, {**words, **counts})
     measured = [one.row for one in readings]
     singles = [row for row in measured if not isinstance(row, ServingRow)]
-    if calibrate and len(singles) < len(measured):
-        raise UsageError("--calibrate fits single runs, and there are served models among these: --keep stores them")
+    if calibrate and 0 < len(singles) < len(measured):
+        raise UsageError("--calibrate fits single runs or served models: name the files of one kind")
     found = forecast(source, [Case(row=row) for row in measured], calibration)
     outside = [
         (one.row, predicted, one.assumed)
@@ -243,9 +244,13 @@ def verify(
     if keep:
         fresh, known = store_measurements(source, measured)
         kept = text.STORED(fresh=fresh, known=known)
-    after, calibrated = (
-        _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
-    )
+    served = [row for row in measured if isinstance(row, ServingRow)]
+    after: list[Forecast] = []
+    calibrated = ""
+    if calibrate and served:
+        after, calibrated = calibrate_served(source, served, calibration)
+    elif outside or calibrate:
+        after, calibrated = _calibrate(source, singles, len(measured), write=calibrate)
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, _list_rows(readings, found, after)),
         causes=make_table("verify cause", CauseRow, causes),

@@ -50,6 +50,18 @@ CALIBRATED: Final = Template(
     "a calibration to {row_count:n measurement}, weighted {latency_credibility:%} against class defaults, gives the "
     "last column"
 )
+CALIBRATED_SERVED: Final = Template(
+    "later predictions of {engine} on {hardware} scale {parts:and}; their intervals keep the width[; {left}]; written "
+    "to {place}"
+)
+PART: Final = Template("the time of {phase} by {factor:x}, from {count:n model}, weighted {weight:set %}")
+FEW_MODELS: Final = Template("prefill stays, because {count:n model} of {least} needed was measured")
+UNFITTED: Final = Template(
+    "nothing to calibrate on {hardware}: expected a decode rate of a single request, or prompts of {least} models"
+)
+INHERITED: Final = Template(
+    "{hardware} has the calibration of {other}, which a new file would replace: fit it with `joulemap calibrate`"
+)
 CALIBRATION_KEPT: Final = Template("; written to {place}")
 CALIBRATION_OFFERED: Final = "; --calibrate keeps it"
 CAN_CALIBRATE: Final = Template("--calibrate fits {count:n measurement} of {hardware}, these included")
@@ -99,6 +111,7 @@ FEW_REQUESTS: Final = Template(
 )
 GPU_LAYERS: Final = Template("{layers:plain} layers are on the GPU")
 MEDIAN: Final = "median GPU compute time"
+OPENVINO_MEDIAN: Final = "median latency; --precision int8 names a quantized model, which the log does not state"
 WITH_COPIES: Final = Template("{whole} with copies to and from the host")
 STREAMS: Final = Template("{streams} streams share the device: each takes longer than alone")
 SPREAD: Final = Template("trtexec warns of a spread of {percent:plain} %: clocks were not locked")

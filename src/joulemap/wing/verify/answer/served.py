@@ -1,0 +1,171 @@
+"""Calibration of an engine's passes on one chip, from measured requests of language models.
+
+    factor = exp(sum over models of mean ln(measured time / predicted time) / (models + 1))
+
+Models count once, because errors of one model's rows are alike. One model weighs as much as the prediction. A prompt
+needs two models, because the error of one says nothing about another. Intervals keep their width.
+
+Source: 246 rows of llama.cpp on 41 machines, each model held out in turn. One other model lowers the 80 % quantile of
+errors of decoding from 0.26 to 0.18. It raises that of prompts from 0.37 to 0.43; all other models lower it to 0.30.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.calibrate import find_target
+from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
+from joulemap.domain.calibration import Calibration, FittedValue
+from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.pace import is_pace, name_pace
+from joulemap.model.version import formula_version
+from joulemap.plan.calibration import use_calibration
+from joulemap.plan.source import reading_if_there
+from joulemap.store.measurement import read_serving_rows
+from joulemap.system.errors import NoMeasurementError, UsageError
+from joulemap.wing.verify.answer import text
+from joulemap.wing.verify.answer.forecast import Case, Forecast, forecast
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.serving import ServingRow
+    from joulemap.plan.source import Source
+
+PRIOR_MODELS: Final = 1.0
+"""Models whose measurements weigh as much as the prediction."""
+
+FEWEST: Final[Mapping[bool, int]] = {True: 2, False: 1}
+"""True for prompts, False for decoding -> fewest models for a factor."""
+
+PHASES: Final[Mapping[bool, str]] = {True: "prefill", False: "decode"}
+
+
+def calibrate_served(
+    source: Source, rows: Sequence[ServingRow], calibration: str | Calibration
+) -> tuple[list[Forecast], str]:
+    """Fit one engine's passes on one chip to rows and stored ones; return new predictions and a sentence on the fit.
+
+    The factors join the chip's own calibration. Raises UsageError for rows of several chips or engines, or for a chip
+    that inherits a calibration, and NoMeasurementError if no row can be fitted.
+    """
+    places = {(HardwareRef.read(row.hardware).label, row.engine) for row in rows}
+    if len(places) > 1:
+        told = ", ".join(f"{engine} on {name}" for name, engine in sorted(places))
+        raise UsageError(f"--calibrate fits one engine on one chip at a time, found {told}")
+    ((name, engine),) = places
+    target = find_target(source, name)
+    entry = use_calibration(calibration).find(target)
+    if entry is not None and entry.hardware != target.id:
+        raise UsageError(text.INHERITED(hardware=target.id, other=entry.hardware))
+    base = use_calibration(calibration).load(entry, target.architecture) if entry is not None else None
+    place = own_folder() / f"{target.id}.toml"
+    used = list(dict.fromkeys((*rows, *_list_stored(source, name, engine))))
+    plain = _without(base, engine)
+    factors = dict(_fit(engine, used, forecast(source, [Case(row=row) for row in used], plain or "none")))
+    if not factors:
+        raise NoMeasurementError(text.UNFITTED(hardware=target.id, least=FEWEST[True]))
+    fitted = _write(plain, target, used, factors)
+    fitted = parse_calibration(calibration_text(fitted), place.stem)
+    write_calibration(fitted, place, (source.path,))
+    counts = {is_prompt: len(_by_model(used, is_prompt)) for is_prompt in PHASES}
+    parts = [
+        text.PART(factor=one.value, phase=PHASES[is_prompt], count=counts[is_prompt], weight=one.data_weight)
+        for is_prompt in PHASES
+        if (one := factors.get(name_pace(engine, is_prompt=is_prompt))) is not None
+    ]
+    is_short = 0 < counts[True] < FEWEST[True]
+    left = text.FEW_MODELS(count=counts[True], least=FEWEST[True]) if is_short else None
+    told = text.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
+    return forecast(source, [Case(row=row) for row in rows], fitted), told
+
+
+def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
+    """Return the stored rows of an engine on a chip."""
+    with reading_if_there(source) as connection:
+        rows = read_serving_rows(connection).values() if connection is not None else ()
+        return [row for row in rows if HardwareRef.read(row.hardware).label == name and row.engine == engine]
+
+
+def _without(base: Calibration | None, engine: str) -> Calibration | None:
+    """Return a calibration without the factors of an engine, which are fitted anew."""
+    if base is None:
+        return None
+    names = {name_pace(engine, is_prompt=one) for one in PHASES}
+    kept = {name: one for name, one in base.coefficients.items() if name not in names}
+    return parse_calibration(calibration_text(attrs.evolve(base, coefficients=kept)), base.name)
+
+
+def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int]]:
+    """Return model -> places of its rows that tell the time of a phase of one request at a time on one device."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if row.batch == 1.0 and (row.device_count or 1) == 1 and _find_quantity(row, is_prompt):
+            found[row.model].append(place)
+    return found
+
+
+def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
+    """Return the column of a row that tells the time of a phase; empty for none."""
+    if is_prompt:
+        names = ["time_to_first_token_s", *(["total_tokens_per_s"] if row.scope == "prefill_step" else [])]
+    else:
+        names = ["inter_token_latency_s", *(["output_tokens_per_s"] if row.scope == "decode_step" else [])]
+    return next((name for name in names if getattr(row, name) is not None), "")
+
+
+def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast]) -> Iterator[tuple[str, FittedValue]]:
+    """Yield the name and value of the factor of each phase that enough models were measured in."""
+    for is_prompt in PHASES:
+        means: list[float] = []
+        for places in _by_model(rows, is_prompt).values():
+            errors = []
+            for place in places:
+                name = _find_quantity(rows[place], is_prompt)
+                if (figure := forecasts[place].figures.get(name)) is not None:
+                    error = math.log(getattr(rows[place], name) / figure.value)
+                    errors.append(-error if name.endswith("_per_s") else error)
+            means += [fmean(errors)] if errors else []
+        if len(means) >= FEWEST[is_prompt]:
+            value = math.exp(sum(means) / (len(means) + PRIOR_MODELS))
+            weight = len(means) / (len(means) + PRIOR_MODELS)
+            yield (
+                name_pace(engine, is_prompt=is_prompt),
+                FittedValue(default=1.0, value=value, unit="1", data_weight=weight),
+            )
+
+
+def _write(
+    base: Calibration | None, target: Hardware, rows: Sequence[ServingRow], factors: Mapping[str, FittedValue]
+) -> Calibration:
+    """Return a calibration with these factors; without another, its rows are those of the served models."""
+    kept = dict(base.coefficients) if base is not None else {}
+    if base is not None and (base.energy_scales or base.static_power or not all(map(is_pace, kept))):
+        return attrs.evolve(base, coefficients={**kept, **factors})
+    told = "\n".join(sorted(map(repr, rows)))
+    return Calibration(
+        name=target.id,
+        hardware=target.id,
+        hardware_digest=target.digest,
+        formula_version=formula_version(target.architecture),
+        data_digest=hashlib.sha256(told.encode()).hexdigest()[:16],
+        generation=target.generation,
+        row_count=len(rows),
+        latency_count=len(rows),
+        energy_count=0,
+        latency_credibility=max(one.data_weight for one in factors.values()),
+        energy_credibility=0.0,
+        runtimes=("engine",),
+        precisions=tuple(sorted({row.weight_precision or row.activation_precision or "" for row in rows})),
+        families=tuple(sorted({row.model for row in rows})),
+        coefficients={**kept, **factors},
+        energy_scales=(),
+        errors=(),
+        digest="",
+    )
