@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
 import attrs
 import pytest
 
+from conftest import Run
+from joulemap.answer.engine import find_checkpoint
 from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
@@ -63,3 +66,29 @@ def test_tf32_is_switched_off_if_the_prediction_forbids_it() -> None:
     (one,) = list_checks(find_entry("l4"), CheckedRun(model="net.onnx", allows_tf32=False))
     (other,) = list_checks(find_entry("l4"), CheckedRun(model="net.onnx"))
     assert set(shlex.split(one.command)) - set(shlex.split(other.command)) == {"--noTF32"}
+
+
+def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
+    assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
+    assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"
+    assert find_checkpoint("resnet18") == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "chips"),
+    [
+        (("analyze", "resnet18", "l4"), ["l4"]),
+        (("edp", "resnet18", "l4"), ["l4"]),
+        (("explain", "resnet18", "l4", "tpu_v4"), ["l4"]),
+        (("recommend", "resnet18", "--hardware", "l4", "--precision", "fp16"), ["l4"]),
+        (("utilization", "resnet18", "tpu_v4", "l4"), ["l4"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_each_answer_about_a_run_names_the_command_that_measures_it(
+    joulemap: Run, words: tuple[str, ...], chips: list[str]
+) -> None:
+    done = joulemap(*words, "--check", "--format", "json")
+    checks = json.loads(done.stdout)["checks"]
+    assert [one["hardware"] for one in checks] == chips
+    assert all("resnet18" in one["command"] for one in checks)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from joulemap.answer.engine import count_in
+from joulemap.answer.engine import count_in, find_checkpoint
 from joulemap.catalog.check import LANGUAGE, NETWORK, Check, CheckedRun, list_checks
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import find_model_name
@@ -20,7 +20,8 @@ from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
-    from joulemap.answer.compare.summary import CompareAnswer
+    from joulemap.answer.scope import Scope
+    from joulemap.row.explain import RunPair
 
 TITLE: Final = "Measure it"
 LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")
@@ -64,11 +65,49 @@ def add_checks(document: Document, checks: Checks) -> Document:
     return attrs.evolve(document, sections=(*document.sections, Section(TITLE, Lines(lines))), data=data)
 
 
-def check_comparison(answer: CompareAnswer) -> Checks:
-    """Return the commands that measure the rows of a comparison."""
-    (model,) = answer.scope.models
+class CheckedRow(Protocol):
+    """Row of an answer about one run."""
+
+    @property
+    def hardware(self) -> str:
+        """Name of the chip in the answer."""
+
+    @property
+    def precision(self) -> str:
+        """Precision, with the format of the weights."""
+
+    @property
+    def batch(self) -> int:
+        """Batch size."""
+
+    @property
+    def runtime(self) -> str:
+        """Execution mode."""
+
+
+class PairedRun(NamedTuple):
+    """One of two runs with the same settings."""
+
+    hardware: str
+    precision: str
+    batch: int
+    runtime: str
+
+
+def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
+    """Return both runs of an explanation."""
+    first, second = (
+        PairedRun(name, total.precision, total.batch, total.runtime) for name in (total.hardware_a, total.hardware_b)
+    )
+    return first, second
+
+
+def check_runs(scope: Scope, rows: Iterable[CheckedRow]) -> Checks:
+    """Return the commands that measure the runs of an answer about one model."""
+    rows = tuple(rows)
+    (model,) = scope.models
     if is_operator(model):
-        return Checks((), tuple(row.hardware for row in answer.answered))
+        return Checks((), tuple(dict.fromkeys(row.hardware for row in rows)))
     models = load_models()
     entry = models.get(find_model_name(model, models))
     name, _, arguments = model.partition("(")
@@ -76,10 +115,11 @@ def check_comparison(answer: CompareAnswer) -> Checks:
     is_language = count_in(model) != INFERENCES
     tokens = int(given.get("tokens", 1))
     runs = []
-    for row in answer.answered:
+    for row in rows:
         precision, weights = split_precision(row.precision)
         run = CheckedRun(
             model=name,
+            checkpoint=find_checkpoint(model),
             kind=LANGUAGE if is_language else NETWORK,
             precision=precision,
             weights=weights,
@@ -91,7 +131,7 @@ def check_comparison(answer: CompareAnswer) -> Checks:
             cached=int(given.get("cached", 0)),
             devices=int(given.get("devices", 1)),
             shape=entry.input_shape if entry is not None and entry.task == CLASSIFICATION else (),
-            allows_tf32=answer.scope.settings.tf32 != "never",
+            allows_tf32=scope.settings.tf32 != "never",
         )
-        runs.append((row.hardware, answer.scope.spell(row.hardware), run))
+        runs.append((row.hardware, scope.spell(row.hardware), run))
     return find_checks(runs)

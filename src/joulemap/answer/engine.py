@@ -12,6 +12,11 @@ def count_in(model: str) -> str:
     return next(filter(None, (names.count_in(model) for names in list_names())), "inferences")
 
 
+def find_checkpoint(model: str) -> str:
+    """Return the name of a model in its publisher's hub; empty if unknown."""
+    return next(filter(None, (names.find_checkpoint(model) for names in list_names())), "")
+
+
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
     """Return (model, noun of one evaluation) and an alternative question, for the first model that needs them."""
     found = (names.describe_evaluation(models, hardware) for names in list_names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Check, Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.system.errors import UsageError
@@ -28,6 +28,7 @@ def analyze(
     ),
     subgraph: str = option("", "One subgraph, by its name in --level subgraph.", metavar="NAME", shown=False),
     limit: Limit = 8,
+    check: Check = False,
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,
@@ -52,8 +53,15 @@ def analyze(
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        output.write(plot.add(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level))
+        document = plot.add(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
+        if check:
+            from joulemap.answer.check import add_checks, check_runs
+
+            document = add_checks(document, check_runs(answer.scope, answer.totals))
+        output.write(document)
         return
+    if check:
+        raise UsageError("--check is for the whole run: leave out --by and --subgraph")
     if level not in (None, "subgraph", "operator"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
     parts = workspace.break_down(

@@ -8,7 +8,7 @@ from joulemap.cli.command import HIDDEN, command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Models, RunOptions
+from joulemap.cli.option.run import Check, Limit, Models, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import PartMetricName, RankMetricName
@@ -44,7 +44,7 @@ def compare(
         "", "Hardware that ratios are relative to.", metavar="HARDWARE", shown="the first", complete=complete_hardware
     ),
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
-    check: bool = option(False, "Print the command of a common tool that measures each row.", is_advanced=True),
+    check: Check = False,
     verbose: bool = option(
         False, "Rank the hardware with every subgraph, and print timings as -v does.", is_advanced=True
     ),
@@ -97,9 +97,9 @@ def compare(
         comparison = workspace.compare(model[0], settings, baseline=baseline)
         document = plot.add(comparison.document(metric=metric, limit=limit, repeated=repeated), comparison)
         if check:
-            from joulemap.answer.check import add_checks, check_comparison
+            from joulemap.answer.check import add_checks, check_runs
 
-            document = add_checks(document, check_comparison(comparison))
+            document = add_checks(document, check_runs(comparison.scope, comparison.answered))
     elif level == "summary":
         models = workspace.compare_models(model, settings, metric=metric)
         document = plot.add(models.document(repeated=repeated), models)

@@ -7,7 +7,7 @@ from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.run import Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ModelDivision
 
@@ -26,6 +26,7 @@ def edp(
         complete=complete_hardware,
     ),
     limit: Limit = 12,
+    check: Check = False,
     mode: ModeOptions,
     run: PassRunOptions,
     plot: PlotOptions,
@@ -47,4 +48,9 @@ def edp(
     settings = run.settings(**mode.keywords())
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
-    output.write(plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level))
+    document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)
+    if check:
+        from joulemap.answer.check import add_checks, check_runs
+
+        document = add_checks(document, check_runs(answer.scope, answer.totals))
+    output.write(document)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.phase import PassRunOptions
-from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.run import Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import DifferenceDivision
@@ -29,6 +29,7 @@ def explain(
         shown="the whole model",
     ),
     limit: Limit = 12,
+    check: Check = False,
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
@@ -52,4 +53,9 @@ def explain(
         run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    output.write(answer.document(by=level, limit=limit, repeated=repeated))
+    document = answer.document(by=level, limit=limit, repeated=repeated)
+    if check:
+        from joulemap.answer.check import add_checks, check_runs, split_pair
+
+        document = add_checks(document, check_runs(answer.scope, split_pair(answer.total)))
+    output.write(document)

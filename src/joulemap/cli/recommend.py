@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import LimitOptions, UsageOptions
-from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
+from joulemap.cli.option.run import CandidateRunOptions, Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 from joulemap.system.errors import UnsupportedError
@@ -18,6 +18,7 @@ def recommend(
     limits: LimitOptions,
     objective: MetricName = option("energy_per_inference", "Metric to optimize."),
     limit: Limit = 10,
+    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     usage: UsageOptions,
@@ -39,6 +40,12 @@ def recommend(
     answer = output.workspace().recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    if check:
+        from joulemap.answer.check import add_checks, check_runs
+
+        decided = answer.best or answer.nearest_miss
+        document = add_checks(document, check_runs(answer.scope, [decided] if decided else ()))
+    output.write(document)
     if answer.shortfall:
         raise UnsupportedError(answer.shortfall)

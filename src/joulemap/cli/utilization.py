@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Check, Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_fractions
 
@@ -15,6 +15,7 @@ def utilization(
     model: Model,
     *,
     limit: Limit = 10,
+    check: Check = False,
     pairing: bool = option(False, "Show which chip suits which model size, from stored runs."),
     advice: bool = option(
         True,
@@ -59,4 +60,9 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    if check:
+        from joulemap.answer.check import add_checks, check_runs
+
+        document = add_checks(document, check_runs(answer.scope, answer.rows))
+    output.write(document)

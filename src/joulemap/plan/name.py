@@ -91,6 +91,11 @@ class ModelNames:
         del model
         return ""
 
+    def find_checkpoint(self, model: str) -> str:
+        """Return the name of a model in its publisher's hub; empty if unknown."""
+        del model
+        return ""
+
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return ((model, meaning of one evaluation), suggested question) for the first unclear model."""
         del models, hardware

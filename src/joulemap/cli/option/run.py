@@ -103,6 +103,12 @@ LIMIT_HELP: Final = "Maximum rows shown per table."
 
 Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OUTPUT)]
 
+Check = Annotated[
+    bool,
+    typer.Option("--check", help="Print the command of a common tool that measures each run."),
+    Place(OUTPUT, is_advanced=True),
+]
+
 
 @frozen(kw_only=True)
 class ModelOptions:

@@ -30,7 +30,7 @@ VERIFY_OWN: Final = Template(
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 
-UNREAD: Final = ("migraphx-driver",)
+UNREAD: Final = ("migraphx-driver", "onnxruntime_perf_test")
 """Tools whose output `verify` does not read."""
 
 UNNAMED: Final = ("benchmark_app",)

@@ -11,7 +11,7 @@ from joulemap.cli.complete import offer
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import LIMIT_HELP
+from joulemap.cli.option.run import LIMIT_HELP, Check
 from joulemap.system.errors import ExitCode
 from joulemap.wing.llm.option import ServedOutputOptions, ServedRunOptions, ServingOptions
 
@@ -27,7 +27,7 @@ def llm(
         ),
     ],
     *,
-    check: bool = option(False, "Print the command of a common tool that measures each row.", is_advanced=True),
+    check: Check = False,
     limit: int = option(18, LIMIT_HELP, min=1, panel=OUTPUT),
     hardware: ServedHardwareOptions,
     serving: ServingOptions,

@@ -96,6 +96,12 @@ class DecoderNames(ModelNames):
 
         return count_in(model)
 
+    def find_checkpoint(self, model: str) -> str:
+        """Return the name of a built-in language model, or of one of its passes, in its publisher's hub."""
+        from joulemap.wing.llm.answer.check import find_checkpoint
+
+        return find_checkpoint(model.partition("(")[0])
+
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return one evaluation of a language model named without a pass, and the `llm` command to ask about it."""
         if not any(decoder.is_pass(one) and ("(" not in one or decoder.is_weight_file(one)) for one in models):

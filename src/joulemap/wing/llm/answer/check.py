@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 
 
 def find_checkpoint(model: str) -> str:
-    """Return the name of a built-in model in the hub of its publisher; empty if unknown."""
-    shipped = load_shipped().get(find_shipped(model))
-    return next((one for one in shipped["aliases"] if "/" in one), "") if shipped else ""
+    """Return the name of a built-in model in the hub of its publisher; empty if unknown.
+
+    Fine-tuned models of other publishers are aliases too; a publisher's own repository begins with the model's name.
+    """
+    name = find_shipped(model)
+    shipped = load_shipped().get(name)
+    listed = [one for one in shipped["aliases"] if "/" in one] if shipped else []
+
+    def rank(one: str) -> tuple[bool, bool, int, str]:
+        own = one.partition("/")[2]
+        return not own.startswith(model.lower()), not own.startswith(name), len(one), one
+
+    return min(listed, key=rank, default="")
 
 
 def check_served(answer: LlmAnswer) -> Checks:
