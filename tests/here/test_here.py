@@ -55,3 +55,11 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
         assert all(row.latency_s for row in vision.runs if not row.reason)
     for answer in (popular, served, vision):
         assert answer.document().answer
+
+
+def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "here.duckdb").here(
+        "llama-3.1-8b", recorded=MACHINES / "container.json", asked=Asked(weights="q4_k_m")
+    )
+    assert [row.fits for row in answer.served] == [text.FITS_NOT]
+    assert answer.checks == ()

@@ -151,7 +151,7 @@ def here(
         devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in found.devices]),
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
-        checks=tuple(_list_checks(model, usable, served, runs, asked)),
+        checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system)),
         gaps=(*machine.gaps, *found.notes),
         assumptions=tuple(notes),
     )
@@ -205,18 +205,25 @@ def _describe_memory(machine: Machine) -> str:
 
 
 def _list_checks(
-    model: str, usable: Sequence[Device], served: Sequence[ServedHere], runs: Sequence[RunHere], asked: Asked
+    model: str,
+    usable: Sequence[Device],
+    served: Sequence[ServedHere],
+    runs: Sequence[RunHere],
+    asked: Asked,
+    system: str,
 ) -> Iterator[str]:
-    """Yield a command that measures the prediction for the fastest chip."""
+    """Yield a command that measures the prediction for the fastest chip; none where nothing fits."""
     if not usable:
         return
     if not model or served:
         best = choose_row(served if model else [row for row in served if row.model == SMALL])
+        if best is None and served:
+            return
         label = best.label.partition(" + ")[0] if best is not None else ""
         device = next((one for one in usable if one.label == label), usable[0])
-        yield from list_served_checks(model or SMALL, device, asked, best)
+        yield from list_served_checks(model or SMALL, device, asked, best, system)
         return
     for device in usable:
         for row in runs:
             if row.label == device.label and not row.reason:
-                yield from list_run_checks(row, device)
+                yield from list_run_checks(row, device, system)

@@ -37,7 +37,7 @@ UNNAMED: Final = ("benchmark_app",)
 """Tools whose output states neither the model nor an int8 precision."""
 
 
-def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None) -> Iterator[str]:
+def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
     """Yield commands that measure a row of a language model, piped into the comparison with its prediction."""
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(
@@ -53,17 +53,17 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
         if divided:
             yield check.command  # `verify` compares with one chip
         else:
-            yield from _compare(check.command, device)
+            yield from _compare(check.command, device, system)
 
 
-def list_run_checks(row: RunHere, device: Device) -> Iterator[str]:
+def list_run_checks(row: RunHere, device: Device, system: str) -> Iterator[str]:
     """Yield the command that measures another model on a chip; none for a chip without a common tool."""
     for check in list_checks(_find_entry(device), CheckedRun(model=row.model, precision=row.precision)):
         if check.tool in UNREAD:
             yield check.command
         else:
             told = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None
-            yield from _compare(check.command, device, told)
+            yield from _compare(check.command, device, system, told)
 
 
 def _find_entry(device: Device) -> HardwareEntry:
@@ -73,13 +73,16 @@ def _find_entry(device: Device) -> HardwareEntry:
     return select_hardware(Settings(hardware=(device.hardware,))).pairs[0][0]
 
 
-def _compare(command: str, device: Device, told: str | None = None) -> Iterator[str]:
+def _compare(command: str, device: Device, system: str, told: str | None = None) -> Iterator[str]:
     """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it.
 
+    Such a description needs Linux; elsewhere the command stands alone.
     `told` holds the options for what the output does not state.
     """
     if isinstance(device.hardware, str):
         ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
         yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), told=told)
+    elif system != "Linux":
+        yield command
     else:
         yield VERIFY_OWN(command=command, hardware=device.label, told=told)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.device.processor import describe_cpu, parse_fields
+from joulemap.device.processor import ARM_FLAGS, describe_cpu, parse_fields
 from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.machine import Cpu
 from joulemap.domain.printed import find_vendors
@@ -338,13 +338,14 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         count = sum(int(one.get("NumberOfCores") or 0) for one in processors)
         threads = int(first.get("NumberOfLogicalProcessors") or 0) // max(int(first.get("NumberOfCores") or 1), 1)
         name = " ".join(str(first["Name"]).split())
+        vendor = next((told for told in ("AMD", "Qualcomm") if told.lower() in find_vendors(name)), "Intel")
         cpu = Cpu(
             name=name,
-            vendor="AMD" if "amd" in find_vendors(name) else "Intel",
+            vendor=vendor,
             family=None,
             core_count=max(count, 1),
             threads_per_core=max(threads, 1),
-            flags=PRESENT_X86,
+            flags=ARM_FLAGS if vendor == "Qualcomm" else PRESENT_X86,
             clock_hz=(_number(first.get("MaxClockSpeed")) or 0.0) * MEGA or None,
             clock_source="Win32_Processor MaxClockSpeed",
             clock_max_hz=None,

@@ -80,7 +80,8 @@ SHARED: Final = Template("{label} shares the machine's memory with the processor
 
 NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `joulemap llm llama-3.1-8b ryzen_9_7950x`")
 NO_GRAPHICS: Final = (
-    "graphics: no tool lists any (lspci, nvidia-smi, rocm-smi, xpu-smi); in a container, share device and tool"
+    "graphics: no tool lists any (lspci, nvidia-smi, rocm-smi, xpu-smi; on Windows, Get-CimInstance); in a container, "
+    "share device and tool"
 )
 NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
