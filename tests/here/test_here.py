@@ -63,3 +63,12 @@ def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Pat
     )
     assert [row.fits for row in answer.served] == [text.FITS_NOT]
     assert answer.checks == ()
+
+
+def test_the_first_command_measures_the_fastest_chip(tmp_path: Path) -> None:
+    recorded = MACHINES / "laptop_lunar_lake_windows.json"
+    answer = Workspace(tmp_path / "here.duckdb").here("resnet50", recorded=recorded)
+    fastest = min((row for row in answer.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
+    assert (fastest.label, fastest.precision) == ("lunar_lake_npu", "int8")
+    assert "-d NPU " in answer.checks[0]
+    assert answer.checks[0].endswith("--hardware lunar_lake_npu --model resnet50 --precision int8")

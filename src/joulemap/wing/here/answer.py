@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -223,7 +224,7 @@ def _list_checks(
         device = next((one for one in usable if one.label == label), usable[0])
         yield from list_served_checks(model or SMALL, device, asked, best, system)
         return
-    for device in usable:
-        for row in runs:
-            if row.label == device.label and not row.reason:
-                yield from list_run_checks(row, device, system)
+    labels = {one.label: one for one in reversed(usable)}
+    for row in sorted((one for one in runs if not one.reason), key=lambda row: row.latency_s or math.inf):
+        if row.label in labels:
+            yield from list_run_checks(row, labels[row.label], system)
