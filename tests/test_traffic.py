@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
+from compare import assert_close
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.traffic import block_edges, ceil_divide, dram_bytes, is_resident, level_bytes, tiled_bytes
@@ -156,12 +157,22 @@ def test_weights_stay_only_beside_the_live_activations() -> None:
     assert total(evicted) - total(kept) == total(kernels.weight_bytes)
 
 
+def test_a_compiler_pins_the_part_of_the_weights_that_fits() -> None:
+    kernels = resnet18("fused")
+    half = float(kernels.total_weight_bytes / 2.0 + kernels.peak_activation_bytes)
+    pinned, _ = dram_bytes(kernels, half, keeps_weights=True, pins_weights=True)
+    evicted, _ = dram_bytes(kernels, half, keeps_weights=True)
+    scratch, _ = dram_bytes(kernels, half, keeps_weights=False, pins_weights=True)
+    assert_close(total(evicted) - total(pinned), total(kernels.weight_bytes) / 2.0, rel=1e-12)
+    assert scratch.tolist() == evicted.tolist()
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), keeps_weights=st.booleans())
-def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: float, keeps_weights: bool) -> None:
+@given(capacity=st.floats(1e3, 1e9), growth=st.floats(1.0, 100.0), keeps=st.booleans(), pins=st.booleans())
+def test_a_larger_level_never_moves_more(runtime: str, capacity: float, growth: float, keeps: bool, pins: bool) -> None:
     kernels = resnet18(runtime)
-    small = dram_bytes(kernels, capacity, keeps_weights=keeps_weights)
-    large = dram_bytes(kernels, capacity * growth, keeps_weights=keeps_weights)
+    small = dram_bytes(kernels, capacity, keeps_weights=keeps, pins_weights=pins)
+    large = dram_bytes(kernels, capacity * growth, keeps_weights=keeps, pins_weights=pins)
     assert (large[0] <= small[0]).all()
     assert (large[1] <= small[1]).all()
 

@@ -2,13 +2,14 @@
 
 With C the capacity of the last on-chip level, an operator fits if R + out is at most C:
 
-    DRAM read  = (entering if it fits, else in) + (0 if weights are kept, else w) + again
+    DRAM read  = (entering if it fits, else in) + (1 - kept) w + again
     DRAM write = leaving if it fits, else out
     again      = level(C, 1) - R                       a GEMM that does not fit, else 0
     memory     = max((R + out) / (LEVEL bandwidth LEVEL_efficiency), DRAM bytes / (memory_bandwidth dram_efficiency))
 
 `entering` and `leaving` are the bytes that enter and leave the model. Runs are in steady state: the same model ran just
-before. Bytes that a GEMM reads from beyond a level, with one instance in each of u units:
+before. kept is the share of the weights that stays on chip: in a cache all or nothing; where the compiler pins weights,
+what fits beside the live activations. Bytes that a GEMM reads from beyond a level with one instance in each of u units:
 
     edges(m, n, S)  the sides of a block of S outputs in m x n, as square as it can be
     m, n     = edges(M, N, M N / max(1, u / G))         the part of one unit
@@ -62,6 +63,12 @@ def holds_weights(kernels: KernelColumns, capacity_bytes: Floats | float) -> Boo
     return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
 
 
+def pinned_share(kernels: KernelColumns, capacity_bytes: Floats | float) -> Floats:
+    """Return the share of the weights that a compiler pins in a level of this capacity beside the live activations."""
+    room = np.maximum(capacity_bytes - kernels.peak_activation_bytes, 0.0)
+    return np.asarray(np.minimum(room / np.maximum(kernels.total_weight_bytes, 1.0), 1.0))
+
+
 def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
     """Return (rows, columns) of blocks of at most `area` outputs that tile a GEMM, as square as possible."""
     edge = np.sqrt(area)
@@ -97,17 +104,20 @@ def level_bytes(
     return np.maximum(np.minimum(held, block), kernels.input_bytes + kernels.weight_bytes)
 
 
-def dram_bytes(kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_weights: bool) -> tuple[Floats, Floats]:
+def dram_bytes(
+    kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_weights: bool, pins_weights: bool = False
+) -> tuple[Floats, Floats]:
     """Return (read, written) DRAM bytes per operator under a last on-chip level of this capacity.
 
     Activations of an operator whose working set fits stay on chip; data that enters or leaves the model always moves.
     Weights stay on chip only in a level that keeps them between inferences: a cache, not a scratchpad. The whole model
     and its live activations must also fit, because a cyclic sweep through anything larger evicts each weight before its
-    next use. A GEMM that does not fit reads operands again for its tiles.
+    next use. With `pins_weights`, a compiler chooses the weights that stay, so a part of them can. A GEMM that does not
+    fit reads operands again for its tiles.
     """
     fits = is_resident(kernels, capacity_bytes)
-    kept = holds_weights(kernels, capacity_bytes) & keeps_weights
-    weights = np.where(kept, 0.0, kernels.weight_bytes)
+    kept = keeps_weights * (pinned_share if pins_weights else holds_weights)(kernels, capacity_bytes)
+    weights = (1.0 - kept) * kernels.weight_bytes
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     crossing = kernels.input_bytes + kernels.weight_bytes
@@ -115,13 +125,16 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: Floats | float, *, keeps_
     return read + weights + np.where(kernels.work.has_macs & ~fits, again, 0.0), written
 
 
-def memory_time(kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel) -> tuple[Floats, Floats, Floats]:
+def memory_time(
+    kernels: KernelColumns, hardware: Hardware, last_level: MemoryLevel, *, pins_weights: bool = False
+) -> tuple[Floats, Floats, Floats]:
     """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
 
     All bytes that cross a kernel's boundary pass the last level; bytes that do not fit there also pass DRAM. The slower
     of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
     """
-    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=last_level.kind == "cache")
+    keeps = last_level.kind == "cache"
+    read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=keeps, pins_weights=pins_weights)
     bandwidth = (last_level.bandwidth or hardware.memory_bandwidth).value
     level_rate = bandwidth * hardware.coefficient(f"{last_level.name}_efficiency")
     dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")

@@ -8,7 +8,7 @@ pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
     busy    = P waves max(⌈M / b⌉, Dr) / h + Dr + Dc cycles       fill and drain included
     v       = vector lanes x vector_operations_per_clock x f
     compute = min(busy / f, MACs / v) + EW / v + SF special_function_clocks / (vector lanes x f)
-    launch  = program_cost
+    launch  = program_cost + its part of program_start
 
 Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
 the array badly (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is faster.
@@ -22,7 +22,8 @@ queries, and gathers keys and values page by page. With B sequences of S queries
 
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM
 where the chip has one, else its vector memory; a bandwidth that nobody published is last_level_bytes_per_lane x lanes
-x clock. An Edge TPU keeps parameters in its one memory if the model fits; its DRAM is the host's, behind USB or PCIe.
+x clock. The compiler of an Edge TPU pins the parameters that fit its one memory beside the activations and streams the
+rest; its DRAM is the host's, behind USB or PCIe.
 
 Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
 bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.
@@ -124,10 +125,12 @@ class Tpu:
         seen = self._seen_share(kernels, paged)
         compute = seen * (compute + work.elementwise_count / vector_rate + special_s)
 
-        memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
+        memory, read, written = memory_time(kernels, hardware, find_last_level(hardware), pins_weights=True)
         gathered = (read + written) / (hardware.memory_bandwidth.value * hardware.coefficient("paged_dram_efficiency"))
         memory = np.where(paged, np.maximum(memory, gathered), memory)
-        launch = kernels.each_kernel(hardware.coefficient("program_cost"))
+        kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
+        start = hardware.coefficient("program_start") / kernel_count
+        launch = kernels.each_kernel(hardware.coefficient("program_cost") + start)
         launch = launch + kernels.of_leader(self._paging_clocks(kernels, paged, hardware) / clock_hz)
         on_mxu = work.has_macs & ~uses_vector
         slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
