@@ -56,6 +56,9 @@ TELLING: Final = 5e-4
 EVERY: Final = 16
 """Of the rows of a board, kind of operator and public table one is scored by fits without the board."""
 
+NAMED_CHIPS: Final = 2
+"""Maximum number of chips with measured energies that are named."""
+
 WIDE: Final = ("latency_s", "throughput_per_s")
 """Quantities of a whole model that have the interval of a latency."""
 
@@ -296,16 +299,25 @@ def _score_energies(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
 
 
 def _count_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
-    """Yield the number of measured energies of each class and boundary, fitted ones included, and of held-out ones."""
+    """Yield the number of measured energies of each class and boundary, fitted ones included, with held-out ones."""
     counts, held_out = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    chips = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
         place = row["architecture"], row["boundary"] or ""
         counts[place] += row["measurement_count"] if row["quantity"] == "energy" else 0
         held_out[place] += row["held_out_count"] if row["quantity"] == "energy" else 0
-    for (name, boundary), count in sorted(counts.items()):
+        if row["quantity"] == "energy":
+            chips[place].add(row["hardware"].partition("@")[0])
+    for place, count in sorted(counts.items()):
         yield Line(
-            part="evidence", name=name, quantity=boundary, row_count=count, nearer_count=held_out[name, boundary]
-        )
+            part="evidence", name=place[0], quantity=place[1], peer=_name_chips(sorted(chips[place])),
+            row_count=count, nearer_count=held_out[place],
+        )  # fmt: skip
+
+
+def _name_chips(names: Sequence[str]) -> str:
+    """Return the names of a few chips, or the number of more."""
+    return " ".join(names) if len(names) <= NAMED_CHIPS else f"{len(names)} chips"
 
 
 def name_kind(quantity: str) -> str:

@@ -108,6 +108,7 @@ class Line:
     quantity: str
     """Of seen and refused rows, the reason; of energies, class, boundary and quantity; of evidence, the boundary."""
     peer: str = ""
+    """The other predictor; of evidence, the chips."""
     row_count: int
     median: float = 0.0
     mean: float = 0.0
@@ -226,8 +227,12 @@ def _energy(scored: Sequence[Line], evidence: Sequence[Line]) -> Iterator[str]:
     yield "Measured energies of each class, and those held out:"
     yield ""
     yield from _rows(
-        ("class", "boundary", "energies", "held out"),
-        ((one.name, one.quantity, f"{one.row_count:,}", f"{one.nearer_count:,}") for one in evidence if one.row_count),
+        ("class", "boundary", "energies", "held out", "chips"),
+        (
+            (one.name, one.quantity, f"{one.row_count:,}", f"{one.nearer_count:,}", one.peer)
+            for one in evidence
+            if one.row_count
+        ),
     )
 
 

@@ -28,6 +28,9 @@ MOST: Final = 3
 FACTOR: Final = 1.2
 """Ratio above which a difference is stated as a factor, below as a share."""
 
+RESIDUAL: Final = "busy_"
+"""Beginning of the names of roles that hold a residual."""
+
 CONSEQUENCE: Final = "regulator"
 """Role whose energy only follows from that of the others."""
 
@@ -145,7 +148,8 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
             for one in answer.roles
             if one.category == row.category and one.role not in ROLES
         )
-        return text.ONE_SIDE(more=more, way=way, less=less, none="" if rest else text.NONE, rest=rest or None, **given)
+        none = text.NO_RESIDUAL if row.role.startswith(RESIDUAL) else text.NONE
+        return text.ONE_SIDE(more=more, way=way, less=less, none="" if rest else none, rest=rest or None, **given)
     sentence = text.SAME_WAY if way == other_way else text.OTHER_WAY
     return sentence(
         more=more, way=way, detail=detail, less=less, other=other, other_way=other_way, beside=beside, **given

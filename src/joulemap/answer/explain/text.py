@@ -145,6 +145,7 @@ ONE_SIDE: Final = Template(
     "{noun} {take} {energy:J} on {more}[: they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
 )
 NONE: Final = "none"
+NO_RESIDUAL: Final = "none, because its energies come from circuits alone"
 POWER: Final = Template("{price:W} for {count:s}[ {until}]")
 UNTIL: Final = "until the next batch"
 AMOUNT: Final = Template("{count:~} {unit}s")
