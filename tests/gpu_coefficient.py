@@ -50,6 +50,7 @@ COEFFICIENTS = {
     "chain_clocks.batch_norm": 40000.0,
     "chain_clocks.pool": 38000.0,
     "chain_clocks.group": 20.0,
+    "chain_clocks.sum": 400.0,
     # other work
     "issue_slots.depthwise.wide": 11.0,
     "issue_slots.depthwise.narrow": 7.0,

@@ -120,7 +120,8 @@ def works() -> dict[str, WorkloadColumns]:
         ("batch norm", 3500, 11_000 + 2000 + 1000),
         ("largest", 3500, 3500),
         ("average", 3500, 3500),
-        ("mean", 12_000, 12_000),
+        # blocks of 32 x 16 threads, each with 25 of 784 elements in seven steps
+        ("mean", 4500 + 7 * 400, 4500 + 7 * 400),
         ("permutation", 3500, 3500),
         ("embedding", 2000, 2000),
         # once for each direction
@@ -311,6 +312,32 @@ def test_no_unit_splits_the_row_of_a_norm(what: str, rows: int, width: int, slot
     assert_close(busy_s(work, "fp16"), norm(rows * slots / THREADS_PER_S, clocks(slots / 128)), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "steps"),
+    [
+        # four warps of 32 threads, each thread with four outputs and all 49 positions
+        (512, 7, 13),
+        # 196 positions are divided among the warps: 49 each
+        (1024, 14, 13),
+        (512, 28, 49),
+        # 72 channels fill 16 threads, so that eight rows of threads divide 784 positions
+        (72, 28, 25),
+        # 392 positions of a thread are divided among 25 blocks: 16 each; they meet, and four rows read 25 results
+        (96, 56, 4 + 12 + 4),
+    ],
+)
+def test_a_pooling_takes_the_steps_of_one_thread(channels: int, size: int, steps: int) -> None:
+    work = columns(nn.AdaptiveAvgPool2d(1), image(1, channels, size))
+    assert_close(float(timed(work, "fp32")[0].start_s.sum()), clocks(4500 + steps * 400), rel=1e-12)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 2), (8, 16), (64, 32)])
+def test_a_mean_of_a_row_takes_more_steps_beside_other_rows(rows: int, steps: int) -> None:
+    # one row has 512 threads with two vectors of four; of 16 rows and more, each has 32 threads
+    work = columns(Function(lambda x: x.mean(-1)), meta(rows, 4096))
+    assert_close(float(timed(work, "fp16")[0].start_s.sum()), clocks(4500 + steps * 400), rel=1e-12)
+
+
 def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in_phases() -> None:
     def start(length: int, runtime: str) -> float:
         work = columns(Function(lambda x: x.sum(-1)), meta(8, length))
@@ -318,8 +345,9 @@ def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in
 
     for runtime in ("fused", "engine"):
         assert_close(start(4096, runtime), clocks(4500), rel=1e-12)
-        assert_close(start(2**16, runtime), clocks(12_000), rel=1e-12)
-    assert_close(start(4096, "graph"), clocks(12_000), rel=1e-12)
+        # eight rows of 64 threads divide 2^16 elements: 128 each
+        assert_close(start(2**16, runtime), clocks(4500 + 32 * 400), rel=1e-12)
+    assert_close(start(4096, "graph"), clocks(4500 + 16 * 400), rel=1e-12)
 
 
 def test_a_depthwise_convolution_that_leaves_out_positions_is_slower() -> None:

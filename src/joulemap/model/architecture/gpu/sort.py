@@ -4,7 +4,8 @@ The table has a row per class; the first class that applies to an operator is us
 
     ‖amount x slots / (issue x U x f), (chain + row x slots / issue) / f‖
 
-with U units at the highest clock f. No unit splits a chain, or a row that a thread block reduces.
+with U units at the highest clock f. No unit splits a chain, or a row that a thread block reduces. The chain of a sum is
+part of its start: each of its steps waits for the loads of all threads.
 
 A GEMM, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
 
@@ -38,6 +39,9 @@ VECTOR_BYTES: Final = 16.0
 SPLIT: Final = ("product", "machete")
 """Kernel classes of GEMMs whose K may be cut into parts."""
 
+SUMS: Final = ("adaptive_avg_pool", "moment", "reduce")
+"""Reductions by one kernel, whose threads add and meet; all others sort, scan or select in several phases."""
+
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",
     "new_full", "new_ones", "new_zeros", "ones", "slice_scatter", "zeros",
@@ -65,6 +69,8 @@ class Sort:
     """Qualifier of the coefficient `chain_clocks`."""
     links: Callable[[Traits], Floats] | None = None
     """Number of chains that one thread executes in sequence; one by default."""
+    waits: bool = False
+    """True if each link waits for its bytes, so that the chain adds to their time."""
     traffic: str | None = None
     """Qualifier of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
 
@@ -120,6 +126,8 @@ SORTS: Final = (
          traffic="batch_norm"),
     Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
          links=lambda t: t.sample_steps, traffic="batch_norm"),
+    Sort("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
+         links=lambda t: t.sum_steps, waits=True),
     Sort("reduction", _kind("reduction"), start="reduction"),
     Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
          slots="index"),
@@ -183,6 +191,12 @@ class SortedTraits(Traits):
         mask: Booleans = np.array([sort.share is not None for sort in SORTS])[self.index]
         return mask
 
+    @cached_property
+    def waits(self) -> Booleans:
+        """True for operators whose chain adds to the time of their bytes."""
+        mask: Booleans = np.array([sort.waits for sort in SORTS])[self.index]
+        return mask
+
     def is_of(self, *names: str) -> Booleans:
         """Return a mask of the operators in these kernel classes."""
         mask = self._masks.get(names)
@@ -225,12 +239,13 @@ def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
         return found
 
     slots = column("issue_slots", lambda sort: sort.slots, 0.0) / engine.slots_hz
-    chain = column("chain_clocks", lambda sort: sort.chain, 0.0) / engine.clock_hz
+    chain = traits.links * column("chain_clocks", lambda sort: sort.chain, 0.0) / engine.clock_hz
+    waiting = np.where(traits.waits, chain, 0.0)
     return Sorted(
-        start_s=column("start_clocks", lambda sort: sort.start, 0.0) / engine.clock_hz,
+        start_s=column("start_clocks", lambda sort: sort.start, 0.0) / engine.clock_hz + waiting,
         share=column("peak_share", lambda sort: sort.share, 0.0),
         issue_s=traits.amount * slots,
-        chain_s=traits.links * chain + traits.alone * slots * engine.units,
+        chain_s=chain - waiting + traits.alone * slots * engine.units,
         traffic_ratio=column("traffic_ratio", lambda sort: sort.traffic, 1.0),
     )
 

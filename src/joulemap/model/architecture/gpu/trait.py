@@ -56,6 +56,26 @@ NORM_THREADS: Final = 128.0
 """Threads of a layer norm's block. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu, rowwise moments of
 vectorized rows."""
 
+SUM_THREADS: Final = 512.0
+"""Threads of a reduction's block. This and the next four are of PyTorch, ATen/native/cuda/Reduce.cuh, setReduceConfig
+(recalled); times of 104 poolings inside 14 models on one H200 follow its steps."""
+
+SUM_VECTOR: Final = 4.0
+"""Loads that a thread of a reduction has in flight, and outputs of a thread that reduces a strided dimension."""
+
+SUM_WARP: Final = 32.0
+"""Minimum width of a reduction's block, unless it has fewer outputs or elements."""
+
+SUM_FEW: Final = 16.0
+"""Elements of a thread below which its block or grid is not divided further."""
+
+SUM_MANY: Final = 256.0
+"""Elements of a thread above which several blocks reduce to one output."""
+
+SUM_MEETING: Final = 12.0
+"""Steps in which blocks of one output meet: a fence, an atomic count and two barriers. Source: 8 poolings of 3,136 and
+12,544 elements on one H200, in steps of `chain_clocks.sum`."""
+
 LONGEST_ROW: Final = 2.0**15
 """Maximum elements that one thread block reduces; several blocks share a longer row and combine in a second phase."""
 
@@ -256,6 +276,29 @@ class Traits:
         return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
 
     @cached_property
+    def sum_steps(self) -> Floats:
+        """Dependent loads of one thread of a reduction, each of several elements, until all blocks have met.
+
+        Pooling reduces positions, whose stride is that of all channels: threads lie side by side along the outputs.
+        Other reductions take neighbouring elements, with which the threads of a block start.
+        """
+        elements, outputs = np.maximum(self.reduced, 1.0), self.outputs
+        strided = self.kernels.work.of_operation("adaptive_avg_pool")
+        alone = (outputs == 1.0) & (elements > 4.0 * SUM_WARP)
+        across = np.where(strided, outputs / SUM_VECTOR, np.where(alone, elements / SUM_VECTOR, elements))
+        along = _floor_power(np.where(strided, elements, outputs))
+        threads = np.where(strided, SUM_THREADS / SUM_VECTOR, SUM_THREADS)
+        height = np.minimum(along, threads / np.minimum(_floor_power(across), SUM_WARP))
+        width = np.minimum(_floor_power(across), threads / height)
+        each = np.where(strided, elements, np.ceil(elements / width))
+        divides = each >= np.minimum(SUM_FEW * height, SUM_MANY)
+        each = np.where(divides, each / height, each)
+        blocks = np.where(divides & (each >= SUM_MANY), np.ceil(each / SUM_FEW), 1.0)
+        meeting = np.where(blocks > 1.0, np.ceil(blocks / np.where(strided, height, threads)) + SUM_MEETING, 0.0)
+        steps: Floats = np.ceil(np.ceil(each / blocks) / SUM_VECTOR) + meeting
+        return steps
+
+    @cached_property
     def row(self) -> Floats:
         """Elements that one thread block normalizes or reduces, with its fixed work or padding."""
         padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
@@ -304,3 +347,8 @@ class Traits:
     def loads(self) -> Floats:
         """Loads of pooling windows that no neighbouring window has made."""
         return self.outputs * np.sqrt(np.maximum(self.taps, 1.0)) * self.stride
+
+
+def _floor_power(value: Floats) -> Floats:
+    """Return the largest power of two that is at most each value, at least 1."""
+    return np.asarray(2.0 ** np.floor(np.log2(np.maximum(value, 1.0))))
