@@ -218,3 +218,17 @@ def test_a_narrow_cache_moves_half_and_is_made_wide_first() -> None:
         times, kernels = timed(latent(4095, 64, 128, f"{more},kernel=sglang_flash_attention"), "fp16")
         starts.append(float(times.start_s[kernels.leader].sum()))
     assert_close(starts[1] - starts[0], clocks(3500 + 1000) + held * 110 / (128 * 128 * 1e9), rel=1e-9)
+
+
+def test_heads_that_share_keys_are_repeated_in_memory_at_fp32() -> None:
+    grouped = single("attention(queries=64,heads=8,kv_heads=2,head_dim=32)")
+
+    def moved(work: WorkloadColumns, precision: str, runtime: str) -> float:
+        return float(timed(work, precision, runtime)[0].pass_bytes.sum())
+
+    # 6 x 8 heads x 64 keys x 32 for keys and values, 2 x 8 x 64 x 32 for queries, 4 x 8 x 64 x 64 scores: 4 bytes each
+    for runtime in ("eager", "graph"):
+        assert moved(grouped, "fp32", runtime) == 4.0 * (6 * 16384 + 2 * 16384 + 4 * 32768)
+    # fused kernels of 16 bits take shared heads, and so does one of a compiler
+    assert moved(grouped, "fp16", "graph") == moved(grouped, "fp32", "engine") == 0.0
+    assert moved(single("attention(queries=64,heads=8,head_dim=32)"), "fp32", "graph") == 0.0

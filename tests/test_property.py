@@ -278,11 +278,13 @@ def test_dram_moves_what_enters_and_leaves_and_weights_that_are_not_held(hardwar
         work = works()[name]
         kernels, placement = placed(work, hardware, precision, runtime)
         live = kernels.peak_activation_bytes
-        if "resident_programs" in hardware.geometry:
+        if "resident_programs" in hardware.geometry or "samples_at_once" in hardware.geometry:
             live /= work.batch
         keeps = level.kind == "cache" or "resident_programs" in hardware.geometry
-        held = keeps and kernels.total_weight_bytes + live <= capacity
-        read = kernels.entering_bytes + (0.0 if held else kernels.weight_bytes)
+        held = 1.0 if keeps and kernels.total_weight_bytes + live <= capacity else 0.0
+        if keeps and hardware.architecture == "tpu":  # its compiler pins a part
+            held = min(max(float((capacity - live) / kernels.total_weight_bytes), 0.0), 1.0)
+        read = kernels.entering_bytes + (1.0 - held) * kernels.weight_bytes
         assert (placement.dram_read_bytes >= read * (1.0 - 1e-12)).all(), (name, precision, runtime)
         assert (placement.dram_write_bytes >= kernels.leaving_bytes * (1.0 - 1e-12)).all(), (name, precision, runtime)
 

@@ -148,9 +148,8 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
-    direct = np.where(
-        has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("streamed", "few_rows"), 0.0, direct)
-    )
+    named = np.where(_repeats_heads(kernels, engine, traits), direct, attention.busy_s + experts.busy_s)
+    direct = np.where(has_name, named, np.where(traits.is_of("streamed", "few_rows"), 0.0, direct))
     if packed.any():
         unit_macs = np.minimum(engine.macs_per_clock, engine.value("packed_macs"))
         direct = np.where(packed, executed / (unit_macs * engine.issue_hz), direct)
@@ -328,6 +327,13 @@ def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     return (work.elementwise_count / lanes + work.special_count / special) / engine.issue_hz
 
 
+UNGROUPED: Final = ("fp32", "tf32")
+"""Precisions at which no fused attention of PyTorch 2.11 takes fewer heads of keys than of queries."""
+
+SHARED: Final = 0.75
+"""Bytes of keys, as a share of those of repeated heads, below which heads share keys."""
+
+
 @define(kw_only=True, eq=False)
 class _Passes:
     start_s: Floats
@@ -361,6 +367,9 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     )
     if work.is_unpacked.any():
         found = _unpack(kernels, engine, light, found)
+    repeats = _repeats_heads(kernels, engine, traits)
+    if repeats.any():
+        found = _repeat_heads(kernels, engine, repeats, found)
     return _quantize(kernels, engine, quantizes, found) if quantizes.any() else found
 
 
@@ -393,6 +402,40 @@ def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, pas
     moved = np.where(unpacks, 2.0 * products * kernels.carried_bytes, 0.0)
     return _Passes(
         start_s=passes.start_s + np.where(unpacks, light_s + stream_seconds(engine, moved), 0.0),
+        busy_s=passes.busy_s,
+        issue_s=passes.issue_s,
+        moved_bytes=passes.moved_bytes + moved,
+    )
+
+
+def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Booleans:
+    """Return a mask of the GEMMs of attention whose heads share keys, at precisions without a fused kernel for them.
+
+    PyTorch repeats keys and values for each head, scales queries and keys, and writes the scores and their softmax to
+    memory. Source: `_scaled_dot_product_attention_math`; pytorch/pytorch pull request 181528, in which it takes 3.1
+    times as long as repeated heads in a fused kernel (fp32, 4 x 3,081 tokens, 24 and 12 heads of 64; 3.0 times
+    predicted on an RTX 5090). Nothing is fitted.
+    """
+    work = kernels.work
+    products = traits.is_attention & work.of_kind("matmul") & (work.kernel_family == "")
+    if engine.precision not in UNGROUPED or kernels.runtime in MERGING or not products.any():
+        return np.zeros(work.operator_count, dtype=bool)
+    heads = work.gemm_groups * work.gemm_n * work.gemm_k * kernels.carried_bytes
+    queries = work.gemm_groups * work.gemm_m * work.gemm_k * kernels.carried_bytes
+    shares = products & kernels.leads & (kernels.input_bytes - queries < SHARED * heads)
+    mask: Booleans = products & (kernels.per_operator(kernels.per_kernel(np.where(shares, 1.0, 0.0))) > 0.0)
+    return mask
+
+
+def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, passes: _Passes) -> _Passes:
+    """Return the passes, including those of an attention that repeats keys and values for each head."""
+    work = kernels.work
+    rows = work.gemm_groups * np.where(repeats & kernels.leads, kernels.carried_bytes, 0.0)
+    moved = rows * (6.0 * work.gemm_n * work.gemm_k + 2.0 * work.gemm_m * work.gemm_k + 4.0 * work.gemm_m * work.gemm_n)
+    names = ("index", "index", "light", "light", "light", "product.vector")
+    starts = sum(engine.seconds(f"start_clocks.{one}") + engine.seconds("gap_clocks") for one in names)
+    return _Passes(
+        start_s=passes.start_s + np.where(rows > 0.0, starts + stream_seconds(engine, moved), 0.0),
         busy_s=passes.busy_s,
         issue_s=passes.issue_s,
         moved_bytes=passes.moved_bytes + moved,
