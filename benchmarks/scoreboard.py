@@ -317,7 +317,7 @@ def _count_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
 
 def _name_chips(names: Sequence[str]) -> str:
     """Return the names of a few chips, or the number of more."""
-    return " ".join(names) if len(names) <= NAMED_CHIPS else f"{len(names)} chips"
+    return ", ".join(names) if len(names) <= NAMED_CHIPS else f"{len(names)} chips"
 
 
 def name_kind(quantity: str) -> str:
