@@ -29,6 +29,7 @@ TABLES: Final = (
     "mamf_ceilings",
     "aic_gemm_fp8",
     "ax_samples",
+    "netspresso",
     "openvino",
     "rdk_model_zoo",
     "sophon_demo",
