@@ -30,6 +30,7 @@ TABLES: Final = (
     "aic_gemm_fp8",
     "ax_samples",
     "netspresso",
+    "nvidia_dla",
     "openvino",
     "rdk_model_zoo",
     "sophon_demo",
