@@ -190,7 +190,7 @@ class Load:
     """Watts of the devices' work, excluding idle power."""
 
     def draw(self, idle_w: float, module_w: float = 0.0) -> float:
-        """Return the watts of all devices, each at `idle_w` while it is idle, plus `module_w` for the rest of its module."""
+        """Return the watts of all devices: `idle_w` of each while it is idle, `module_w` for the rest of its module."""
         return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0) + module_w * self.devices
 
 
