@@ -29,6 +29,8 @@ TABLES: Final = (
     "mamf_ceilings",
     "aic_gemm_fp8",
     "ax_samples",
+    "netspresso",
+    "nvidia_dla",
     "openvino",
     "rdk_model_zoo",
     "sophon_demo",

@@ -25,7 +25,7 @@ from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
 SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
-UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "intel_ncs2")
+UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "andes_nx27v", "intel_ncs2")
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
 WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
@@ -90,9 +90,9 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
 
 
 HOSTS = {
-    "alif_e7_m55", "andes_d25f", "andes_d45", "efr32mg24", "m467", "max78000", "ndp120", "ndp120_0v9", "nrf52840",
-    "nrf5340", "psoc62", "ra6m4", "ra8d1", "rp2040", "rx65n", "stm32f746", "stm32f769", "stm32g0b1", "stm32h747",
-    "stm32h7a3", "stm32l4r5", "stm32l552", "stm32u575",
+    "alif_e7_m55", "andes_d25f", "andes_d45", "andes_nx27v", "efr32mg24", "m467", "max78000", "ndp120", "ndp120_0v9",
+    "nrf52840", "nrf5340", "psoc62", "ra6m4", "ra8d1", "rp2040", "rx65n", "stm32f746", "stm32f769", "stm32g0b1",
+    "stm32h747", "stm32h7a3", "stm32l4r5", "stm32l552", "stm32u575",
     "altra_max_m128_30", "ampereone_a192_32x", "ampereone_m_a192_32m", "apple_m4_cpu", "apple_m4_neural_engine",
     "epyc_9654", "epyc_9754", "epyc_9755", "epyc_9965", "grace", "graviton3", "graviton4", "imx8m_plus_npu",
     "jetson_agx_orin_cpu", "jetson_agx_orin_dla", "jetson_orin_nx_16gb", "jetson_orin_nx_cpu", "jetson_orin_nx_dla",

@@ -53,6 +53,9 @@ SMALL = (
 )
 """Workloads that ask a chip for the least."""
 
+TOO_LARGE = r" of (memory|flash|sram); (this configuration needs|the (weights|activations) need)|pass takes longer than"
+"""Refusal of a model by a chip that is too small for it, or too slow."""
+
 MODEST = 2**62
 """Sums of integers below this cannot have overflowed."""
 
@@ -105,10 +108,7 @@ def run_fitting(found: Evaluator, hardware: Hardware, precision: str, runtime: s
     try:
         return found.evaluate(hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
     except UnsupportedError as error:
-        if not re.search(
-            r" of (memory|flash|sram); (this configuration needs|the (weights|activations) need)|pass takes longer than",
-            str(error),
-        ):
+        if not re.search(TOO_LARGE, str(error)):
             raise
         return None
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Run
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Limits, Settings
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UnknownNameError
@@ -59,3 +60,17 @@ def test_a_camera_takes_one_frame_at_a_time(tmp_path: Path) -> None:
     for scenario, batches in (("camera", {1}), ("edge", {1, 8, 32})):
         answer = workspace.recommend("mlp", hardware="hailo_8", precision="int8", scenario=scenario)
         assert {row.batch for row in answer.rows} == batches
+
+
+def test_a_battery_lasts_its_energy_over_the_average_power(tmp_path: Path, joulemap: Run) -> None:
+    """A CR2032 cell of 225 mAh at 3 V holds 0.675 Wh."""
+    asked = Settings(hardware=("stm32u575",), precision=("int8",), scenario="coin_cell")
+    limits = Limits(min_throughput_per_s=1.0)
+    best = Workspace(tmp_path / "a.duckdb").recommend("mlperf_tiny_kws", asked, limits=limits).best
+    assert best is not None
+    assert best.total_power_w is not None
+    life = f"{0.675 / best.total_power_w / 24.0:.2g} days"
+    command = ("recommend", "mlperf_tiny_kws", "stm32u575", "--precision", "int8", "--scenario", "coin_cell")
+    place = ("--db", str(tmp_path / "a.duckdb"))
+    assert life in joulemap(*command, "--min-throughput", "1/s", *place).stdout
+    assert "days" not in joulemap(*command, *place).stdout

@@ -90,7 +90,7 @@ def test_a_part_of_a_module_runs_with_its_module_whatever_the_host() -> None:
     hosts = {name: (host.entry.id, host.is_counted) for name, host in select_hardware(asked).hosts.items()}
     assert hosts == {
         "jetson_orin_nx_dla": ("jetson_orin_nx_16gb", True),
-        "rv1126b_npu": ("rk3588_cpu", True),
+        "rv1126b_npu": ("raspberry_pi_zero_2_w", True),
         "hailo_8": ("raspberry_pi_5", True),
     }
 

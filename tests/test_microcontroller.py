@@ -171,6 +171,7 @@ def test_names_of_boards_are_names_of_chips() -> None:
         ("RX65N-Cloud-Kit", "rx65n"),
         ("AndesCore_d25_tflite_micro_framework", "andes_d25f"),
         ("AndesCore_d45_tflite_micro_framework", "andes_d45"),
+        ("AndesCore_nx27v_tflite_micro_framework", "andes_nx27v"),
         ("syntiant_9120_0v9_30mhz", "ndp120_0v9"),
         ("syntiant_9120_1v1_98mhz", "ndp120"),
         ("CY8CPROTO-062-4343W", "psoc62"),

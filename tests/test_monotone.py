@@ -75,6 +75,10 @@ OPEN: Final[dict[tuple[str, str], str]] = {
         (one, "batch"): "two cores read the weights that they share at twice the rate of one"
         for one in ("axelera_metis_m2", "axelera_metis_pcie", "vek280_dpu_c20b14", "alveo_v70_dpu_c20b14")
     },
+    **{
+        (one, "batch"): "one request has one engine with half of the SRAM, two have all of it"
+        for one in ("intel_ncs2", "luxonis_rvc2")
+    },
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
     ("h20", "engine"): "0.04 % of one model at fp8, not explained yet",
 }

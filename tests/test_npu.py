@@ -174,6 +174,19 @@ def test_a_depthwise_convolution_takes_the_vector_engine() -> None:
     assert_close(compute_s(run(slow, "bf16", convolution(64, 64, 64))), 1.6 * compute_s(found), rel=1e-9)
 
 
+@pytest.mark.parametrize(("activation", "clocks", "folded"), [(nn.ReLU(), 1.0, 0.0), (nn.SiLU(), 4.0, 4.0)])
+def test_slow_vector_engines_compute_what_no_tensor_engine_folds(
+    activation: nn.Module, clocks: float, folded: float
+) -> None:
+    # an operation an element (SiLU: three, and a special function) on 128 lanes, one clock in a hundred
+    work = columns(nn.Sequential(nn.Conv2d(64, 128, 3, padding=1, bias=False), activation).to("meta"), image(1, 64, 28))
+    tensor_s, elements = 4 * (576 + 16) / BUSY_HZ, 784 * 128
+    for hardware, operations in ((holds_outputs(), clocks), (holds_outputs(folded_activations=1.0), folded)):
+        slow = {**hardware.coefficients, "vector_efficiency": number(0.01, "1")}
+        found = run(attrs.evolve(hardware, coefficients=slow), "bf16", work)
+        assert_close(compute_s(found), max(tensor_s, operations * elements / (2 * 64 * 1e9 * 0.01)), rel=1e-9)
+
+
 def test_a_chip_without_dram_moves_over_the_host_link() -> None:
     found = run(fabric(), "int8", convolution())
     assert count(found, "host_link", "read") == INPUT

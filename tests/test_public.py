@@ -40,7 +40,7 @@ def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
     one = table(name)
     assert one.address == f"public:{name}"
     assert one.title and one.conditions and one.licence
-    assert re.search(r"commits? [0-9a-f]{7}| [0-9.]+ on PyPI", one.source)
+    assert re.search(r"commits? [0-9a-f]{7}| [0-9.]+ on PyPI|https://docs\.", one.source)
     assert one.runtime in RUNTIMES
     rows, models = one.read(), load_models()
     assert len(set(rows)) == len(rows) > 0

@@ -29,6 +29,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.stage import Paced, pace, place_run
+from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.host import is_part
 from joulemap.domain.metric import METRIC, METRIC_NAMES, Metric, MetricName
@@ -67,6 +68,8 @@ HOST: Final = Template("The value includes {host} ({alone} without).")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
+LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
+HOURS_PER_YEAR: Final = 8760.0
 HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
 
 DECIDING: Final = Template(
@@ -346,10 +349,22 @@ class RecommendAnswer(CandidateAnswer):
             way = "rented" if other.pay == "bought" else "bought"
             lines.append(OTHER_WAY(way=way, name=self.name(other), value=show_metric("cost", _pay_otherwise(other))))
         lines += self._describe_left_out("unranked")
+        lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
             value = self._show_objective(projection.objective_value)
             lines.append(PROJECTION(name=self._name(projection), ratio=1.0 / projection.objective_ratio, value=value))
         return lines
+
+    def _describe_life(self) -> list[str]:
+        """Return the sentence on how long the battery of a scenario lasts at the fixed rate; empty without one."""
+        scenario, best = self.scope.settings.scenario, self.best
+        battery = find_scenario(scenario).battery if scenario else None
+        if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
+            return []
+        hours = battery.value / best.total_power_w
+        life = f"{hours / HOURS_PER_YEAR:.2g} years" if hours >= HOURS_PER_YEAR else f"{hours / 24.0:.2g} days"
+        told = battery.source.removesuffix(f", {battery.basis}")
+        return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
     def _describe_uncertainty(self) -> str:
         """Return the confidence in the recommendation, and the probability that it meets the limits."""

@@ -432,7 +432,10 @@ class Scope:
         ]
 
     def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return a sentence on the share of time that hosts compute for chips in shown texts; empty if it is small."""
+        """Return a sentence on the share of time that hosts compute for chips in shown texts; empty if it is small.
+
+        Chips are in the order in which the texts name them, so that the winner of a headline comes first.
+        """
         texts = "\n".join(shown)
         shares: dict[str, float] = {}
         for run_id in dict.fromkeys(row.run_id for row in self.fallen):
@@ -441,7 +444,7 @@ class Scope:
             shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
         told = [
             text.SHARE_ON(share=share, hardware=self.mark(name))
-            for name, share in shares.items()
+            for name, share in sorted(shares.items(), key=lambda one: texts.find(one[0]))
             if share >= LEAST_FALLEN and _names(texts, name)
         ]
         return [text.FALLEN_SHARE(shares=told)] if told else []

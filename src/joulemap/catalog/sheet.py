@@ -138,6 +138,9 @@ def load_scenarios() -> dict[str, Scenario]:
             deployment=row["deployment"].split(),
             kinds=row["kinds"].split(),
             power_budget=_quantity(row, "power_budget_w", "W") if row["power_budget_w"] else None,
+            battery=Quantity(value=float(row["battery_wh"]), unit="Wh", basis="recalled", source=row["battery"])
+            if row["battery_wh"]
+            else None,
             note=row["note"],
         )
         for row in read_rows(DATA / "scenario" / "scenario.csv")

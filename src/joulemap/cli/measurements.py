@@ -70,7 +70,7 @@ def import_(
     """Import measurements from a file.
 
     Stores every row of the file, or none if a line is wrong; the error names the lines. `measurements import
-    --help-all` lists the columns. Unknown hardware and models are stored too.
+    --help-all` lists the columns. Hardware and models must be known.
 
     Required columns are hardware, model, precision, batch, runtime and source. At least one result is required:
     latency_s, energy_j and peak_memory_bytes are per batch. throughput_per_s is the steady rate of one device, power_w

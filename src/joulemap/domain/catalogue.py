@@ -498,4 +498,6 @@ class Scenario:
     """Kinds of product; empty for all."""
     power_budget: Quantity | None
     """Power budget in W; None if the site is designed around the chip."""
+    battery: Quantity | None
+    """Energy of a usual battery in Wh; None for scenarios without one."""
     note: str

@@ -64,6 +64,8 @@ class Compiler:
 
     def is_run(self, kind: str, operation: str, known: Collection[str]) -> bool:
         """Return True if the chip runs an operator, given its supported operators `known`; views always run."""
+        if operation in HOST_WORK:
+            return False
         if kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known:
             return True
         return "*" in known and f"!{operation}" not in known
@@ -77,6 +79,9 @@ class Compiler:
         """True if no list of supported operators is known."""
         return self.name == UNLISTED_NAME
 
+
+HOST_WORK: Final = ("prepare_image", "find_boxes")
+"""Operations around a model that the processor of an accelerator's host computes, whatever its compiler supports."""
 
 UNLISTED: Final = Compiler(
     name=UNLISTED_NAME,

@@ -12,7 +12,7 @@ import torch
 from joulemap.domain.name import FROZEN
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
-from joulemap.hub import detector, file, tiny, transformers
+from joulemap.hub import detector, file, speech, tiny, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.hub.past import build_past
 from joulemap.system.errors import ModelError
@@ -114,6 +114,8 @@ def _make(request: ModelRequest) -> _Made:
             module, own = tiny.build_tiny(request.model, _values(request))
         elif request.model in detector.NETWORKS:
             module, own = detector.build_detector(request.model, _values(request))
+        elif request.model in speech.NETWORKS:
+            module, own = speech.build_whisper(request.model, _values(request))
         else:
             module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
+from joulemap.domain.compiler import HOST_WORK
 from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.kind import KINDS
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey, host_key
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
-from joulemap.model.workload import KIND_CODE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns
+from joulemap.model.workload import KIND_CODE, ROLE_CODE, Booleans, Floats, Integers, Texts, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 
@@ -38,6 +39,9 @@ STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
 KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
 """Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
 
+AROUND_PRECISION: Final = "fp32"
+"""Precision at which a host scales pictures and decodes boxes."""
+
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
 """Columns that count only the chip."""
 
@@ -45,18 +49,21 @@ OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
 def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
     """Return a mask of the operators on the host: unsupported ones, and supported ones outside the compiler's cut.
 
-    Unsupported operators that depend on no input cause no fallback, because they are computed ahead.
+    Unsupported operators that depend on no input cause no fallback, because they are computed ahead. Work around the
+    model, such as resizing a picture, is the host's and does not cut it.
     """
     known = frozenset(compiler.operators)
     pairs, place = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
     runs = [compiler.is_run(KINDS[int(kind)], operation, known) for kind, operation in pairs.T.tolist()]
     odd = ~np.array(runs, dtype=bool)[place.ravel()] & ~work.is_foldable
-    if not odd.any() or compiler.cut == "each":
+    around = np.isin(work.operation, HOST_WORK)
+    inside = odd & ~around
+    if not inside.any() or compiler.cut == "each":
         return odd
     if compiler.cut == "first":
-        behind: Booleans = np.arange(work.operator_count) >= int(np.argmax(odd))
+        behind: Booleans = around | (np.arange(work.operator_count) >= int(np.argmax(inside)))
         return behind
-    stretch = np.cumsum(odd)
+    stretch = np.cumsum(inside)
     macs = np.bincount(stretch, weights=np.where(odd, 0.0, work.mac_count))
     outside: Booleans = odd | (stretch != int(np.argmax(macs)))
     return outside
@@ -98,9 +105,10 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     return hardware.helper
 
 
-def configure_host(host: Hardware, configuration: Configuration) -> Configuration:
-    """Return the configuration of the host's part."""
-    precision, weights = choose_precision(host, configuration.precision, configuration.weight_precision)
+def configure_host(host: Hardware, configuration: Configuration, operations: Texts) -> Configuration:
+    """Return the configuration of the host's part; work around a model alone runs at `AROUND_PRECISION`."""
+    asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else configuration.precision
+    precision, weights = choose_precision(host, asked, configuration.weight_precision)
     return attrs.evolve(
         configuration, hardware=host.id, power_mode=host.power_mode, precision=precision, weight_precision=weights
     )

@@ -171,7 +171,7 @@ class Evaluator:
         chip, host = parts
         return merge_runs(
             chip.evaluate(attrs.evolve(hardware, compiler=None), configuration),
-            host.evaluate(helper, configure_host(helper, configuration)),
+            host.evaluate(helper, configure_host(helper, configuration, self.work.operation[mask])),
             hardware,
         )
 

@@ -14,7 +14,7 @@ import attrs
 from torchvision import models
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.hub import detector, tiny
+from joulemap.hub import detector, speech, tiny
 from joulemap.hub.build import trace_request
 from joulemap.system.errors import ModelError
 from joulemap.trace import block
@@ -75,11 +75,13 @@ def describe(name: str) -> ModelEntry:
 
 
 def describe_block(name: str) -> ModelEntry:
-    """Return the row of a building block, of a network of MLPerf Tiny, or of a detector."""
+    """Return the row of a building block, of a network of MLPerf Tiny, of a detector, or of a part of Whisper."""
     if name in tiny.NETWORKS:
         family, (module, _) = tiny.FAMILY, tiny.build_tiny(name, {})
     elif name in detector.NETWORKS:
         family, (module, _) = detector.find_family(name), detector.build_detector(name, {})
+    elif name in speech.NETWORKS:
+        family, (module, _) = speech.FAMILY, speech.build_whisper(name, {})
     else:
         family, (module, _) = block.find_family(name), block.build(name, {})
     return ModelEntry(
@@ -108,9 +110,8 @@ def main() -> None:
     """Write the table to stdout."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(field.name for field in attrs.fields(ModelEntry))
-    writer.writerows(
-        write_row(describe_block(name)) for name in sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS))
-    )
+    names = sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS, *speech.NETWORKS))
+    writer.writerows(write_row(describe_block(name)) for name in names)
     writer.writerows(write_row(describe(name)) for name in sorted(models.list_models()))
 
 

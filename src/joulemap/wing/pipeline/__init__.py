@@ -9,6 +9,9 @@ from joulemap.system.wing import Wing
 JOIN: Final = " + "
 """Separator between the stages of a pipeline."""
 
+AROUND: Final = ("prepare(", "boxes(")
+"""Beginnings of the names of work around a model, which a host computes."""
+
 UNITS: Final = ("fps", "/s", "/frame")
 """Units of a stage's rate."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from joulemap.plan.name import ModelNames
-from joulemap.wing.pipeline import JOIN, UNITS
+from joulemap.wing.pipeline import AROUND, JOIN, UNITS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -18,7 +18,7 @@ class PipelineNames(ModelNames):
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a pipeline."""
         del settings
-        return self.is_name(name)
+        return self._is_pipeline(name)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the pipeline of one frame; raise UsageError if the text cannot be parsed, and otherwise the errors of
@@ -28,13 +28,25 @@ class PipelineNames(ModelNames):
 
         return find_pipeline(name, settings, batch)
 
+    def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
+        """Return work around a model, such as `prepare(size=640)`; None for any other name."""
+        if not name.lower().lstrip().startswith(AROUND):
+            return None
+        from joulemap.wing.pipeline.around import find_around
+
+        return find_around(name, settings, batch)
+
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, and for one stage with a rate."""
+        """Return True for stages joined by +, for one stage with a rate, and for work around a model."""
+        return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
+
+    @staticmethod
+    def _is_pipeline(word: str) -> bool:
         return JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
 
     def find_rate(self, model: str) -> float:
         """Return the frames per second of a pipeline."""
-        if not self.is_name(model):
+        if not self._is_pipeline(model):
             return 0.0
         from joulemap.wing.pipeline.stage import read_pipeline
 
@@ -42,7 +54,7 @@ class PipelineNames(ModelNames):
 
     def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
         """Return (model, runs per frame) of each stage."""
-        if not self.is_name(model):
+        if not self._is_pipeline(model):
             return ()
         from joulemap.wing.pipeline.stage import read_pipeline
 

@@ -3,6 +3,8 @@
     detector.onnx:30fps + classifier:5/frame
 
 The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip.
+Where that is no whole number, several frames are one: 30fps with 1.5 runs per frame is 15fps with two runs of the first
+stage and three of the other. A second stage of the first model that follows it is one with it.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import cache
+from itertools import dropwhile
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
@@ -36,8 +41,8 @@ MOST_OPERATORS: Final = 50_000
 MOST_RUNS: Final = 1_000
 """Maximum runs of a stage per frame."""
 
-WHOLE: Final = 1e-6
-"""Relative difference below which a ratio of two rates counts as a whole number."""
+MOST_FRAMES: Final = 60
+"""Maximum camera frames that are joined to one frame, so that all stages run a whole number of times."""
 
 
 @frozen(kw_only=True)
@@ -57,7 +62,11 @@ class Pipeline:
 
     def __str__(self) -> str:
         first, *rest = self.stages
-        words = [f"{first.model}:{self.frames_per_s:.12g}fps", *(f"{one.model}:{one.count}/frame" for one in rest)]
+        again = [Stage(model=first.model, count=first.count - 1)] if first.count > 1 else []
+        words = [
+            f"{first.model}:{self.frames_per_s:.12g}fps",
+            *(f"{one.model}:{one.count}/frame" for one in again + rest),
+        ]
         return JOIN.join(words)
 
 
@@ -87,14 +96,21 @@ class Frame:
 def read_pipeline(name: str) -> Pipeline:
     """Return the pipeline of a name; raise UsageError if a stage has no rate, or one that cannot be parsed."""
     first, *rest = (_read_stage(text) for text in re.split(SPLIT, name.strip()))
-    model, frames_per_s, unit = first
+    model, rate, unit = first
     if unit == "/frame":
         raise UsageError(f"the first stage of a pipeline states the frame rate: write {quote(model + ':30fps')}")
-    stages = [Stage(model=model, count=1), *(_count(one, frames_per_s) for one in rest)]
-    return Pipeline(frames_per_s=frames_per_s, stages=tuple(stages))
+    runs = [(model, Fraction(1)), *((one, number if unit == "/frame" else number / rate) for one, number, unit in rest)]
+    frames = math.lcm(*(ratio.denominator for _, ratio in runs))
+    for one, ratio in runs:
+        if frames > MOST_FRAMES or ratio * frames > MOST_RUNS:
+            raise UsageError(
+                f"{quote(one)} runs {float(ratio):.4g} times per frame at {float(rate):g}fps, expected up to "
+                f"{MOST_RUNS:,} runs in up to {MOST_FRAMES} frames: round its rate"
+            )
+    return Pipeline(frames_per_s=float(rate / frames), stages=tuple(_join(runs, frames)))
 
 
-def _read_stage(text: str) -> tuple[str, float, str]:
+def _read_stage(text: str) -> tuple[str, Fraction, str]:
     """Return (model, rate, unit) of a stage."""
     model, colon, rate = (part.strip() for part in text.rpartition(":"))
     found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(\S*)", rate) if colon else None
@@ -103,25 +119,20 @@ def _read_stage(text: str) -> tuple[str, float, str]:
         raise UsageError(
             f"the stage {quote(name)} has no rate: write {quote(name + ':30fps')} or {quote(name + ':5/frame')}"
         )
-    number, unit = float(found[1]), found[2].lower()
+    number, unit = Fraction(found[1]), found[2].lower()
     if unit not in UNITS:
         raise UsageError(f"the rate {quote(rate)} of {quote(model)} has an unknown unit: write 30fps, 30/s or 5/frame")
-    if not 0.0 < number < math.inf:
-        raise UsageError(f"the rate {quote(rate)} of {quote(model)} is {number:g}, expected more than 0")
+    if not 0 < number < 1e300:
+        raise UsageError(f"the rate {quote(rate)} of {quote(model)} is {float(number):g}, expected more than 0")
     return model, number, unit
 
 
-def _count(stage: tuple[str, float, str], frames_per_s: float) -> Stage:
-    """Return a stage with its runs per frame; raise UsageError unless that is a whole number."""
-    model, number, unit = stage
-    ratio = number if unit == "/frame" else number / frames_per_s
-    count = round(ratio)
-    if not 1 <= count <= MOST_RUNS or abs(ratio / count - 1.0) > WHOLE:
-        raise UsageError(
-            f"{quote(model)} runs {ratio:.3g} times per frame at {frames_per_s:g}fps, expected a whole number up to "
-            f"{MOST_RUNS:,}: name the slowest stage first"
-        )
-    return Stage(model=model, count=count)
+def _join(runs: Sequence[tuple[str, Fraction]], frames: int) -> Iterator[Stage]:
+    """Yield the stages of so many frames; runs of the first model that follow it are one stage with it."""
+    model = runs[0][0]
+    rest = list(dropwhile(lambda run: run[0] == model, runs))
+    first = sum(ratio for _, ratio in runs[: len(runs) - len(rest)])
+    yield from (Stage(model=one, count=int(ratio * frames)) for one, ratio in [(model, first), *rest])
 
 
 def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:

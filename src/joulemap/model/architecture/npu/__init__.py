@@ -12,7 +12,7 @@ geometry of the engine:
         tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `fabric`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
-    vector = (EW + special_function_clocks SF) / (vector lanes x clock x vector_clock_ratio)
+    vector = (EW + special_function_clocks SF) / (vector lanes x clock x vector_clock_ratio x vector_efficiency)
 
     launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
 
@@ -21,7 +21,8 @@ taps as have their channels in pieces of so many rows: K / taps channels are cei
 along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
-work in parallel: a kernel takes as long as the busier one.
+work in parallel: a kernel takes as long as the busier one. A tensor engine with `folded_activations` applies scale,
+bias and ReLU as it writes results: elementwise operators of its kernels without special functions or another tensor.
 
 Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
 kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
@@ -67,6 +68,8 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
 """Minimum bytes of an element in a vector engine: 8-bit operands are widened to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
+FOLDED: Final = "folded_activations"
+"""Geometry name: the tensor engines apply scale, bias and ReLU to their results."""
 VECTOR_ELEMENT: Final = "vector_element"
 """Geometry name: bits per element in the vector engines, independent of the stored width."""
 
@@ -121,8 +124,10 @@ class Npu(Indifferent):
         lane_rate = part * np.minimum(
             self._lanes(kernels.precision, hardware) * vector_hz, peak.rate.value / FLOPS_PER_MAC
         )
+        lane_rate = lane_rate * hardware.coefficient("vector_efficiency")
         on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
-        simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
+        simple = np.where(self._folded(kernels, hardware), 0.0, work.elementwise_count)
+        simple = simple + hardware.coefficient("special_function_clocks") * work.special_count
         vector_macs = np.where(work.has_macs & ~on_tensor, work.mac_count, 0.0)
         vector_s = (simple + vector_macs) / lane_rate
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
@@ -174,6 +179,16 @@ class Npu(Indifferent):
     @staticmethod
     def _is_dataflow(hardware: Hardware) -> bool:
         return "dataflow_intervals" in hardware.geometry
+
+    @staticmethod
+    def _folded(kernels: KernelColumns, hardware: Hardware) -> Booleans | bool:
+        """Return a mask of the elementwise operators that the tensor engine applies to its results."""
+        if FOLDED not in hardware.geometry:
+            return False
+        work = kernels.work
+        has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
+        mask: Booleans = kernels.rides & has_product & (kernels.input_bytes == 0.0) & (work.special_count == 0.0)
+        return mask
 
     @staticmethod
     def _own_bytes(hardware: Hardware) -> Floats | float:

@@ -94,8 +94,11 @@ def cost_fleet(
     rent = station.price_cloud_usd_per_hour
     months = MONTHS * station.lifetime_years
     hired = sum(one.level.share * max(one.devices - owned, 0) for one in loads)
+    module_w = station.module_power_w
     own_w = sum(
-        one.level.share * one.draw(idle_w or 0.0) * min(owned / one.devices, 1.0) for one in loads if one.devices
+        one.level.share * one.draw(idle_w or 0.0, module_w) * min(owned / one.devices, 1.0)
+        for one in loads
+        if one.devices
     )
     own_kwh = own_w * HOURS / MONTHS / 1e3 * station.pue_ratio * (1.0 + station.host_energy_share_ratio)
     return {
@@ -128,8 +131,11 @@ def complete_fleet(
     """Return the row of a fleet that meets the targets, with its cost and the limits that break first, and its levels.
 
     `idle_w` is of one device, `power_w` and `grown_w` are of all at the highest rate and at `HALF_MORE` times that,
-    `carried` is the capacity relative to the highest rate.
+    `carried` is the capacity relative to the highest rate. The power of the row includes the rest of each module or SoC
+    that a device is a part of.
     """
+    modules_w = station.module_power_w * devices
+    power_w, grown_w = power_w + modules_w, grown_w + modules_w
     hosts, owned = 1.0 + station.host_energy_share_ratio, demand.owned.get(station.hardware_id, 0)
     found = attrs.evolve(
         row,
@@ -141,7 +147,7 @@ def complete_fleet(
         fails_first=list_failures(carried, demand.max_power_w, hosts * power_w, hosts * grown_w),
         power_w=power_w,
         host_power_w=station.host_energy_share_ratio * power_w,
-        idle_power_w=idle_w * devices,
+        idle_power_w=idle_w * devices + modules_w,
         **cost_fleet(station, loads, devices, owned, idle_w),
     )
     return found, list_levels(found.label, station, loads, idle_w, owned)
@@ -164,7 +170,7 @@ def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
             share_fraction=one.level.share,
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
-            power_w=one.draw(idle_w),
+            power_w=one.draw(idle_w, station.module_power_w),
             rented_usd_per_hour=None if rent is None else rent * max(one.devices - owned, 0),
         )
         for one in loads

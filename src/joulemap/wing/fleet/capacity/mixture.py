@@ -69,6 +69,11 @@ class Part:
         """Devices in the mixture; those in servers that no request needs are idle."""
         return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
 
+    @property
+    def power_w(self) -> float:
+        """Power of the devices at the highest rate, with the rest of their modules."""
+        return self.loads[0].draw(self.sizing.idle_w, self.sizing.station.module_power_w)
+
     def cost(self, demand: Demand) -> dict[str, Any]:
         """Return the monthly figures of the part, as columns of a row of one kind."""
         owned = demand.owned.get(self.sizing.row.chip, 0)
@@ -84,10 +89,8 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
         costs.append(choose_way(row, pay, demand).cost_per_month)
     return {
         "device_count": sum(part.device_count for part in parts),
-        "power_w": sum(part.loads[0].draw(part.sizing.idle_w) for part in parts),
-        "host_power_w": sum(
-            part.loads[0].draw(part.sizing.idle_w) * part.sizing.station.host_energy_share_ratio for part in parts
-        ),
+        "power_w": sum(part.power_w for part in parts),
+        "host_power_w": sum(part.power_w * part.sizing.station.host_energy_share_ratio for part in parts),
         "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
         "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),

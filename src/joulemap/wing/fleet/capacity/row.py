@@ -75,7 +75,7 @@ class FleetRow:
     busy_mean_fraction: float | None = described(
         "share of the powered devices' time with a batch running, over all rates"
     )
-    power_w: float | None = described("power of all devices at the highest rate", "W")
+    power_w: float | None = described("power of all devices at the highest rate, with the rest of their modules", "W")
     host_power_w: float | None = described("power of their hosts at the highest rate; 0 if power_w includes it", "W")
     mean_power_w: float | None = described("mean power of all devices over all rates", "W")
     idle_power_w: float | None = described("power of all devices when idle", "W")
@@ -189,9 +189,9 @@ class Load:
     batch_w: float
     """Watts of the devices' work, excluding idle power."""
 
-    def draw(self, idle_w: float) -> float:
-        """Return the watts of all devices, each at `idle_w` while it is idle."""
-        return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0)
+    def draw(self, idle_w: float, module_w: float = 0.0) -> float:
+        """Return the watts of all devices: `idle_w` of each while it is idle, `module_w` for the rest of its module."""
+        return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0) + module_w * self.devices
 
 
 @frozen(kw_only=True, eq=False)

@@ -237,7 +237,7 @@ def _form_row(
         station=station,
         levels=at_rates,
         serve=partial(_serve_alone, fleet.candidate, sized, promise),
-        watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
+        watch=partial(_watch, fleet, row.label, station, loads[0].level.rate_per_s, promise),
     )
 
 
@@ -249,24 +249,25 @@ def _serve_alone(
     return [(one.busy_fraction, one.batch_w) for one in observe_at([candidate] * len(rates), ones, rates, promise)]
 
 
-def _watch(fleet: _Fleet, row: FleetRow, peak: float, promise: Promise) -> list[QueueRow]:
+def _watch(fleet: _Fleet, label: str, station: Station, peak: float, promise: Promise) -> list[QueueRow]:
     """Return the observed queues of a fleet at rates near the highest, without values if batches cannot keep up."""
+    idle_w, modules_w = station.idle_power_w or 0.0, station.module_power_w * fleet.sized.devices
     found, sized = [], fleet.sized
     rates = [load * peak for load in LOADS]
     seen = observe_at([fleet.candidate] * len(LOADS), [sized] * len(LOADS), rates, promise)
     for load, one in zip(LOADS, seen, strict=True):
-        rate, idle_w = load * peak, (row.idle_power_w or 0.0) / sized.devices
+        rate = load * peak
         keeps_up = find_load(fleet.candidate, sized.batch, rate, promise) < sized.devices
         found.append(
             QueueRow(
-                label=row.label,
+                label=label,
                 quantity="latency",
                 rate_per_s=rate,
                 load_ratio=load,
                 p50_s=one.half_s if keeps_up else None,
                 p99_s=one.latency_s if keeps_up else None,
                 promise_s=promise.latency_s,
-                power_w=_power(one, idle_w) if keeps_up else None,
+                power_w=_power(one, idle_w) + modules_w if keeps_up else None,
             )
         )
     return found

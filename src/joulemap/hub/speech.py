@@ -1,0 +1,199 @@
+"""Whisper, which transcribes speech, by name: its encoder and a step of its decoder, each a model of its own.
+
+    whisper_tiny_encoder, whisper_base_encoder, whisper_small_encoder    mel spectrogram of 30 s to states, once a clip
+    whisper_tiny_decoder, whisper_base_decoder, whisper_small_decoder    next token, against caches, once for each token
+
+The encoder also computes the keys and values of all cross-attention layers, which the decoder reads at every step. The
+number of tokens is that of steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip each ten
+seconds with 40 tokens. `--model-arg seconds=20` sets the length of a clip, `cached=100` the tokens before the step.
+Source: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022, Table 1 and released code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from joulemap.system.errors import UsageError
+from joulemap.trace.module import build_on_meta
+
+FAMILY: Final = "whisper"
+"""Family of these networks in the catalogue."""
+
+SIZES: Final[Mapping[str, tuple[int, int]]] = {"tiny": (4, 384), "base": (6, 512), "small": (12, 768)}
+"""Size -> (layers of the encoder, and of the decoder; width)."""
+
+HEAD: Final = 64
+"""Width of an attention head."""
+
+MELS: Final = 80
+"""Bands of the spectrogram."""
+
+FRAMES_PER_S: Final = 100
+"""Frames of the spectrogram per second of audio."""
+
+VOCABULARY: Final = 51_865
+"""Tokens that multilingual models know."""
+
+MOST_TOKENS: Final = 448
+"""Positions of the decoder."""
+
+MOST_SECONDS: Final = 30
+"""Longest clip in seconds; the encoder has so many positions."""
+
+CACHED: Final = 32
+"""Default number of tokens before a step of the decoder."""
+
+Caches = tuple[torch.Tensor, torch.Tensor]
+"""Keys and values of one attention layer: batch, heads, positions, HEAD."""
+
+
+class Attention(nn.Module):
+    """Attention with projections of queries and results; keys and values are given."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with the shape of `x`: batch, positions, width."""
+        mixed: torch.Tensor = functional.scaled_dot_product_attention(_split(self.query(x)), keys, values)
+        result: torch.Tensor = self.out(mixed.transpose(1, 2).flatten(2))
+        return result
+
+
+class KeyValue(nn.Module):
+    """Projections of keys, without bias, and of values."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> Caches:
+        """Return keys and values of batch, positions, width."""
+        return _split(self.key(x)), _split(self.value(x))
+
+
+def _split(x: torch.Tensor) -> torch.Tensor:
+    """Return batch, heads, positions, HEAD from batch, positions, width."""
+    heads: torch.Tensor = x.unflatten(-1, (-1, HEAD))
+    return heads.transpose(1, 2)
+
+
+class Perceptron(nn.Sequential):
+    """Two linear layers of four times the width, with GELU."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and perceptron, each behind a normalization."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.keys, self.attention = nn.LayerNorm(width), KeyValue(width), Attention(width)
+        self.last_norm, self.mlp = nn.LayerNorm(width), Perceptron(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor with the shape of `x`."""
+        states = self.norm(x)
+        x = x + self.attention(states, *self.keys(states))
+        result: torch.Tensor = x + self.mlp(self.last_norm(x))
+        return result
+
+
+class Encoder(nn.Module):
+    """Two convolutions, the layers, and keys and values for each layer of the decoder."""
+
+    positions: torch.Tensor
+
+    def __init__(self, layers: int, width: int, seconds: int = MOST_SECONDS) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(MELS, width, 3, padding=1)
+        self.second = nn.Conv1d(width, width, 3, stride=2, padding=1)
+        self.register_buffer("positions", torch.empty(seconds * FRAMES_PER_S // 2, width))
+        self.layers = nn.Sequential(*(EncoderLayer(width) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        self.cross = nn.ModuleList(KeyValue(width) for _ in range(layers))
+        self.example_inputs = torch.empty(1, MELS, seconds * FRAMES_PER_S, device="meta")
+
+    def forward(self, mel: torch.Tensor) -> list[Caches]:
+        """Return keys and values of the audio for each layer of the decoder."""
+        x = functional.gelu(self.second(functional.gelu(self.first(mel)))).transpose(1, 2)
+        states = self.norm(self.layers(x + self.positions))
+        return [cross(states) for cross in self.cross]
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention with a cache, attention to the audio, and perceptron, each behind a normalization."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.keys, self.attention = nn.LayerNorm(width), KeyValue(width), Attention(width)
+        self.cross_norm, self.cross = nn.LayerNorm(width), Attention(width)
+        self.last_norm, self.mlp = nn.LayerNorm(width), Perceptron(width)
+
+    def forward(self, x: torch.Tensor, cache: Caches, audio: Caches) -> tuple[torch.Tensor, Caches]:
+        """Return the token's state and the caches with it."""
+        states = self.norm(x)
+        key, value = self.keys(states)
+        cache = torch.cat((cache[0], key), dim=2), torch.cat((cache[1], value), dim=2)
+        x = x + self.attention(states, *cache)
+        x = x + self.cross(self.cross_norm(x), *audio)
+        return x + self.mlp(self.last_norm(x)), cache
+
+
+class Decoder(nn.Module):
+    """One step of the decoder: the scores of the next token."""
+
+    def __init__(self, layers: int, width: int, seconds: int = MOST_SECONDS, cached: int = CACHED) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, width)
+        self.positions = nn.Embedding(MOST_TOKENS, width)
+        self.layers = nn.ModuleList(DecoderLayer(width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        token = torch.empty(1, 1, dtype=torch.long, device="meta")
+        caches = [
+            torch.empty(1, width // HEAD, length, HEAD, device="meta")
+            for length in (cached, cached, seconds * FRAMES_PER_S // 2, seconds * FRAMES_PER_S // 2)
+            for _ in range(layers)
+        ]
+        self.example_inputs = (token, token, *caches)
+
+    def forward(self, token: torch.Tensor, position: torch.Tensor, *caches: torch.Tensor) -> list[torch.Tensor]:
+        """Return the scores of all tokens and the caches with the new one."""
+        x = self.tokens(token) + self.positions(position)
+        count, kept = len(self.layers), []
+        for index, layer in enumerate(self.layers):
+            keys, values, audio_keys, audio_values = caches[index::count]
+            x, cache = layer(x, (keys, values), (audio_keys, audio_values))
+            kept += cache
+        return [functional.linear(self.norm(x), self.tokens.weight), *kept]
+
+
+NETWORKS: Final = tuple(f"whisper_{size}_{part}" for size in SIZES for part in ("encoder", "decoder"))
+"""Names of the networks."""
+
+MOST: Final = {"seconds": MOST_SECONDS, "cached": MOST_TOKENS - 1}
+"""Argument -> its maximum."""
+
+
+def build_whisper(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
+    """Return (module, example inputs) of a network; UsageError for an unknown argument or a value out of its range."""
+    _, size, part = name.split("_")
+    known = ("seconds",) if part == "encoder" else tuple(MOST)
+    for argument, value in arguments.items():
+        if argument not in known:
+            raise UsageError(f"{name} takes no argument {argument}; it takes: {', '.join(known)}")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST[argument]:
+            raise UsageError(f"{name}: {argument} is {value}, expected a whole number from 1 to {MOST[argument]}")
+    with build_on_meta():
+        module = (Encoder if part == "encoder" else Decoder)(*SIZES[size], **arguments)
+    return module, module.example_inputs
