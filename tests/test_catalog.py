@@ -289,11 +289,7 @@ def test_the_facts_are_all_there() -> None:
     assert len(ALL) >= 50
     classes = [hardware.architecture for hardware in ALL]
     assert {name: classes.count(name) for name in set(classes)} == {
-<<<<<<< HEAD
-        "cpu": 39, "gpu": 53, "tpu": 6, "kpu": 3, "dsp": 2, "npu": 63, "dpu": 5, "cgra": 1,
-=======
-        "cpu": 43, "gpu": 53, "tpu": 6, "kpu": 3, "dsp": 2, "npu": 64, "dpu": 4, "cgra": 1,
->>>>>>> main
+        "cpu": 43, "gpu": 53, "tpu": 6, "kpu": 3, "dsp": 2, "npu": 64, "dpu": 5, "cgra": 1,
     }  # fmt: skip
     assert {deployment for hardware in ALL for deployment in hardware.deployment} == {"datacenter", "edge", "embedded"}
 
