@@ -413,7 +413,7 @@ def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Bo
 
     PyTorch repeats keys and values for each head, scales queries and keys, and writes the scores and their softmax to
     memory. Source: `_scaled_dot_product_attention_math`; pytorch/pytorch pull request 181528, in which it takes 3.1
-    times as long as repeated heads in a fused kernel (fp32, 4 x 3,081 tokens, 24 and 12 heads of 64; 3.0 times
+    times as long as repeated heads in a fused kernel (fp32, 4 x 3,081 tokens, 24 and 12 heads of 64; 2.6 times
     predicted on an RTX 5090). Nothing is fitted.
     """
     work = kernels.work
