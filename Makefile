@@ -92,9 +92,13 @@ test-newest: $(UV)  ## the suite on the newest release of every dependency, in .
 test-oldest: $(UV)  ## the suite on the lowest release that pyproject.toml allows of every dependency, in .venv-oldest
 	$(call RUN_IN,.venv-oldest,--resolution lowest-direct)
 
+define NEED_MODELS
+$(BIN)/python -c 'import diffusers, timm, transformers' 2> /dev/null || \
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[models]'
+endef
+
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
-	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || \
-		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[models]'
+	$(NEED_MODELS)
 	$(BIN)/python benchmarks/breadth.py $(if $(ONLY),--only $(ONLY)) $(if $(LIMIT),--limit $(LIMIT)) $(if $(NAMES),--names $(NAMES))
 
 lint: $(STAMP)
@@ -132,7 +136,8 @@ rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, an
 	$(BIN)/python -m joulemap.tools.public
 	$(BIN)/python -m joulemap.tools.schema
 
-zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
+zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes); installs diffusers, timm, transformers
+	$(NEED_MODELS)
 	$(BIN)/python -m joulemap.tools.zoo
 
 scoreboard: $(STAMP)  ## score rows that no coefficient saw beside other predictors, tell what changed, rewrite its page (minutes)

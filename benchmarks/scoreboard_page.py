@@ -34,6 +34,7 @@ TABLES: Final = (
     "openvino",
     "rdk_model_zoo",
     "sophon_demo",
+    "tensorrt_bert",
     "ultralytics",
 )
 """Public tables that have rows which nothing was chosen with."""

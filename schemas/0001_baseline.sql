@@ -231,7 +231,8 @@ CREATE TABLE internal.model_entry (
     mac_count BIGINT,
     published_mac_count BIGINT,
     is_traceable BOOLEAN NOT NULL,
-    reason VARCHAR NOT NULL
+    reason VARCHAR NOT NULL,
+    aliases VARCHAR NOT NULL
 );
 COMMENT ON TABLE internal.model_entry IS 'Models that can be asked for by name';
 COMMENT ON COLUMN internal.model_entry.model IS 'Name';
@@ -245,6 +246,7 @@ COMMENT ON COLUMN internal.model_entry.mac_count IS 'Multiply-accumulates at bat
 COMMENT ON COLUMN internal.model_entry.published_mac_count IS 'As published with the default weights, batch 1';
 COMMENT ON COLUMN internal.model_entry.is_traceable IS 'Whether joulemap traces it';
 COMMENT ON COLUMN internal.model_entry.reason IS 'Why not, if not';
+COMMENT ON COLUMN internal.model_entry.aliases IS 'Other names, and models of equal sizes; separated by spaces';
 
 CREATE TABLE internal.workload (
     workload_id INTEGER PRIMARY KEY,

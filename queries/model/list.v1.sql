@@ -5,18 +5,17 @@ order = ["name"]
 [columns]
 name = { type = "VARCHAR", meaning = "name as a model of `compare`" }
 family = { type = "VARCHAR", meaning = "family of architectures" }
-task = { type = "VARCHAR", meaning = "task: classification, segmentation, video, block ..." }
+task = { type = "VARCHAR", meaning = "task: classification, segmentation, text, speech, diffusion, block ..." }
 input_shape = { type = "VARCHAR", meaning = "input shape of one sample; empty where the model brings its own" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, as traced" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates at batch 1, as traced" }
-is_traceable = { type = "BOOLEAN", meaning = "true if joulemap traces it" }
-reason = { type = "VARCHAR", meaning = "reason why not, if not" }
+aliases = { type = "VARCHAR", meaning = "other names, and models of equal sizes; separated by spaces" }
 */
 SELECT
     model AS name,
     family, task, input_shape,
     coalesce(traced_parameter_count, parameter_count) AS parameter_count,
     coalesce(mac_count, published_mac_count) AS mac_count,
-    is_traceable, reason
+    aliases
 FROM internal.model_entry
 ORDER BY model

@@ -52,6 +52,15 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FleetAnswer]:
     return answer
 
 
+def test_a_model_is_served_under_its_other_names(tmp_path: Path) -> None:
+    settings = Settings(hardware=("l4",), precision=("int8",), batch=(1, 8))
+    answer = Workspace(tmp_path / "x.duckdb").fleet(
+        "ResNet-18", settings, demand=of_rate(500.0, beside={"google-bert/bert-base-uncased": 0.2})
+    )
+    assert answer.shares == {"resnet18": pytest.approx(0.8, rel=1e-12, abs=0), "bert-base-uncased": 0.2}
+    assert answer.ok[0].device_count == 1
+
+
 def row_of(answer: FleetAnswer, label: str) -> FleetRow:
     return next(row for row in answer.rows if row.label == label)
 

@@ -417,8 +417,8 @@ def test_another_digest_is_another_workload() -> None:
 @pytest.mark.parametrize(
     ("typed", "near"),
     [
-        ("bert_large", ("hf:Bert",)),
-        ("distilbert-base-uncased", ("hf:DistilBert",)),
+        ("deberta_large", ("hf:DebertaV2",)),
+        ("electra-small", ("hf:Electra",)),
         ("resnt50", ("resnet50",)),
         ("lama-3.1-8b", ("llama-3.1-8b",)),
         ("mobilnet_v2", ("mobilenet_v2",)),

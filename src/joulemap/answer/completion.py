@@ -20,8 +20,10 @@ def list_hardware_names() -> tuple[str, ...]:
 
 
 def list_model_names(typed: str) -> tuple[str, ...]:
-    """Return the known models, and completions of a partly typed name with brackets."""
-    return (*load_models(), *(one for names in list_names() for one in names.complete(typed)), *complete(typed))
+    """Return the known models, their aliases, and completions of a partly typed name with brackets."""
+    models = load_models()
+    aliases = (alias for entry in models.values() for alias in entry.aliases)
+    return (*models, *aliases, *(one for names in list_names() for one in names.complete(typed)), *complete(typed))
 
 
 def list_engines() -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return the models and the hardware among words.
 
     A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
-    it. Raises UnknownNameError for a word that resembles a chip and no model.
+    it. Raises UnknownNameError for a word that resembles a chip and no model, beside a model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
@@ -36,8 +36,9 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     found = list_hardware(others)
     hardware = tuple(word for word in found if is_hardware(known, word))
     unknown = tuple(word for word in found if word not in hardware)
-    if unknown:
-        names = [(name,) for name in (*load_models(), *list_known())]
+    if unknown and models:
+        names = [(name, *entry.aliases) for name, entry in load_models().items()]
+        names += [(name,) for name in list_known()]
         for word in unknown:
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)

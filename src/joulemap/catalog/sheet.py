@@ -38,6 +38,7 @@ PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "int | None": lambda text: int(text) if text else None,
     "bool": lambda text: text.lower() == "true",
     "tuple[int, ...]": lambda text: tuple(int(size) for size in text.split("x") if size),
+    "tuple[str, ...]": lambda text: tuple(text.split()),
 }
 """Type of a field -> parser of its cell."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
@@ -366,13 +367,28 @@ def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> froze
     return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 
-def find_model_name(name: str, known: Collection[str]) -> str:
-    """Return the catalogue model that a name means (`ResNet-50`, `ViT-B/16`), else the name unchanged.
+@lru_cache(maxsize=4)
+def _fold_aliases(named: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, str]:
+    """Return each folded alias, mapped to its model's name."""
+    return {fold_name(alias): name for name, aliases in named for alias in aliases}
 
-    A single operator has one spelling; UsageError for wrong sizes.
+
+def find_model_name(name: str, known: Mapping[str, ModelEntry]) -> str:
+    """Return the catalogue model that a name means (`ResNet-50`, `ViT-B/16`, `BAAI/bge-m3`), else the name unchanged.
+
+    The owner of a hub's name may be left out, and is ignored unless the name is a path. A single operator has one
+    spelling; UsageError for wrong sizes.
     """
-    is_source = ":" in name or name.endswith((".py", ".pt2"))
-    return name if is_source else spell(fold_into(name, known, ignoring="/"))
+    if name in known or ":" in name or name.endswith((".py", ".pt2")):
+        return name
+    is_owned = name.count("/") == 1 and name[0] not in "./~" and not os.path.exists(name)
+    aliases = _fold_aliases(tuple((entry.name, entry.aliases) for entry in known.values() if entry.aliases))
+    for one in (name, name.partition("/")[2]) if is_owned else (name,):
+        found = fold_into(one, known, ignoring="/")
+        found = aliases.get(fold_name(one), found)
+        if found in known:
+            return found
+    return spell(name)
 
 
 def find_family(name: str, models: Mapping[str, ModelEntry]) -> str:
@@ -433,6 +449,10 @@ class ModelEntry:
     is_traceable: bool
     reason: str
     """Reason why the model is not traceable; empty if it is."""
+    package: str = ""
+    """Package besides torch that traces the model at other inputs; empty if torch and torchvision suffice."""
+    aliases: tuple[str, ...] = ()
+    """Other names, and models of equal sizes."""
 
 
 @frozen(kw_only=True)

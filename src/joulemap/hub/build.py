@@ -12,7 +12,7 @@ import torch
 from joulemap.domain.name import FROZEN
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
-from joulemap.hub import detector, file, speech, tiny, transformers
+from joulemap.hub import detector, file, published, speech, tiny, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.hub.past import build_past
 from joulemap.system.errors import ModelError
@@ -77,7 +77,8 @@ def build_request(request: ModelRequest) -> BuiltModel:
         notes += told
     else:
         own = made.own if made.guesses is None else next(made.guesses)
-        positional, named = _given(request) if request.inputs and own is None else _own(own, request)
+        is_given = request.inputs and (own is None or (request.kind == "block" and not made.is_sized))
+        positional, named = _given(request) if is_given else _own(own, request, is_sized=made.is_sized)
     return BuiltModel(
         module=made.module,
         positional=positional,
@@ -97,7 +98,7 @@ class _Made:
     guesses: Guesses | None = None
     notes: tuple[str, ...] = ()
     is_sized: bool = False
-    """True if its own inputs have the sizes of the requested pass."""
+    """True if its own inputs have the requested sizes."""
 
 
 def _make(request: ModelRequest) -> _Made:
@@ -116,6 +117,9 @@ def _make(request: ModelRequest) -> _Made:
             module, own = detector.build_detector(request.model, _values(request))
         elif request.model in speech.NETWORKS:
             module, own = speech.build_whisper(request.model, _values(request))
+        elif request.model in published.load_published():
+            module, guesses, notes = published.build_published(request)
+            return _Made(module=module, guesses=guesses, notes=notes, is_sized=True)
         else:
             module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
@@ -243,8 +247,8 @@ def _empty(spec: InputSpec) -> torch.Tensor:
     return torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
 
 
-def _own(own: Any, request: ModelRequest) -> Inputs:
-    """Return the inputs that a model brings, unchanged or at the requested batch."""
+def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
+    """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch."""
     if own is None:
         raise ModelError(
             f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
@@ -255,7 +259,9 @@ def _own(own: Any, request: ModelRequest) -> Inputs:
             raise ModelError(
                 f"{request.model} brings an input of {_shape(leaf)}: its leading size is 0, expected a batch"
             )
-    sized = own if request.batch is None or request.kind == "hf" else _with_batch(own, request.batch, request)
+    sized = own
+    if not is_sized and request.batch is not None and request.kind != "hf":
+        sized = _with_batch(own, request.batch, request)
     if request.kind == "exported":
         positional, named = sized
         return positional, named

@@ -223,11 +223,11 @@ def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
                 raise UsageError(f"--model-arg {name}={text}: {part} is set as a whole too")
-        place[last] = _read(text)
+        place[last] = read_setting(text)
     return tree
 
 
-def _read(text: str) -> Any:
+def read_setting(text: str) -> Any:
     """Return a setting as a literal of Python or JSON, or as text if it is neither."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

@@ -170,7 +170,7 @@ def trace(model: Model, talk: Talk) -> Workload:
     if model.request.is_closed:
         return describe_closed(model, talk)
     request = model.request
-    need_torch(f"tracing {request.model}")
+    need_torch(f"tracing {name_model(request)}", request.package)
     from joulemap.fuse import fuse
     from joulemap.hub.build import trace_request
 

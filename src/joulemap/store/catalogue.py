@@ -67,6 +67,7 @@ def write_catalogue(
         entries,
         model=[entry.name for entry in entries],
         input_shape=["x".join(map(str, entry.input_shape)) for entry in entries],
+        aliases=[" ".join(entry.aliases) for entry in entries],
         traced_parameter_count=[one.parameter_count if one else None for one in traced],
         mac_count=[one.mac_count if one else None for one in traced],
     )

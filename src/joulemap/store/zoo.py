@@ -11,7 +11,7 @@ only and is traced for any other.
 
 Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row
 numbers are not stored, references to rows are differences from the previous row, and names omit their module path.
-Most columns have no dictionary, and many models are compressed together.
+Most columns have no dictionary. Many models are compressed together; those with the same modules follow one another.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ DICTIONARY: Final = (
 )  # fmt: skip
 """Columns with few distinct values, for which dictionary encoding makes reads faster."""
 
-ROW_GROUP: Final = 16_384
+ROW_GROUP: Final = 65_536
 """Rows compressed and read together; more make files smaller and reading one model slower."""
 
 
@@ -177,11 +177,16 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
             max(workload_id) FILTER (WHERE batch = 1) AS one,
             max(workload_id) FILTER (WHERE batch = 2) AS two,
             max(workload_id) FILTER (WHERE batch = {PROOF_BATCH}) AS proof,
-            TRUE AS is_affine
+            TRUE AS is_affine,
+            '' AS kin
         FROM internal.workload
         GROUP BY model
         HAVING one IS NOT NULL
         """
+    )
+    connection.execute(
+        "UPDATE chosen SET kin = (SELECT string_agg(DISTINCT module_path, ' ' ORDER BY module_path) "
+        "FROM internal.workload_operator WHERE workload_id = one)"
     )
     connection.execute("UPDATE chosen SET is_affine = FALSE WHERE two IS NULL OR proof IS NULL")
     for table in GROWING:
@@ -219,8 +224,8 @@ def _copy(connection: Connection, query: str, path: Path) -> None:
         rows,
         path,
         row_group_size=ROW_GROUP,
-        compression="zstd",
-        compression_level=19,
+        compression="brotli",
+        compression_level=11,
         use_dictionary=[name for name in rows.column_names if name in DICTIONARY],
         write_statistics=["model"],
     )
@@ -266,7 +271,7 @@ def _shipped_rows(connection: Connection, table: str) -> str:
         f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN internal.{table} AS a ON a.workload_id = c.one "
         f"LEFT JOIN internal.{table} AS b ON b.workload_id = c.two "
         f"AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.model "
-        f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.model, a.{row}"
+        f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.kin, c.model, a.{row}"
     )
 
 

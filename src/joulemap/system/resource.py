@@ -60,10 +60,17 @@ OLDEST_TORCH: Final = (2, 9)
 """Lowest supported PyTorch release, as tested and as required in pyproject.toml."""
 
 
-def need_torch(what: str) -> None:
-    """Raise ModelError if PyTorch, which `what` needs, is missing or older than the tested releases."""
+def need_torch(what: str, package: str = "") -> None:
+    """Raise ModelError if PyTorch, which `what` needs, is missing or older than the tested releases.
+
+    Raises it too if `package` is missing, which provides the classes of a published model.
+    """
     from joulemap.system.errors import ModelError
 
+    if package and package_version(package) == "absent":
+        raise ModelError(
+            f"{what} needs PyTorch and {package}: pip install 'joulemap[models]'; its built-in input needs neither"
+        )
     version = package_version("torch")
     if version == "absent":
         raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it")

@@ -1,7 +1,7 @@
 """Table of models that ships with the catalogue, from the installed torchvision (`make models`).
 
-Names, families, default input shapes and published figures are those of torchvision. Every model is traced once, to see
-whether it can be.
+Names, families, default input shapes and published figures are those of torchvision. Each of its models is traced once,
+to see whether it can be. Models of other libraries come from `published.toml`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 from torchvision import models
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.hub import detector, speech, tiny
+from joulemap.hub import detector, published, speech, tiny
 from joulemap.hub.build import trace_request
 from joulemap.system.errors import ModelError
 from joulemap.trace import block
@@ -97,22 +97,44 @@ def describe_block(name: str) -> ModelEntry:
     )
 
 
+def describe_published(model: published.Published) -> ModelEntry:
+    """Return the row of a published model; its parameters are counted when its workload is traced."""
+    return ModelEntry(
+        name=model.name,
+        family=model.family,
+        task=model.task,
+        input_shape=(),
+        input_layout="tensors",
+        parameter_count=None,
+        published_mac_count=None,
+        is_traceable=True,
+        reason="",
+        package=model.library,
+        aliases=model.aliases,
+    )
+
+
 def write_row(entry: ModelEntry) -> list[str]:
     """Return the cells of a row, in the order of its fields."""
     return [
         *(entry.name, entry.family, entry.task, "x".join(map(str, entry.input_shape)), entry.input_layout),
         *("" if count is None else str(count) for count in (entry.parameter_count, entry.published_mac_count)),
-        *(str(entry.is_traceable).lower(), entry.reason),
+        *(str(entry.is_traceable).lower(), entry.reason, entry.package, " ".join(entry.aliases)),
     ]
 
 
 def main() -> None:
     """Write the table to stdout."""
+    aliases = published.load_aliases()
+    entries = [
+        describe_block(name) for name in sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS, *speech.NETWORKS))
+    ]
+    entries += [describe_published(model) for _, model in sorted(published.load_published().items())]
+    entries += [describe(name) for name in sorted(models.list_models())]
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(field.name for field in attrs.fields(ModelEntry))
-    names = sorted((*block.BLOCKS, *tiny.NETWORKS, *detector.NETWORKS, *speech.NETWORKS))
-    writer.writerows(write_row(describe_block(name)) for name in names)
-    writer.writerows(write_row(describe(name)) for name in sorted(models.list_models()))
+    for entry in entries:
+        writer.writerow(write_row(attrs.evolve(entry, aliases=(*entry.aliases, *aliases.get(entry.name, ())))))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import PROOF_BATCH, Shipped, read_shipped, write_shipped
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.resource import package_version
 from joulemap.trace.source import resolve_model
 from joulemap.trace.version import tracer_version
 
@@ -49,6 +50,10 @@ def keep(connection: Connection, names: Collection[str]) -> None:
 def main(names: Collection[str] = ()) -> None:
     """Write the workloads, and print how many there are; without names, of every model."""
     models = load_models()
+    wanted = {package for name in names or models if (package := models[name].package)}
+    missing = sorted(package for package in wanted if package_version(package) == "absent")
+    if missing:
+        raise UsageError(f"{' and '.join(missing)} must be installed: pip install 'joulemap[models]'")
     with tempfile.TemporaryDirectory() as folder, writing(Path(folder) / "zoo.duckdb") as connection:
         if names:
             keep(connection, models.keys() - set(names))

@@ -53,12 +53,8 @@ CONFIGURATION_FILE: Final = "config.json"
 """Configuration in the folder of a checkpoint."""
 
 FAMILIES: Final[Mapping[str, str]] = {
-    "albert": "Albert", "bart": "Bart", "beit": "Beit", "bert": "Bert", "blip": "Blip",
-    "camembert": "Camembert", "clip": "CLIP", "deberta": "Deberta", "deit": "DeiT", "detr": "Detr",
-    "dinov2": "Dinov2", "distilbert": "DistilBert", "electra": "Electra", "hubert": "Hubert",
-    "longformer": "Longformer", "mobilebert": "MobileBert", "mpnet": "MPNet", "roberta": "Roberta",
-    "segformer": "Segformer", "siglip": "Siglip", "t5": "T5", "wav2vec2": "Wav2Vec2", "whisper": "Whisper",
-    "xlnet": "XLNet",
+    "bart": "Bart", "beit": "Beit", "blip": "Blip", "camembert": "Camembert", "deberta": "DebertaV2", "deit": "DeiT",
+    "electra": "Electra", "longformer": "Longformer", "whisper": "Whisper", "xlnet": "XLNet",
 }  # fmt: skip
 """Families without a shipped workload, as people write them -> name in transformers. Source: its model_types."""
 
@@ -75,6 +71,9 @@ quote: Final = _SHORT.repr
 """Form of a text in an error: in quotes, and without the middle if it is long."""
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
+
+_LENGTH: Final = re.compile(r"-\d+$")
+"""Number of tokens at the end of a name, as in `bert-base-uncased-384`."""
 
 _OF_WHOLE_NUMBERS: Final = re.compile(r"(?:\w+_)?(?:ids|mask|lengths|grid_thw)")
 """Names of inputs that are integers unless another dtype is given: `input_ids`, `attention_mask`."""
@@ -148,6 +147,8 @@ class ModelRequest:
     """In-memory module with its example inputs."""
     sizes: PassSizes | None = None
     """Sizes of a decoder's forward pass; None for a forward pass as given by the inputs."""
+    package: str = ""
+    """Package besides torch that provides the classes of a known model; empty if none does."""
 
     version: str = ""
     """Version of the code with which a wing builds the workload from the name; empty for a model of the core."""
@@ -188,6 +189,8 @@ class ModelRequest:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
                 source += f"@{package_version(HUBS[self.kind])}"
+            elif self.package and not self.is_default:  # what ships is the same under every version
+                source += f"@{package_version(self.package)}"
         own = [f"{name}={value}" for name, value in self.arguments]
         if self.kind in HUBS and self.path is not None:
             own.insert(0, f"config={self.path.name}:{self.content_digest}")
@@ -334,9 +337,18 @@ def resolve_model(
             plain,
             (),
             "see `joulemap model list`, or give path/to/file.py:factory",
-            near=find_meant(plain, (*models, *others())),
+            near=_find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)
+
+
+def _find_meant(name: str, models: Mapping[str, ModelEntry], others: Iterable[str]) -> list[str]:
+    """Return the names that a misspelt one most likely means, each model once, whatever its number of tokens."""
+    named = {alias: _LENGTH.sub("", entry.name) for entry in models.values() for alias in (*entry.aliases, entry.name)}
+    found: dict[str, str] = {}
+    for near in find_meant(name, (*named, *others)):
+        found.setdefault(named.get(near, near), near)
+    return list(found.values())
 
 
 def _with_configuration(request: ModelRequest, config: str) -> ModelRequest:
@@ -395,7 +407,7 @@ def _resolve_known(
     if not entry.is_traceable:
         raise ModelError(f"{name} cannot be traced: {entry.reason}")
     batch = batch or 1
-    if entry.task == "block":
+    if not entry.input_shape:
         return ModelRequest(
             model=name,
             kind="block",
@@ -403,6 +415,7 @@ def _resolve_known(
             inputs=tuple(inputs),
             arguments=arguments,
             is_default=not inputs and not arguments,
+            package=entry.package,
         )
     _refuse_arguments(name, arguments)
     shape = (batch, *entry.input_shape)

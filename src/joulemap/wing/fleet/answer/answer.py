@@ -13,7 +13,8 @@ from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.catalog.sheet import load_models
+from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.plan.hold import holding_plans, holding_runs
@@ -68,6 +69,9 @@ def fleet(
         raise UsageError("name a latency target: --p99 15ms; for a language model --first-token and --between-tokens")
     from joulemap.wing.fleet.capacity.station import size_stations
 
+    known = load_models()
+    model = find_model_name(model, known)  # runs have the catalogue's name, not an alias
+    demand = attrs.evolve(demand, beside={find_model_name(one, known): share for one, share in demand.beside.items()})
     if model in demand.beside:
         raise UsageError(f"{model} has the share that the others leave: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}

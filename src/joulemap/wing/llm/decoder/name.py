@@ -281,6 +281,7 @@ def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
             published_mac_count=None,
             is_traceable=True,
             reason="",
+            aliases=tuple(entry["aliases"]),
         )
         counted = ShippedWorkload(
             model=name,

@@ -1,0 +1,199 @@
+"""Published models by name: the classes of transformers and diffusers that a data file lists, built without weights.
+
+bert-base-uncased       transformers.BertModel, with the settings and the default input of the data file
+bert-base-uncased-384   the same at another number of tokens
+sd-1.5-vae-decoder      diffusers.AutoencoderKL: its method `decode`, without the parts that only encode
+"""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import torch
+from torch import nn
+
+from joulemap.hub import transformers
+from joulemap.hub.guess import Guesses
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.record import frozen
+from joulemap.trace.guest import first_line
+from joulemap.trace.module import build_on_meta
+from joulemap.trace.source import InputSpec, ModelRequest, parse_input
+from joulemap.trace.tensor import DTYPES
+
+TABLE: Final = Path(__file__).parents[1] / "catalog" / "data" / "model" / "published.toml"
+"""Data file with the models."""
+
+ALIASES: Final = "aliases"
+"""Table of the data file with other names of torchvision's models and of detectors."""
+
+
+@frozen(kw_only=True)
+class Published:
+    """Published model: its class, the settings that differ from the class's defaults, and its default input."""
+
+    name: str
+    library: str
+    """Package of the class."""
+    kind: str
+    """Class of the package."""
+    family: str
+    """Family under which the model is scored."""
+    task: str
+    aliases: tuple[str, ...]
+    """Other names, and models of equal sizes."""
+    inputs: tuple[InputSpec, ...]
+    """Default inputs with a batch of 1."""
+    basis: str
+    source: str
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    """Settings that differ from the defaults of the class."""
+    shared: tuple[InputSpec, ...] = ()
+    """Inputs without a batch."""
+    calls: Mapping[str, str] = attrs.field(factory=dict)
+    """Method that one pass runs -> its input; empty for the forward pass."""
+    lacks: tuple[str, ...] = ()
+    """Parts that these methods do not use."""
+    note: str = ""
+    """Description of one pass; empty if the name says it."""
+
+
+def _read_table() -> dict[str, Any]:
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def load_aliases() -> Mapping[str, Sequence[str]]:
+    """Return the other names of models that are not published ones, by name."""
+    aliases: Mapping[str, Sequence[str]] = _read_table()[ALIASES]
+    return aliases
+
+
+@cache
+def load_published() -> Mapping[str, Published]:
+    """Return the published models by name, each further number of tokens as a model of its own."""
+    found = {}
+    for name, entry in _read_table().items():
+        if name == ALIASES:
+            continue
+        library, kind = entry.pop("class").split(".")
+        lengths = entry.pop("lengths", ())
+        for field in ("inputs", "shared"):
+            entry[field] = tuple(map(_parse, entry.get(field, ())))
+        for field in ("aliases", "lacks"):
+            entry[field] = tuple(entry.get(field, ()))
+        made = Published(name=name, library=library, kind=kind, **entry)
+        found[name] = made
+        for tokens in lengths:
+            longer = attrs.evolve(
+                made,
+                name=f"{name}-{tokens}",
+                aliases=tuple(f"{alias}-{tokens}" for alias in made.aliases),
+                inputs=tuple(attrs.evolve(spec, shape=(1, tokens)) for spec in made.inputs),
+                shared=tuple(attrs.evolve(spec, shape=(1, tokens)) for spec in made.shared),
+            )
+            found[longer.name] = longer
+    return found
+
+
+def _parse(text: str) -> InputSpec:
+    """Return the input in a text; a dot in its name nests it."""
+    name, _, sizes = text.partition("=")
+    return attrs.evolve(parse_input(f"{name.rpartition('.')[2]}={sizes}"), name=name)
+
+
+def build_published(request: ModelRequest) -> tuple[nn.Module, Guesses, tuple[str, ...]]:
+    """Return (module, its inputs, notes) of a published model; given inputs and arguments replace the listed ones.
+
+    Raises ModelError if the package is missing or the model cannot be built, UnknownNameError for an unknown setting.
+    """
+    model = load_published()[request.model]
+    batch = request.batch or 1
+    listed = {spec.name: attrs.evolve(spec, shape=(batch, *spec.shape[1:])) for spec in model.inputs}
+    given = {spec.name: spec for spec in request.inputs}
+    if "" in given and len(given) == len(listed) == 1:
+        (own,) = listed.values()
+        given = {own.name: attrs.evolve(own, shape=given[""].shape)}
+    unknown = next((name for name in given if name not in listed), None)
+    if unknown is not None:
+        raise UsageError(
+            f"{model.name} takes --input {' or '.join(listed)}, as in --input {next(iter(listed.values()))}"
+        )
+    inputs = tuple(given.get(name, spec) for name, spec in listed.items())
+    sizes = ", ".join(f"{spec.name} {'x'.join(map(str, spec.shape[1:]))}" for spec in inputs if len(spec.shape) > 1)
+    notes = (f"inputs of one sample: {sizes}", *filter(None, (model.note,)))
+    if model.library == "transformers":
+        shared = tuple(spec for spec in model.shared if not given)
+        settings = (*_flatten(model.settings), *request.arguments)
+        asked = attrs.evolve(
+            request, kind="hf", factory=model.kind, arguments=settings, inputs=(*inputs, *shared), batch=batch
+        )
+        module, guesses, differences = transformers.build_transformers(asked)
+        if guesses is not None and not model.calls:
+            return module, guesses, (*notes, *differences)
+    else:
+        module = _build_diffusers(model, request)
+    whole = Part(module, model.calls, model.lacks) if model.calls else module
+    return whole, _make_inputs(inputs, model.shared), notes
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> tuple[tuple[str, str], ...]:
+    """Return nested settings as (dotted name, literal) pairs."""
+    found: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and "model_type" not in value:
+            found += _flatten(value, f"{prefix}{name}.")
+        else:
+            found.append((f"{prefix}{name}", repr(value)))
+    return tuple(found)
+
+
+class Part(nn.Module):
+    """Model of which some methods run, without the parts that these do not use."""
+
+    def __init__(self, whole: nn.Module, calls: Mapping[str, str], lacks: Sequence[str]) -> None:
+        super().__init__()
+        for name in lacks:
+            setattr(whole, name, None)
+        self.whole = whole
+        self.calls = calls
+
+    def forward(self, **inputs: torch.Tensor) -> list[Any]:
+        """Return the result of each method."""
+        return [getattr(self.whole, method)(inputs[name]) for method, name in self.calls.items()]
+
+
+def _build_diffusers(model: Published, request: ModelRequest) -> nn.Module:
+    """Return a module of diffusers; ModelError if it cannot be built, UnknownNameError for an unknown setting."""
+    import diffusers
+
+    kind = getattr(diffusers, model.kind)
+    known = [name for name in inspect.signature(kind).parameters if name not in ("args", "kwargs")]
+    settings = dict(model.settings)
+    for name, text in request.arguments:
+        if name not in known:
+            raise UnknownNameError(f"setting of {model.name}", name, known)
+        settings[name] = transformers.read_setting(text)
+    try:
+        with build_on_meta():
+            module: nn.Module = kind(**settings)
+    except Exception as error:
+        raise ModelError(f"{model.name} could not be built: {first_line(transformers.deepest(error))}") from error
+    return module
+
+
+def _make_inputs(inputs: Sequence[InputSpec], shared: Sequence[InputSpec]) -> Guesses:
+    """Yield the inputs of a model once, as keyword arguments; a dot in a name nests it."""
+    made: dict[str, Any] = {}
+    for spec in (*inputs, *shared):
+        *parts, last = spec.name.split(".")
+        place = made
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[last] = torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
+    yield made
