@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
-from joulemap.domain.catalogue import HardwareEntry, find_entry, find_model_name
+from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
 from joulemap.domain.configuration import BOUNDARIES, MEASURED_AT, PRECISION_BYTES, RUNTIMES, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
@@ -212,7 +212,7 @@ def _unmark(cell: str) -> str:
 
 
 def read_measurements(
-    path: Path, find_known: Callable[[Iterable[str]], Mapping[str, HardwareEntry]], models: Collection[str]
+    path: Path, find_known: Callable[[Iterable[str]], Mapping[str, HardwareEntry]], models: Mapping[str, ModelEntry]
 ) -> tuple[Measurement, ...] | tuple[ServingRow, ...]:
     """Read the measurements of a user's file and check every row; `find_known` returns the entries of named hardware.
 
@@ -228,7 +228,9 @@ def read_measurements(
     return _check_all(path, told, KNOWN, lambda row: check_single(row, entries, models))
 
 
-def check_single(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Collection[str]) -> Measurement:
+def check_single(
+    row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
+) -> Measurement:
     """Parse cells into the measurement of a single run; ValueError, UsageError or UnknownNameError if invalid."""
     return _checked(row, KNOWN, entries, models)
 
@@ -327,7 +329,7 @@ def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
 
 
 def _checked(
-    row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Collection[str]
+    row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Mapping[str, ModelEntry]
 ) -> Measurement:
     _check_columns(row, known)
     for name in (*TEXTS, "batch", "runtime"):

@@ -324,7 +324,8 @@ def resolve_model(
                 f"{plain} takes nothing in brackets and has no phases: language models have, by their names"
             )
         family = next((word for word in re.findall(r"[a-z]+\d?[a-z]*\d?", plain.lower()) if word in FAMILIES), "")
-        if family:
+        kin = [entry.name for entry in models.values() if entry.family == family]
+        if family and not kin:
             raise UnknownNameError(
                 "model",
                 plain,
@@ -337,7 +338,7 @@ def resolve_model(
             plain,
             (),
             "see `joulemap model list`, or give path/to/file.py:factory",
-            near=_find_meant(plain, models, others()),
+            near=kin[:3] or _find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)
 
