@@ -28,7 +28,7 @@ import attrs
 from energy import judge_energies
 from joulemap.calibrate.doubt import Residual
 from joulemap.calibrate.serving import ServingResidual, fit_served
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.doubt import MODEL, Doubt
@@ -97,7 +97,7 @@ class Scored:
     @property
     def board(self) -> Any:
         """The hardware as the catalogue describes it."""
-        return load_catalogue().hardware[self.hardware]
+        return find_hardware(self.hardware)
 
     def error(self, predicted: float | None = None) -> float:
         """Return the signed relative error, ours or that of a number."""
