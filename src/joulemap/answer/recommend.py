@@ -547,7 +547,7 @@ def recommend(
 
 
 def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
-    """Return limits with a fixed rate as the minimum throughput, and the power budget as that of the average power."""
+    """Return limits with a fixed rate as the minimum throughput and the power budget as the maximum average power."""
     if not rate_per_s:
         return limits
     budget_w = plan.selection.budget.power_w if plan.selection.budget is not None else math.inf

@@ -36,9 +36,9 @@ DEFAULT: Final = "vllm"
 """Default engine."""
 
 NORM: Final = 2.5
-"""Exponent of the norm that combines overlapping device and host times. Source: as that of compute and memory; vLLM,
-TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 % if
-the times are added.
+"""Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
+vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 %
+if the times are added.
 """
 
 PACKED: Final = ("machete", "marlin")

@@ -1,6 +1,6 @@
 """Outputs of a machine's own tools by name: read here, from a folder of text files, or from one JSON file.
 
-A recording is all that an answer knows about a machine, so that recorded machines answer as the one at hand does.
+An answer knows a machine only by its recording, so a recorded machine and this machine get equal answers.
 """
 
 from __future__ import annotations
