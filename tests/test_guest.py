@@ -284,8 +284,8 @@ def test_an_error_in_an_imported_file_names_that_file(tmp_path: Path) -> None:
         ("a" * 300 + ".pt2", ModelError, "cannot be read: File name too long"),
         ("net.py:", UsageError, "name the function"),
         ("net.py:a.b", ModelError, "has no a.b"),
-        ("net.py:\udc80", UsageError, "is no text"),
-        ("net\0.py:net", UsageError, "is no text"),
+        ("net.py:\udc80", UsageError, "is not text"),
+        ("net\0.py:net", UsageError, "is not text"),
     ],
 )
 def test_a_name_of_no_model_file_is_told(

@@ -228,7 +228,7 @@ def pareto(
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
     Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
-    by default). Runs that are not stored are evaluated. Raises as `compare`.
+    by default). Runs that are not stored are evaluated. Raises like `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)

@@ -116,7 +116,7 @@ class Step:
         return -(-self.part(count) // each) * each
 
     def spell(self, name: str, *, is_whole: bool = False) -> str:
-        """Return the canonical name of the pass; `is_whole` adds parentheses where a bare name is no pass."""
+        """Return the canonical name of the pass; `is_whole` adds parentheses where a bare name is not a pass."""
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
