@@ -225,7 +225,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "newer schema": (lambda folder: rewrite(folder, lambda one: one.update(schema_version=999)), "schema 999"),
     "other table": (
         lambda folder: rewrite(folder, lambda one: one["entries"].update({"../x": one["entries"]["run"]})),
-        "is no table of runs",
+        "is not a table of runs",
     ),
     "table left out": (lambda folder: rewrite(folder, lambda one: one["entries"].pop("action")), "lacks action"),
     "file missing": (lambda folder: (folder / "run.parquet").unlink(), "run.parquet is missing"),

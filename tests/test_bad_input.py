@@ -170,7 +170,7 @@ def test_a_statement_of_ten_megabytes_is_answered(joulemap: Run, database: Path,
 
 
 def test_half_a_pair_in_a_statement_of_a_program_is_refused(database: Path) -> None:
-    with pytest.raises(SqlError, match="no text at character 8"):
+    with pytest.raises(SqlError, match="not text at character 8"):
         Workspace(database).sql("SELECT '\ud800'")
 
 

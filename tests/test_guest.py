@@ -249,7 +249,7 @@ HEAD = "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x): ret
     ("body", "message"),
     [
         ("    return Net(), torch.empty(2, 2**31, 2**28, device='meta')", "bytes moved, more than"),
-        ("    m = torch.nn.Sequential()\n    m.add_module('\\udc80', Net())\n    return m, torch.zeros(2)", "no text"),
+        ("    m = torch.nn.Sequential()\n    m.add_module('\\udc80', Net())\n    return m, torch.zeros(2)", "not text"),
         (
             "    m = Net()\n    for _ in range(3000): m = torch.nn.Sequential(m)\n    return m, torch.zeros(2)",
             "Recursion",
@@ -284,8 +284,8 @@ def test_an_error_in_an_imported_file_names_that_file(tmp_path: Path) -> None:
         ("a" * 300 + ".pt2", ModelError, "cannot be read: File name too long"),
         ("net.py:", UsageError, "name the function"),
         ("net.py:a.b", ModelError, "has no a.b"),
-        ("net.py:\udc80", UsageError, "is no text"),
-        ("net\0.py:net", UsageError, "is no text"),
+        ("net.py:\udc80", UsageError, "is not text"),
+        ("net\0.py:net", UsageError, "is not text"),
     ],
 )
 def test_a_name_of_no_model_file_is_told(

@@ -381,4 +381,4 @@ def test_a_pipe_is_there_and_no_file(joulemap: Run, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     done = joulemap("hardware", "check", "pipe.toml")
     assert done.returncode == ExitCode.CATALOGUE
-    assert "it is no regular file" in done.stderr
+    assert "it is not a regular file" in done.stderr

@@ -258,7 +258,7 @@ def test_a_file_holds_a_configuration(tmp_path: Path) -> None:
         resolve_model("resnet18", {}, config=str(path))
     path.write_text(json.dumps({"model_type": "words", "use_pretrained_backbone": True}))
     assert build_transformers(resolve_model("hf:Text", {}, config=str(path)))[0].config.use_pretrained_backbone is False  # type: ignore[union-attr]
-    with pytest.raises(ModelError, match="'/dev/zero' cannot be read: it is no regular file"):
+    with pytest.raises(ModelError, match="'/dev/zero' cannot be read: it is not a regular file"):
         trace("hf:Text", config="/dev/zero")
     path.write_text("[]")
     with pytest.raises(ModelError, match="expected an object with a model_type"):

@@ -324,7 +324,7 @@ def test_a_users_file_without_a_factory_or_that_is_not_there(tmp_path: Path) -> 
         workspace.compare(f"{tmp_path}/other.py:net")
     (tmp_path / "large.py").touch()
     os.truncate(tmp_path / "large.py", 30 * 10**9)
-    with pytest.raises(ModelError, match=r"large\.py is longer than 10,000,000 bytes: it is no code"):
+    with pytest.raises(ModelError, match=r"large\.py is longer than 10,000,000 bytes: it is not code"):
         workspace.compare(f"{tmp_path}/large.py:net")
 
 

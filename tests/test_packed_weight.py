@@ -364,7 +364,7 @@ def test_a_method_that_is_not_read_is_told(values: dict[str, Any], told: str) ->
         ({**GPTQ, "bits": "four"}, "bits of the quantization_config is 'four', expected a whole number"),
         ({**GPTQ, "bits": 16}, "bits of the quantization_config is 16, expected 1 to 8"),
         ({**GPTQ, "group_size": 0}, "group_size of the quantization_config is 0, expected 1 or more, or -1"),
-        ({**AWQ, "modules_to_not_convert": "head"}, "modules_to_not_convert of the quantization_config is no list"),
+        ({**AWQ, "modules_to_not_convert": "head"}, "modules_to_not_convert of the quantization_config is not a list"),
         ({**FP8, "weight_block_size": [128]}, r"is \[128\], expected two sizes"),
         ({"quant_method": "bitsandbytes"}, "says neither 4 nor 8 bits"),
         ({"quant_method": "compressed-tensors"}, "has no config_groups with weights"),

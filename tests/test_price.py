@@ -87,7 +87,7 @@ def test_prices_are_read_from_csv_and_toml(tmp_path: Path) -> None:
         ("a.csv", "hardware,usd_per_hour\nl4,much\n", "l4: usd_per_hour is 'much', expected a number"),
         ("a.csv", "hardware,usd_per_hour\nl4,-1\n", "l4: usd_per_hour is -1, expected above 0"),
         ("a.csv", "hardware,usd_per_hour\nl4\n", "more or fewer cells"),
-        ("a.toml", "l4 = 3\n", "l4 is no table"),
+        ("a.toml", "l4 = 3\n", "l4 is not a table"),
         ("a.toml", "[l4]\nusd = 3\n", "unknown column usd"),
         ("a.toml", "[l4\n", "a.toml: "),
     ],

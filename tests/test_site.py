@@ -108,7 +108,7 @@ def test_a_figure_without_its_section_is_refused() -> None:
 
 def test_what_is_no_site_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis.md").write_text("mine")
-    with pytest.raises(UsageError, match="is no site"):
+    with pytest.raises(UsageError, match="is not a site"):
         build_site(tmp_path)
     assert (tmp_path / "thesis.md").read_text() == "mine"
 

@@ -1,6 +1,6 @@
 /*
 record = "PluggedHardware"
-summary = "Surroundings of each chip of some runs at the boundary system: growth and host of the power at the wall plug"
+summary = "Power drawn around each chip of the given runs at the boundary system: growth factor and host power at the wall plug"
 grain = "one row per hardware version at the boundary system"
 order = ["hardware", "growth_ratio", "host_power_w", "host_source"]
 [parameters]

@@ -786,10 +786,10 @@ FROM (
     VALUES
     (-7, 'chip', 'cycles', 'clock cycle', '', 'that pass while it runs', 'latency x clock'),
     (-6, 'chip', 'kernels', 'kernel', '', 'that are launched', 'kernels of each subgraph'),
-    (-5, 'chip', 'tiles', 'tile', '', 'pieces of outputs that units take', 'tiles of each subgraph'),
+    (-5, 'chip', 'tiles', 'tile', '', 'tiles of the outputs, each computed by one unit', 'tiles of each subgraph'),
     (-4, 'chip', 'waves', 'wave', '', 'rounds of tiles over the units', 'tiles / units, rounded up'),
     (-3, 'chip', 'mac_slots', 'MAC', '', 'MACs of whole tiles', 'tiles x MACs of a tile'),
-    (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'that the model asks for', 'MACs of its operators'),
+    (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'MACs that the model needs', 'MACs of its operators'),
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
 COMMENT ON VIEW placement_events IS 'Events of every class: those that follow from where subgraphs were placed, not from actions';

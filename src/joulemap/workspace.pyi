@@ -163,7 +163,7 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ModelsAnswer:
-        """Compare several models on each chip, ranked both ways by a metric; raises as `compare`."""
+        """Compare several models on each chip, ranked both ways by a metric; raises like `compare`."""
     @overload
     def compare_models(
         self,
@@ -191,7 +191,7 @@ class Workspace:
         The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
         `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
         to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
-        Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
+        Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
         for an unknown chapter.
         """
     @overload
@@ -216,7 +216,7 @@ class Workspace:
     ) -> BreakdownAnswer:
         """Compare models on one or several chips: the figures of each run, and the tree of its energy.
 
-        Raises as `compare`.
+        Raises like `compare`.
         """
     @overload
     def compare_runs(
@@ -239,7 +239,7 @@ class Workspace:
     ) -> ContestAnswer:
         """Compare each subgraph or operator of the models on each chip by a metric.
 
-        For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
+        For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises like `compare`.
         """
     @overload
     def compare_parts(
@@ -266,7 +266,7 @@ class Workspace:
     ) -> PartAnswer:
         """Break down the energy of each subgraph or operator on each chip.
 
-        Categories are those common to all architectures. `subgraph` selects one to look inside. Raises as `compare`;
+        Categories are those common to all architectures. `subgraph` selects one to look inside. Raises like `compare`;
         UnknownNameError for a subgraph that no model has.
         """
     @overload
@@ -293,7 +293,7 @@ class Workspace:
         has_subgraphs: bool = False,
         **keywords: Unpack[SettingsKeywords],
     ) -> RankingAnswer:
-        """Rank hardware by a metric of deployment; raises as `compare`.
+        """Rank hardware by a metric of deployment; raises like `compare`.
 
         `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
         subgraph with the units that it is placed on and its bottleneck.
@@ -323,7 +323,7 @@ class Workspace:
     ) -> AnalyzeAnswer:
         """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
-        `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
+        `subgraph` limits the events to one subgraph. Raises like `compare`; UnknownNameError for a subgraph that the model
         does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
         cannot run the configuration, for example for lack of a precision or of memory.
         """
@@ -353,8 +353,8 @@ class Workspace:
     ) -> PartAnswer:
         """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-        Categories are the architecture's own. `subgraph` selects one to look inside. Raises as `analyze`; UnknownNameError
-        for a subgraph that the model does not have.
+        Categories are the architecture's own. `subgraph` selects one to look inside. Raises like `analyze`;
+        UnknownNameError for a subgraph that the model does not have.
         """
     @overload
     def break_down(
@@ -385,7 +385,7 @@ class Workspace:
         """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
         `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
-        the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
+        the whole runs. Raises like `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
         folder of several chips.
         """
     @overload
@@ -444,7 +444,7 @@ class Workspace:
         """Compute by which factor each constant must be wrong for the other chip to win.
 
         Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
-        the metric is a cost. Raises as `explain`; UsageError if the two are the same.
+        the metric is a cost. Raises like `explain`; UsageError if the two are the same.
         """
     @overload
     def flip(
@@ -496,7 +496,7 @@ class Workspace:
         """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
         Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
-        by default). Runs that are not stored are evaluated. Raises as `compare`.
+        by default). Runs that are not stored are evaluated. Raises like `compare`.
         """
     @overload
     def pareto(
@@ -554,7 +554,7 @@ class Workspace:
         """Return the configurations that meet the limits, best first, and the violations of the others.
 
         Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
-        violation is the smallest, and `shortfall` describes it. Raises as `compare`.
+        violation is the smallest, and `shortfall` describes it. Raises like `compare`.
         """
     @overload
     def recommend(
@@ -585,7 +585,7 @@ class Workspace:
 
         Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
         `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
-        are excluded; `prices` replace those of the catalogue. Raises as `compare`; UsageError for an option without a
+        are excluded; `prices` replace those of the catalogue. Raises like `compare`; UsageError for an option without a
         price, UnsupportedError if no configuration meets the limits.
         """
     @overload
@@ -616,9 +616,9 @@ class Workspace:
         """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
         `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
-        and units, else the detected description. The window lasts `seconds`. Raises as `compare`; UsageError for a device,
-        runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware cannot run
-        the configuration, the prediction is omitted with the reason.
+        and units, else the detected description. The window lasts `seconds`. Raises like `compare`; UsageError for a
+        device, runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware
+        cannot run the configuration, the prediction is omitted with the reason.
         """
     def measure_host(
         self,
@@ -638,7 +638,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[RunKeywords],
     ) -> ModulesAnswer:
-        """Return the energy and time of each module on one chip, including nested modules; raises as `analyze`."""
+        """Return the energy and time of each module on one chip, including nested modules; raises like `analyze`."""
     @overload
     def modules(
         self,
@@ -687,7 +687,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> Workload:
-        """Return the traced and fused model as records; trace it if it is not stored. Raises as `compare`."""
+        """Return the traced and fused model as records; trace it if it is not stored. Raises like `compare`."""
     @overload
     def workload(
         self,
@@ -704,7 +704,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> Table[ListedOperator]:
-        """Return the model's operators in execution order; trace it if it is not stored. Raises as `compare`."""
+        """Return the model's operators in execution order; trace it if it is not stored. Raises like `compare`."""
     @overload
     def operators(
         self,
@@ -721,7 +721,7 @@ class Workspace:
         settings: Settings = SETTINGS,
         **keywords: Unpack[ModelKeywords],
     ) -> ProfileAnswer:
-        """Profile a model independent of hardware: counts, bytes, mix and patterns; raises as `compare`."""
+        """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`."""
     @overload
     def profile(
         self,
@@ -744,7 +744,7 @@ class Workspace:
         """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
         `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
-        its reason. Raises as `analyze`.
+        its reason. Raises like `analyze`.
         """
     @overload
     def edp(
@@ -769,7 +769,7 @@ class Workspace:
         """Compute what fusion saves or costs in a run, by pattern, subgraph and operator; each division sums to the run.
 
         The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
-        graph or eager, that run is compared with the same in fused. Raises as `analyze`.
+        graph or eager, that run is compared with the same in fused. Raises like `analyze`.
         """
     @overload
     def fusion(
@@ -802,7 +802,7 @@ class Workspace:
         excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
         hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
         then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
-        Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
+        Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
         """
     @overload
     def utilization(
@@ -890,7 +890,7 @@ class Workspace:
         """Yield an open statement that streams any number of rows; arguments as for `sql`.
 
         Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
-        limit applies to the wait for each row. Raises as `sql`.
+        limit applies to the wait for each row. Raises like `sql`.
         """
     def stream_query(
         self,
@@ -1065,7 +1065,7 @@ class Workspace:
         `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
         or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
         `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
-        `trust`. An existing file that is no calibration is replaced only with `force`. Raises NoMeasurementError if nothing
+        `trust`. A file other than a calibration is replaced only with `force`. Raises NoMeasurementError if nothing
         matches, UnknownNameError, UsageError, or CatalogueError for a file.
         """
     def difference(
@@ -1090,7 +1090,7 @@ class Workspace:
 
         A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
         repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
-        latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises as `compare`; ModelError for an unknown
+        latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
         commit.
         """
     def export_runs(
@@ -1129,7 +1129,7 @@ class Workspace:
         """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
         `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
-        `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
+        `explorer` is the node data of a saved program in one metric. Raises like `analyze`; UsageError for node data of
         another kind of model, and for `against` with a format other than `pprof`.
         """
     @overload
@@ -1200,7 +1200,7 @@ class Workspace:
         are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
         `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
         chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
-        are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
+        are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied, UnsupportedError
         if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
         """
     @overload
@@ -1241,14 +1241,14 @@ class Workspace:
         """Return the best configuration of each model, and the regret of each chip as the only one.
 
         Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-        without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError if nothing
+        without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
         runs.
         """
     def shards(
         self,
         lake: str | Path,
     ) -> LakeAnswer:
-        """Return the files of a lake and their contents; DatabaseError for a folder that is no lake."""
+        """Return the files of a lake and their contents; DatabaseError for a folder that is not a lake."""
     def check_shards(
         self,
         lake: str | Path,
@@ -1262,7 +1262,7 @@ class Workspace:
     ) -> LakeAnswer:
         """Return the garbage of a lake: stale, damaged, duplicate or unfinished files; `remove` deletes it.
 
-        A file that was written a moment ago may be in use and stays. Raise DatabaseError for a folder that is no lake, or
+        A file that was just written may be in use and stays. Raise DatabaseError for a folder that is not a lake, or
         a file that cannot be removed.
         """
     def fleet(
@@ -1491,7 +1491,7 @@ class Workspace:
 
         `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
         itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
-        With `quiet` nothing is printed. Raises UsageError for an object that is no module and where it was not called, and
+        With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
         UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
         states the reason.
         """

@@ -57,7 +57,7 @@ def test_ranges_are_read_in_the_unit_of_their_constant() -> None:
     [
         ("clock", "2GHz:1GHz:3", "is empty: 2 GHz is above 1 GHz"),
         ("clock", "1GHz:2GHz:0", "has 2 to 1,000,000 values, found 0"),
-        ("clock", "1GHz:2GHz", "is no range"),
+        ("clock", "1GHz:2GHz", "is not a range"),
         ("unit_count", "1:64:*1", "a factor is above 1"),
         ("unit_count", "0:64:*2", "begins at 0"),
         ("unit_count", "1:64:*0", "a factor is above 1"),

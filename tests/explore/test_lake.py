@@ -244,7 +244,7 @@ def test_commands_that_need_runs_refuse_a_lake(pond: Path, joulemap: Run) -> Non
     assert (done.returncode, done.stdout) == (5, "")
     assert "is a folder" in done.stderr and "joulemap sql" in done.stderr
     done = joulemap("sql", "FROM runs", "--db", pond.parent)
-    assert (done.returncode, "no lake" in done.stderr) == (5, True)
+    assert (done.returncode, "not a lake" in done.stderr) == (5, True)
 
 
 def test_a_block_is_evaluated_once(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_a_folder_that_is_no_lake_is_neither_written_nor_read(tmp_path: Path) ->
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(UsageError, match="new or empty"):
         fill(tmp_path, [Cell(0)], evaluate_cell)
-    with pytest.raises(DatabaseError, match="no lake"):
+    with pytest.raises(DatabaseError, match="not a lake"):
         survey(tmp_path)
     with pytest.raises(UsageError, match="s3://bucket/designs is an object store"):
         fill(Path("s3://bucket/designs"), [], evaluate_cell)

@@ -159,7 +159,7 @@ def fetch_tables(
     """Return field -> rows for each table of an answer; the field's type names the query.
 
     `but` lists fields that the caller fills, `more` optional fields with their records. Each query receives the
-    parameters that it declares. Raises as `fetch_all`.
+    parameters that it declares. Raises like `fetch_all`.
     """
     from joulemap.store.query import fetch_all
 

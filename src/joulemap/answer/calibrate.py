@@ -190,7 +190,7 @@ def calibrate(
     `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
     or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
     `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
-    `trust`. An existing file that is no calibration is replaced only with `force`. Raises NoMeasurementError if nothing
+    `trust`. A file other than a calibration is replaced only with `force`. Raises NoMeasurementError if nothing
     matches, UnknownNameError, UsageError, or CatalogueError for a file.
     """
     use = use_calibration(start)

@@ -108,7 +108,7 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. At a fixed rate, any power mode may keep the power budget on average. Raises as `plan_runs`.
+    one input at a time. At a fixed rate, any power mode may keep the power budget on average. Raises like `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)

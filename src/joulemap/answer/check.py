@@ -28,7 +28,7 @@ LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}
 NOTHING: Final = Template("no common tool measures this on {hardware:and}")
 
 INFERENCES: Final = "inferences"
-"""Unit of evaluations of a model that is no pass of a language model."""
+"""Unit of evaluations of a model that is not a pass of a language model."""
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""

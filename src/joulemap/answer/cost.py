@@ -114,8 +114,8 @@ SCOPE_NOTE: Final = (
 BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
 UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
 PRICE_NOTE: Final = (
-    "A price is the median over sellers of one kind. Its interval is their spread; where one seller is known, it is "
-    "the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
+    "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
+    "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
     "1.3 for recalled and 2 for assumed prices. "
     "Prices of one seller share 37 % of their variance (estimated from the offers). A given price is exact. "
     "The view `offers` lists every offer with its date and source"
@@ -469,7 +469,7 @@ def cost(
 
     Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
     `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. Configurations beyond the limits
-    are excluded; `prices` replace those of the catalogue. Raises as `compare`; UsageError for an option without a
+    are excluded; `prices` replace those of the catalogue. Raises like `compare`; UsageError for an option without a
     price, UnsupportedError if no configuration meets the limits.
     """
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))

@@ -216,7 +216,7 @@ def diff(
 
     A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
     repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
-    latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises as `compare`; ModelError for an unknown
+    latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
     commit.
     """
     settings.check_single("diff")

@@ -61,7 +61,7 @@ def export(
     """Yield the chunks of a file with one run in the format of another program; read them while it is open.
 
     `pprof` is a gzipped profile, or with `against` the difference to another chip; `perfetto` is a trace in JSON;
-    `explorer` is the node data of a saved program in one metric. Raises as `analyze`; UsageError for node data of
+    `explorer` is the node data of a saved program in one metric. Raises like `analyze`; UsageError for node data of
     another kind of model, and for `against` with a format other than `pprof`.
     """
     check_name("export format", form, get_args(ExportFormat))

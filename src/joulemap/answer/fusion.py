@@ -326,7 +326,7 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
     """Compute what fusion saves or costs in a run, by pattern, subgraph and operator; each division sums to the run.
 
     The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
-    graph or eager, that run is compared with the same in fused. Raises as `analyze`.
+    graph or eager, that run is compared with the same in fused. Raises like `analyze`.
     """
     settings.check_single("fusion")
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)

@@ -158,19 +158,19 @@ class ProfileAnswer(Answer):
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
-    """Profile a model independent of hardware: counts, bytes, mix and patterns; raises as `compare`."""
+    """Profile a model independent of hardware: counts, bytes, mix and patterns; raises like `compare`."""
     with _holding(source, model, settings, "model show") as (workload_id, connection):
         return ProfileAnswer(**fetch_tables(connection, ProfileAnswer, workload_id=workload_id))
 
 
 def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
-    """Return the traced and fused model as records; trace it if it is not stored. Raises as `compare`."""
+    """Return the traced and fused model as records; trace it if it is not stored. Raises like `compare`."""
     with _holding(source, model, settings, "workload") as (workload_id, connection):
         return read_workload(connection, workload_id)
 
 
 def operators(source: Source, model: str, settings: Settings = SETTINGS) -> Table[ListedOperator]:
-    """Return the model's operators in execution order; trace it if it is not stored. Raises as `compare`."""
+    """Return the model's operators in execution order; trace it if it is not stored. Raises like `compare`."""
     with _holding(source, model, settings, "model trace") as (workload_id, connection):
         return fetch(connection, ListedOperator, workload_id=workload_id)
 
@@ -245,7 +245,7 @@ def _show_count(count: int) -> str:
 
 
 def modules(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> ModulesAnswer:
-    """Return the energy and time of each module on one chip, including nested modules; raises as `analyze`."""
+    """Return the energy and time of each module on one chip, including nested modules; raises like `analyze`."""
     settings.check_single("a table of modules")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as (scope, connection, ids):

@@ -56,8 +56,8 @@ PROJECTIONS: Final = Template(
     "{count:n configuration} of hardware that is not available would be on the front: {names} (--all includes them)"
 )
 
-ON_FRONT: Final = Template("{count} of {front} configurations on the front have more than {least:chance} confidence")
-ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on it with 50 % confidence or more")
+ON_FRONT: Final = Template("front configurations with more than {least:chance} confidence: {count} of {front}")
+ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on the front with 50 % confidence or more")
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 
 FRONT_TITLE: Final = Template("Front ({count})")
@@ -228,7 +228,7 @@ def pareto(
     """Compute the Pareto front of configurations in two metrics, and the configurations that it dominates.
 
     Combines hardware (the whole catalogue by default), power modes, precisions, runtimes and batch sizes (1, 8 and 32
-    by default). Runs that are not stored are evaluated. Raises as `compare`.
+    by default). Runs that are not stored are evaluated. Raises like `compare`.
     """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)

@@ -73,7 +73,7 @@ def _read_toml(text: str) -> list[dict[str, Any]]:
     tables = tomllib.loads(text)
     for name, table in tables.items():
         if not isinstance(table, Mapping):
-            raise ValueError(f"{name} is no table: write [l4] and below it usd_per_hour = 0.4")
+            raise ValueError(f"{name} is not a table: write [l4] and below it usd_per_hour = 0.4")
     return [{"hardware": name, **table} for name, table in tables.items()]
 
 
@@ -138,7 +138,7 @@ def find_prices(connection: Connection, run_ids: Iterable[int], usage: Usage | N
 
 
 def find_chip(name: str) -> str:
-    """Return the id of a chip that is priced or owned; raises as `price_parameters`."""
+    """Return the id of a chip that is priced or owned; raises like `price_parameters`."""
     if (ref := HardwareRef.read(name)).mode:
         raise UsageError(f"{name}: a price covers all power modes of a chip: name {ref.label}")
     ((entry, _),) = select_chip(name, Settings()).pairs

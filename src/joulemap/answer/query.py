@@ -120,7 +120,7 @@ def stream(
     """Yield an open statement that streams any number of rows; arguments as for `sql`.
 
     Rows come in batches, as Arrow without a copy, or as Parquet in `output`, the only file that it may write. The time
-    limit applies to the wait for each row. Raises as `sql`.
+    limit applies to the wait for each row. Raises like `sql`.
     """
     with reading(source, limit(bounds.max_memory_bytes, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)

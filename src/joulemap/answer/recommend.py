@@ -511,7 +511,7 @@ def recommend(
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
     Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
-    violation is the smallest, and `shortfall` describes it. Raises as `compare`.
+    violation is the smallest, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
@@ -547,7 +547,7 @@ def recommend(
 
 
 def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
-    """Return limits with a fixed rate as the minimum throughput, and the power budget as that of the average power."""
+    """Return limits with a fixed rate as the minimum throughput and the power budget as the maximum average power."""
     if not rate_per_s:
         return limits
     budget_w = plan.selection.budget.power_w if plan.selection.budget is not None else math.inf

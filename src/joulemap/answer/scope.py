@@ -578,7 +578,7 @@ def _find_engines(plan: Plan) -> dict[str, list[str]]:
 def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connection, list[int]]]:
     """Yield the scope of an answer about the runs of a plan, a connection that holds them, and their ids.
 
-    Raises as `holding_runs`, and UnsupportedError with the reasons if every run was refused.
+    Raises like `holding_runs`, and UnsupportedError with the reasons if every run was refused.
     """
     with holding_runs(source, plan) as runs:
         scope = find_scope(runs)

@@ -60,7 +60,7 @@ CAPPED_NOTE: Final = Template(
     "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
 )
 RANGE_NOTE: Final = "range: from the constant's own entry, the fit of its class, or its basis"
-STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json has them")
+STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json lists them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
 STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x1.5 {repeated}")

@@ -76,7 +76,7 @@ def place_run(row: RankedConfiguration | StageTime) -> Place:
 
 
 def pace(source: Source, plan: Plan, model: str) -> Paced | None:
-    """Return the runs of a plan at the frame rate of its pipeline; None for a model that is no pipeline."""
+    """Return the runs of a plan at the frame rate of its pipeline; None for a model that is not a pipeline."""
     rate_per_s = find_rate(model)
     if not rate_per_s:
         return None
@@ -88,7 +88,7 @@ def pace(source: Source, plan: Plan, model: str) -> Paced | None:
 
 
 def find_busiest(source: Source, plan: Plan, model: str) -> dict[Place, Busiest]:
-    """Return the busiest stage of a pipeline for each configuration of a plan; empty for a model that is no pipeline.
+    """Return the busiest stage of a pipeline for each configuration of a plan; empty unless the model is a pipeline.
 
     Stages run alone, so shares are those of their latencies times their runs per frame.
     """

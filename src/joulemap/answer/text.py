@@ -61,7 +61,7 @@ WEIGHTS: Final = Template(
     "and tables keep the precision of activations"
 )
 TF32_NOTE: Final = Template("fp32 runs of NVIDIA GPUs use {tf32}; `--tf32 never` turns this off")
-PLACED: Final = Template("{hardware} runs it {placement}")
+PLACED: Final = Template("{hardware} runs the model as {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")

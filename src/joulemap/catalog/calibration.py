@@ -146,7 +146,7 @@ def read_calibration(path: Path) -> Calibration:
 
 
 def parse_calibration(text: str, name: str) -> Calibration:
-    """Parse the text of a calibration file; raises as `read_calibration`."""
+    """Parse the text of a calibration file; raises like `read_calibration`."""
     from joulemap.catalog.parser import parse_content
     from joulemap.catalog.schema import CalibrationFile
 
@@ -250,6 +250,6 @@ def _literal(value: Any) -> str:
 def write_calibration(
     calibration: Calibration, path: Path, inputs: Iterable[Path] = (), *, force: bool = False
 ) -> None:
-    """Write a calibration file atomically and create its folder; raises as `write_text`."""
+    """Write a calibration file atomically and create its folder; raises like `write_text`."""
     make_folder(path.parent)
     write_text(path, calibration_text(calibration), inputs, force=force)

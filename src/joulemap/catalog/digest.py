@@ -62,13 +62,13 @@ def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:
         elif os.path.isfile(path):
             files[path] = None
         else:
-            what = "it is no regular file" if os.path.exists(path) else "there is no such file or folder"
+            what = "it is not a regular file" if os.path.exists(path) else "there is no such file or folder"
             raise CatalogueError(f"{path}: {what}")
     return tuple(files)
 
 
 def own_files() -> tuple[Path, ...]:
-    """Return the hardware files in `$JOULEMAP_HARDWARE`; raises as `expand_paths`."""
+    """Return the hardware files in `$JOULEMAP_HARDWARE`; raises like `expand_paths`."""
     written = os.environ.get(VARIABLE, "")
     return expand_paths(Path(part).expanduser() for part in written.split(os.pathsep) if part.strip())
 

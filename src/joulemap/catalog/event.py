@@ -39,7 +39,7 @@ def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
         whole = seen.get((entry.component, entry.part_of))
         if entry.part_of and (whole is None or whole.per != entry.per):
             raise CatalogueError(
-                f"{label}.part_of: {entry.part_of!r} is no event above it that is counted in {entry.per}"
+                f"{label}.part_of: {entry.part_of!r} is not an event above it that is counted in {entry.per}"
             )
         seen[entry.component, entry.event] = entry
         yield Event(

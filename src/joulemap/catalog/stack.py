@@ -36,9 +36,9 @@ DEFAULT: Final = "vllm"
 """Default engine."""
 
 NORM: Final = 2.5
-"""Exponent of the norm that combines overlapping device and host times. Source: as that of compute and memory; vLLM,
-TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 % if
-the times are added.
+"""Exponent of the norm that combines overlapping device and host times. Source: the exponent for compute and memory;
+vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100 (LLM-Inference-Bench, commit 4211f5d): 8 % mean error, 10 %
+if the times are added.
 """
 
 PACKED: Final = ("machete", "marlin")
@@ -275,7 +275,7 @@ def find_engine(text: str) -> Stack:
 def describe_engine(text: str) -> str:
     """Return the title of a requested engine, and whether it is the newest known release.
 
-    Raises as `find_engine`.
+    Raises like `find_engine`.
     """
     found, asked = find_engine(text), text.partition("@")[2]
     if not asked:
@@ -316,13 +316,13 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
             if key == "date":
                 continue
             if key == "packed" and (unknown := set(value.values()) - set(PACKED)):
-                raise CatalogueError(f"{name}.toml: packed: {min(unknown)!r} is no kernel; known: {', '.join(PACKED)}")
+                raise CatalogueError(f"{name}.toml: packed: {min(unknown)!r} is not a kernel: {', '.join(PACKED)}")
             if key in plain:
                 plain[key] = tuple(value) if isinstance(value, list) else value
             elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
                 numbers[key] = Quantity(**value)
             else:
-                raise CatalogueError(f"{name}.toml: {key} is no number of a stack in its unit")
+                raise CatalogueError(f"{name}.toml: {key} is not a number of a stack in its unit")
         plain["checked"] = release.get("checked", "")
         found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
     return found

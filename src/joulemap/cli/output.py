@@ -359,7 +359,7 @@ def emit(
     force: bool = False,
     is_coloured: bool = False,
 ) -> None:
-    """Write a text to stdout, or completely to a file. A closed pipe is no error.
+    """Write a text to stdout, or completely to a file. A closed pipe is not an error.
 
     The output never replaces one of `inputs`, by default the files that the command line names. Colours reach a
     terminal if `is_coloured`.

@@ -403,7 +403,7 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
     words = split_words(asked)
     if not any(map(str.isalpha, words)):
         return []
-    # a letter and a digit stand in many names: `L2` is no part of `V2L`
+    # a letter and a digit stand in many names: `L2` is not part of `V2L`
     whole = fold_name(asked) if len(fold_name(asked)) <= SHORT else ""
     return [
         entry

@@ -42,7 +42,7 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names
     for name in names:
         kind, dot, operation = name.removeprefix(REFUSED).partition(".")
         if not operation if dot else not name:
-            raise ValueError(f"{attribute.name}: {name!r} is no kind, operation or KIND.OPERATION")
+            raise ValueError(f"{attribute.name}: {name!r} is not a kind, operation or KIND.OPERATION")
         if dot and kind not in KINDS:
             raise ValueError(f"{attribute.name}: {name!r}: {kind} is none of {', '.join(KINDS)}")
 

@@ -63,7 +63,7 @@ class Hit:
 
     @property
     def found_fraction(self) -> float:
-        """Share of prompt tokens that this tier had."""
+        """Share of prompt tokens found in this cache tier."""
         return self.found_tokens / self.asked_tokens if self.asked_tokens else 0.0
 
 

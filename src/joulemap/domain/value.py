@@ -84,7 +84,7 @@ def _read_part(part: str | float, constant: Constant) -> Iterator[float]:
         return
     ends = part.split(":")
     if len(ends) != 3 or not all(end.strip() for end in ends):
-        raise ValueError(f"{part.strip()!r} is no range; {WAYS}")
+        raise ValueError(f"{part.strip()!r} is not a range; {WAYS}")
     low, high = read_value(ends[0], constant), read_value(ends[1], constant)
     step = ends[2].strip()
     if low > high:

@@ -71,7 +71,7 @@ def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> 
 
 
 def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> bytes:
-    """Draw a figure as PNG with two dots per pixel; raises as `draw_svg`."""
+    """Draw a figure as PNG with two dots per pixel; raises like `draw_svg`."""
     return to_png(draw_svg(figure, theme, width))
 
 

@@ -4,10 +4,10 @@
           └─ state ─┘      each repetition reads the state of the one before
 
 A scan kernel keeps the state on chip from step to step and is launched once. A loop that a compiler unrolls into
-library calls is no scan: with a convolution or a large GEMM in its body, each part stays a kernel. All operators
+library calls is not a scan: with a convolution or a large GEMM in its body, each part stays a kernel. All operators
 between the first and the last of a loop are its members, so that it is convex. The steps themselves write a result that
 is only joined afterwards (`stack`, `cat`). Names of layers play no role: the same code of two layers has other weights,
-or another module path, and so is no loop.
+or another module path, and so is not a loop.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _repetitions(
     """Return (end, number of steps) of the loop that begins at `start`; (`start`, 0) if none begins.
 
     For each period, `ends` has the end of the run of marks that was compared last. `refused` has the end of the last
-    run whose repetitions are no loop.
+    run whose repetitions are not a loop.
     """
     second = following[start]
     for _ in range(CANDIDATES):

@@ -220,7 +220,7 @@ def _check_storable(workload: Workload) -> None:
             raise ModelError(f"{workload.model} has {count:.3g} {noun}, more than the {MOST:.3g} that can be added up")
     for name in (*(operator.name for operator in workload.operators), *(tensor.name for tensor in workload.tensors)):
         if not is_text(name):
-            raise ModelError(f"{workload.model}: the module name {name!r} is no text: it cannot be stored as UTF-8")
+            raise ModelError(f"{workload.model}: the module name {name!r} is not text: it cannot be stored as UTF-8")
 
 
 def _values(request: ModelRequest) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def find_nodes(request: ModelRequest) -> tuple[ProgramNode, ...]:
 def _split(module: torch.nn.Module, request: ModelRequest) -> dict[str, ProgramNode]:
     """Turn each call of a program into a call of a separate module; return module name -> node."""
     if not isinstance(module, torch.fx.GraphModule):
-        raise ModelError(f"{request.model} is no program of nodes")
+        raise ModelError(f"{request.model} is not a program of nodes")
     nodes: dict[str, ProgramNode] = {}
     for node in module.graph.nodes:
         if node.op == "call_function":

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Final
 
 INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-"""Folders of installed packages, which are no part of the source tree around them."""
+"""Folders of installed packages, which are not part of the source tree around them."""
 
 
 def find_package(path: Path) -> tuple[Path, str]:

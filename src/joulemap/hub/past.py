@@ -87,7 +87,9 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
     past = next((name for name in taken if PAST.fullmatch(name)), "")
     ids = IDS if IDS in taken else next(iter(taken), "")
     if request.kind == "hf" and (ids != IDS or getattr(getattr(module, "config", None), "is_encoder_decoder", False)):
-        raise ModelError(f"{request.model} is no decoder: its forward pass takes {', '.join(taken)}, not tokens alone")
+        raise ModelError(
+            f"{request.model} is not a decoder: its forward pass takes {', '.join(taken)}, not tokens alone"
+        )
     if not past or past == ids:
         raise ModelError(
             f"{request.model} takes nothing that it keeps of earlier tokens: its forward pass takes "
@@ -137,7 +139,7 @@ class _Example:
         leaves = [leaf for _, leaf in named_tensors(inputs)]
         ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
         if ids is None:
-            raise ModelError(f"{request.model} is no decoder: none of its inputs is whole numbers, batch x tokens")
+            raise ModelError(f"{request.model} is not a decoder: none of its inputs is whole numbers, batch x tokens")
         usual = _first_shape(run(*inputs))
         for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}

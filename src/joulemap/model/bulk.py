@@ -218,7 +218,7 @@ class Together:
 def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> tuple[Total, ...]:
     """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
-    Raises as `Together.evaluate`.
+    Raises like `Together.evaluate`.
     """
     found: list[Total] = []
     for start in range(0, len(workloads), TOGETHER):

@@ -66,8 +66,8 @@ def point_hardware(hardware: Hardware, varied: Mapping[Address, Any], index: int
 def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, Any]:
     """Return the changed numbers of these constants and of the numbers derived from them.
 
-    Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The numbers
-    returned are as `set_numbers` takes them.
+    Values are in the units of constants, energies in joules; they are numbers, or arrays that broadcast. The result
+    has the form that `set_numbers` expects.
     """
     following = dict(_follow_rates(hardware, values))
     found = {**following, **{one: value for one, value in values.items() if one.kind != "peak"}}

@@ -177,7 +177,7 @@ def _most(link: Link) -> float:
 
 
 def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
-    """Return times and bytes of the collectives among the operators; None if there are none. Raises as `find_path`."""
+    """Return times and bytes of collectives among the operators; None if there are none; raises like `find_path`."""
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None
@@ -237,7 +237,7 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with the link times of collectives; raises as `find_path`."""
+    """Return the placement with the link times of collectives; raises like `find_path`."""
     found = find_exchange(kernels, hardware)
     if found is None:
         return placement

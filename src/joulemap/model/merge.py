@@ -1,10 +1,10 @@
 """Subgraph merging by an inference engine: caches that grow in place, and kernels that siblings share.
 
-    append      the existing cache does not move: new rows are written behind it, and it is stored once
+    append      the existing cache does not move: new rows are written after it, and it is stored once
     GEMMs       adjacent GEMMs of one input with weights become one GEMM of all their columns: q, k and v, gate
                 and up, regardless of their consumers
     experts     both GEMMs of all experts of a mixture become one kernel with the gate between them, the sorting of
-                choices before them and the sum behind them, if no other operator reads their rows
+                choices before them and the sum after them, if no other operator reads their rows
     light work  adjacent elementwise operators, movements and norms that wait for the same kernel become one kernel: the
                 rotation of q, that of k, and both appends
 

@@ -97,7 +97,7 @@ class Evaluator:
         return Evaluator, (self.work, self.stretch)
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the run of the workload on a chip; raises as `evaluate`."""
+        """Return the run of the workload on a chip; raises like `evaluate`."""
         (found,) = self.evaluate_all([(hardware, configuration)])
         if isinstance(found, Exception):
             raise found
@@ -161,7 +161,7 @@ class Evaluator:
         return bool(self._parts[hardware.compiler][1])
 
     def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
-        """Return the run if a host computes part of it; None if the compiler runs all. Raises as `evaluate`."""
+        """Return the run if a host computes part of it; None if the compiler runs all. Raises like `evaluate`."""
         if not self.falls_back(hardware) or hardware.compiler is None:
             return None
         from joulemap.model.fallback import check_host, configure_host, merge_runs

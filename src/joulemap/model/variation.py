@@ -116,7 +116,7 @@ class Varied:
         return asked()
 
     def evaluate(self, hardware: Hardware) -> Totals:
-        """Return the totals of the workload on a chip; raises as `pipeline.evaluate`."""
+        """Return the totals of the workload on a chip; raises like `pipeline.evaluate`."""
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)

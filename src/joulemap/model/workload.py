@@ -235,7 +235,7 @@ class Work:
 
     @cached_property
     def _masks(self) -> dict[tuple[str, ...], Booleans]:
-        """Cache of masks, keyed by kinds or by "" and operations; all hardware of a class uses the same masks."""
+        """Cache of masks, keyed by kinds, or by an empty string and operations; all hardware of a class shares it."""
         return {}
 
     def take(self, rows: Integers) -> Work:

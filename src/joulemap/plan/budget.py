@@ -45,7 +45,7 @@ class InHost:
         return host_word(self.host.digest, is_counted=self.is_counted, around=around)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware in its host; raises as `Target.bind`."""
+        """Return the hardware in its host; raises like `Target.bind`."""
         digest = self.host.described.digest
         host = self.host.bind(read_known([digest])[digest])
         return hardware.with_host(host, is_counted=self.is_counted, around=self.around)

@@ -35,8 +35,8 @@ Place = tuple[str, int]
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
     """Evaluate and store the totals of single operators at the settings' one configuration, if they are missing.
 
-    An operator that is too large to be added up is reported and omitted. Raises as `plan_runs`, and CatalogueError for
-    a chip that cannot be mapped.
+    An operator that is too large to be added up is reported and omitted. Raises like `plan_runs`, and CatalogueError
+    for a chip that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))
     plan = plan_runs((places[0][0],), settings)
@@ -69,7 +69,7 @@ def _describe(places: Sequence[Place], keys: dict[Place, WorkloadKey], talk: Tal
     found: dict[Place, Workload] = {}
     for name, batch in places:
         operator = find_operator(name)
-        assert operator is not None, f"{name} is no operator"
+        assert operator is not None, f"{name} is not an operator"
         try:
             found[name, batch] = describe(operator, batch, keys[name, batch])
         except UsageError as error:

@@ -148,7 +148,7 @@ def prepare(plan: Plan) -> None:
 
 
 def find_targets(source: Source, plan: Plan) -> Targets:
-    """Return the hardware of a plan as bound for its runs, stored if it was not; raises as `holding_runs`."""
+    """Return the hardware of a plan as bound for its runs, stored if it was not; raises like `holding_runs`."""
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
     plan.selection.check_chips("this question")

@@ -113,7 +113,7 @@ def list_kinds() -> list[HardwareKind]:
 
 
 def list_numbers(hardware: Hardware) -> dict[str, Constant]:
-    """Return name -> constant of bound hardware, a chip or of any kind."""
+    """Return name -> constant of a chip or of any other kind of hardware."""
     kind = find_kind(hardware.architecture)
     return list_constants(hardware) if kind is None else kind.list_constants(hardware)
 
@@ -121,7 +121,7 @@ def list_numbers(hardware: Hardware) -> dict[str, Constant]:
 def change_numbers(
     hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
 ) -> Hardware:
-    """Return bound hardware, a chip or of any kind, with set constants; ValueError if they contradict each other.
+    """Return a chip, or any other kind of hardware, with set constants; ValueError if they contradict each other.
 
     With `is_varied` the hardware is evaluated once and needs no sums over its chips.
     """

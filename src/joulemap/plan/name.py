@@ -31,11 +31,11 @@ class ModelNames:
         return False
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
-        """Return the model of a claimed name; raises as `plan.workload.find_model`."""
+        """Return the model of a claimed name; raises like `plan.workload.find_model`."""
         raise NotImplementedError(name)
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
-        """Return the model of an unclaimed name; None if the name is not this wing's. Raises as `find_model`."""
+        """Return the model of an unclaimed name; None if the name is not this wing's. Raises like `find_model`."""
         del name, settings, batch
         return None
 

@@ -74,7 +74,7 @@ class _Commit:
 def find_revision(name: str, settings: Settings, talk: Talk) -> Model:
     """Return a model at the one batch of settings, traced for code of a file or a commit.
 
-    Raises as `find_model`, ModelError for a missing commit or file, UsageError without git.
+    Raises like `find_model`, ModelError for a missing commit or file, UsageError without git.
     """
     commit = _find_commit(name)
     here = _FILE.fullmatch(name)
@@ -190,7 +190,7 @@ def _find_top(folder: Path) -> Path:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """Return git's output as a line; raises as `_ask_git`."""
+    """Return git's output as a line; raises like `_ask_git`."""
     return os.fsdecode(_ask_git(folder, *words)).removesuffix("\n")
 
 

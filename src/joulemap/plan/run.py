@@ -133,7 +133,7 @@ def plan_runs(models: Sequence[str], settings: Settings) -> Plan:
 
 
 def plan_selected(models: Sequence[str], settings: Settings, selection: Selection) -> Plan:
-    """Return a checked plan on selected hardware; raises as `plan_runs`."""
+    """Return a checked plan on selected hardware; raises like `plan_runs`."""
     names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
     for values, what in ((names, "model"), (settings.precision, "precision"), (settings.runtime, "runtime")):
         if not values:

@@ -281,7 +281,7 @@ def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
 
 
 def find_default_chip(name: str) -> str:
-    """Return the default hardware of a class; empty if a name is no class."""
+    """Return the default hardware of a class; empty if a name is not a class."""
     return CLASS_HARDWARE.get(find_class(HardwareRef.read(name).label), "")
 
 
@@ -345,7 +345,7 @@ def check_architectures(architectures: Iterable[str], classes: Collection[str]) 
 def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> tuple[str, ...]:
     """Return the hardware names in words: separated by commas or spaces, or one name spread over several words.
 
-    Words that are no name stay unchanged.
+    Words that are not names stay unchanged.
     """
     parts = [part for word in words for part in _split_commas(word)]
     is_name = partial(is_hardware, known)

@@ -73,7 +73,7 @@ class AtMode:
         return mode_word(self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
-        """Return the hardware at the mode; raises as `Hardware.in_mode`."""
+        """Return the hardware at the mode; raises like `Hardware.in_mode`."""
         return hardware.in_mode(self.name)
 
 

@@ -103,8 +103,8 @@ class Setting(Row, query="run.setting"):
 
 
 class PluggedHardware(Row, query="run.surrounding"):
-    """Surroundings of each chip of some runs at the boundary system: growth and host of the power at the wall plug;
-    one row per hardware version at the boundary system.
+    """Power drawn around each chip of the given runs at the boundary system: growth factor and host power at the
+    wall plug; one row per hardware version at the boundary system.
     """
 
     hardware: str

@@ -13,7 +13,7 @@ has the same digest in every database. Tables that are replaced as a whole have 
 have the sets of sealed things, so that the removal of a whole thing is detected.
 
 A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four thousand
-million. They are no signatures, because anybody who changes rows can recompute them.
+million. They are not signatures, because anybody who changes rows can recompute them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ The file has a new identity after each checkpoint. Its log names the identity an
 continues: the engine applies it to no copy that has diverged since.
 
 The next process that opens the database finds the journal of a killed one, and restores its content unless the new
-checkpoint is complete. A file of that name that is no journal of this database belongs to somebody, and stays.
+checkpoint is complete. A file of that name that is not a journal of this database belongs to somebody, and stays.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def settle(path: Path) -> None:
     """Restore blocks damaged by a killed checkpoint; LockedDatabaseError while another process checkpoints.
 
     Raises DatabaseError for a file in the journal's place that is not of this database, and for one in the log's place
-    that is no log, because the engine would empty it. Raises OSError if the database cannot be written.
+    that is not a log, because the engine would empty it. Raises OSError if the database cannot be written.
     """
     _check_log(log_of(path))
     file = journal_of(path)
@@ -167,7 +167,7 @@ def settle(path: Path) -> None:
 def put_back(file: Path, path: Path, descriptor: int) -> None:
     """Restore a journal's blocks to an open database file, unless the checkpoint is complete.
 
-    A log that the checkpoint moved into the file is removed. Raises DatabaseError for a file that is no journal of this
+    A log that the checkpoint moved into the file is removed. Raises DatabaseError unless the file is a journal of this
     database, or is needed and not whole, FileNotFoundError if there is none, and OSError.
     """
     with _opening(file) as (stream, journal):
@@ -190,7 +190,7 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
 def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
     """Yield a journal, read up to its blocks, and the stream at its start.
 
-    Raises DatabaseError for a file that is no journal, FileNotFoundError if there is none.
+    Raises DatabaseError for a file that is not a journal, FileNotFoundError if there is none.
     """
     with _open_regular(file, "journal") as stream:
         start = stream.read(_START)
@@ -204,7 +204,7 @@ def _opening(file: Path) -> Iterator[tuple[BinaryIO, Journal]]:
 
 
 def _check_log(log: Path) -> None:
-    """Raise DatabaseError for a file in the log's place that is no log."""
+    """Raise DatabaseError for a file in the log's place that is not a log."""
     if os.path.lexists(log):
         with contextlib.suppress(FileNotFoundError), _open_regular(log, "log") as stream:
             if not _LOG.startswith(stream.read(len(_LOG))):  # a kill may have truncated the first record

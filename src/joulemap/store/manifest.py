@@ -94,7 +94,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def read_manifest(folder: Path, newest_schema: int) -> Manifest:
     """Return the manifest of a folder, after a check of its files.
 
-    Raises CatalogueError for a folder that is no archive of runs, was written by a newer joulemap, or has missing or
+    Raises CatalogueError for a folder that is not a run archive, was written by a newer joulemap, or has missing or
     changed files.
     """
     path = folder / MANIFEST
@@ -123,7 +123,7 @@ def read_manifest(folder: Path, newest_schema: int) -> Manifest:
         raise CatalogueError(f"{folder} is not an archive of whole runs, but of views; {hint}")
     for name, entry in manifest.entries.items():
         if name not in KEYS:
-            raise CatalogueError(f"{path} names {name!r}, which is no table of runs")
+            raise CatalogueError(f"{path} names {name!r}, which is not a table of runs")
         file = folder / f"{name}.parquet"
         if not file.is_file():
             raise CatalogueError(f"{file} is missing")

@@ -135,7 +135,7 @@ def run_query(
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Run the query that a row type names and return its rows; raises as `run_query`."""
+    """Run the query that a row type names and return its rows; raises like `run_query`."""
     return _run(connection, _find_query_of(record), given, partial(tuple.__new__, record))
 
 
@@ -209,7 +209,7 @@ def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) ->
 
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
-    """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
+    """Yield the rows of the query that a row type names as records, held batch by batch; raises like `run_query`."""
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)

@@ -149,8 +149,8 @@ class Statement:
     def arrow(self) -> Any:
         """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, without Python objects.
 
-        Integers of more than 64 bits are decimals without places. While it is read it raises as `batches`, and SqlError
-        after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
+        Integers of more than 64 bits are decimals without places. While it is read it raises like `batches`, and
+        SqlError after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
         """
         need_package("pyarrow", "arrow")
         import pyarrow as pa
@@ -291,7 +291,7 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
         sql.encode()
         statements = connection.extract_statements(sql)
     except UnicodeEncodeError as error:
-        raise SqlError(f"the statement is no text at character {error.start}: it has half a Unicode pair") from error
+        raise SqlError(f"the statement is not text at character {error.start}: it has half a Unicode pair") from error
     except (duckdb.Error, ValueError) as error:
         raise SqlError(first_line(error)) from error
     if [name_kind(one) for one in statements] == ["CREATE", "SELECT"] and _PIVOT.match(sql):

@@ -73,12 +73,12 @@ def open_regular(path: Path) -> BufferedReader:
     kind = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(kind):
         os.close(descriptor)
-        raise FileError("it is a folder" if stat.S_ISDIR(kind) else "it is no regular file")
+        raise FileError("it is a folder" if stat.S_ISDIR(kind) else "it is not a regular file")
     return os.fdopen(descriptor, "rb")
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """Return the UTF-8 text of a file; raises as `read_bytes`."""
+    """Return the UTF-8 text of a file; raises like `read_bytes`."""
     return decode(read_bytes(path, most))
 
 
@@ -251,10 +251,10 @@ def write_file(
 ) -> None:
     """Call `write` with a temporary name, then rename the file, so that no partial file is ever visible.
 
-    A link is followed to its target. Raises as `write_text`.
+    A link is followed to its target. Raises like `write_text`.
     """
     if is_stream(output):
-        raise UsageError(f"cannot write {output}: it is no file")
+        raise UsageError(f"cannot write {output}: it is not a file")
     inputs = tuple(inputs)
     check_output(output, inputs, force=force)
     place = Path(os.path.realpath(output)) if output.is_symlink() else output

@@ -46,10 +46,10 @@ def find_limit(name: str) -> int:
 
 
 def read_configuration(path: Path, name: str) -> dict[str, Any]:
-    """Return the settings in a file; ModelError, with the name of the file, if it is no configuration.
+    """Return the settings in a file; ModelError, with the name of the file, if it is not a configuration.
 
-    Refused are devices and named pipes, long files, JSON that is no object, nesting beyond the limit, and numbers that
-    are not finite.
+    Refused are devices and named pipes, long files, JSON other than an object, nesting beyond the limit, and numbers
+    that are not finite.
     """
     shown = quote(name)
     try:
@@ -58,11 +58,11 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
     except FileError as error:
         raise ModelError(f"{shown} cannot be read: {error}") from error
     except RecursionError as error:
-        raise ModelError(f"{shown} is no configuration: more than {DEEPEST} levels within one another") from error
+        raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} levels within one another") from error
     except ValueError as error:
-        raise ModelError(f"{shown} is no JSON: {str(error)[:200]}") from error
+        raise ModelError(f"{shown} is not JSON: {str(error)[:200]}") from error
     if not isinstance(values, dict):
-        raise ModelError(f"{shown} is no configuration: expected an object with a model_type")
+        raise ModelError(f"{shown} is not a configuration: expected an object with a model_type")
     _check_finite(values, shown)
     return values
 
@@ -70,7 +70,7 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
 def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
     """Return the settings in a file; a file next to it may add the quantization of the checkpoint.
 
-    Raises as `read_configuration`.
+    Raises like `read_configuration`.
     """
     values = read_configuration(path, name)
     for file in find_quantization_files(path):
@@ -84,7 +84,7 @@ def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _check_finite(values: Mapping[str, Any], shown: str) -> None:
@@ -93,7 +93,7 @@ def _check_finite(values: Mapping[str, Any], shown: str) -> None:
     while waiting:
         name, value, level = waiting.pop()
         if level > DEEPEST:
-            raise ModelError(f"{shown} is no configuration: more than {DEEPEST} levels within one another")
+            raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} levels within one another")
         if isinstance(value, float) and not math.isfinite(value):
             raise ModelError(f"{shown}: {name} is {value}, expected a finite number")
         if isinstance(value, Mapping):

@@ -125,7 +125,7 @@ _REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         (
             r"NVIDIA driver|CUDA driver|CUDA error|not compiled with CUDA",
             lambda _: (
-                "it asks for a CUDA device of this machine: streams, events and memory of a GPU are no part of a "
+                "it asks for a CUDA device of this machine: streams, events and memory of a GPU are not part of a "
                 "trace, leave them out of the forward pass"
             ),
         ),

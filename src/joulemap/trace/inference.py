@@ -302,7 +302,7 @@ def selects(index: torch.Tensor) -> bool:
 
 
 def is_mask(index: Any) -> bool:
-    """Return whether an index selects the elements where it is true, and is on meta."""
+    """Return True if an index is a mask (bool or uint8) on the meta device."""
     return isinstance(index, torch.Tensor) and selects(index) and index.is_meta
 
 

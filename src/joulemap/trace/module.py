@@ -277,7 +277,7 @@ def trace_module(
 def run_module(
     module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, model: str, may_change: bool
 ) -> Any:
-    """Return the result of `module(*args, **kwargs)`, run as in a trace; raises as `trace_module`."""
+    """Return the result of `module(*args, **kwargs)`, run as in a trace; raises like `trace_module`."""
     module, _ = _prepare(module, model, may_change=may_change)
     return _run(module, lambda: replace_tensors((tuple(args), dict(kwargs)), _as_input), model)[2]
 

@@ -1,8 +1,8 @@
 """Memory of calls: state that persists after a call, results in place of an argument, and calls without effect.
 
-A cache exists before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they come
+A cache exists before the first call, and is written. Its bytes are not weights, even if a buffer holds it: they come
 from memory and go back there, and not all of them are computed in this inference. An input that is overwritten as a
-whole is no cache.
+whole is not a cache.
 
 A given past to which new rows are joined (`torch.cat`) is a cache as well, but one that frameworks copy. Only the join
 reads the past, and its result is returned or multiplied by another activation, as keys and values are. Features that a
@@ -55,7 +55,7 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
     """Return the memory that persists after calls.
 
     An operator that puts values into a copy of its first argument takes the place of that argument. It does so if
-    nothing reads the argument afterwards, and if it is no trained parameter, which the next inference needs unchanged.
+    nothing reads the argument afterwards, and if it is not a parameter, which the next inference needs unchanged.
     """
     first: dict[int, RecordedTensor] = {}
     for value in recorder.tensors:

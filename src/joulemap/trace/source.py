@@ -248,7 +248,7 @@ def parse_argument(text: str) -> tuple[str, str]:
     if not separator or not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(f"cannot read the model argument {quote(text)}: write name=value")
     if not is_text(value):
-        raise UsageError(f"the model argument {quote(text)} is no text: it cannot be stored as UTF-8")
+        raise UsageError(f"the model argument {quote(text)} is not text: it cannot be stored as UTF-8")
     return name, value
 
 
@@ -285,7 +285,7 @@ def resolve_model(
     inputs that the model does not take.
     """
     if not is_text(name):
-        raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
+        raise UsageError(f"the model {quote(name)} is not text: it cannot be stored as UTF-8")
     size = check_batch(batch, inputs)
     given = tuple(arguments)
     is_hub = name.startswith("hf:")
@@ -495,7 +495,7 @@ def _content_digest(path: Path) -> str:
 def _local_imports(file: Path, folder: Path) -> set[Path]:
     """Return the files under a folder that a module imports; relative imports start from the module."""
     if file.stat().st_size > MOST_BYTES:
-        raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is no code")
+        raise ModelError(f"{file} is longer than {MOST_BYTES:,} bytes: it is not code")
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -77,4 +77,4 @@ class Tape(Protocol):
         """Declare a result that the last operator computes but need not write."""
 
     def on_trial(self) -> AbstractContextManager[Callable[[], Sequence[Step]]]:
-        """Record the code inside without keeping the record; the function yielded returns the operators so far."""
+        """Record the operators of the enclosed code, then discard them; the yielded function returns those so far."""

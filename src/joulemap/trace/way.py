@@ -5,7 +5,7 @@
      └ tensors of `torch.empty`, and values computed from them, have shapes only; all else is as written
 
 The second way is taken if the first fails. In both an accelerator is replaced by the host, so that it need not exist.
-Tensors of `FakeTensorMode` are no third way: kernels and copies that do not know them write to memory that is not
+Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is not
 theirs.
 """
 
@@ -177,7 +177,7 @@ def construct(make: Callable[[], Made], model: str, limit_bytes: float | None) -
 
 
 def _within(make: Callable[[], Made], model: str, limit_bytes: float | None, why: str) -> Made:
-    """Return the result of `make` with its weights; ModelError states the needed memory if that is not allowed."""
+    """Return the result of `make` with its weights; ModelError states the needed memory if it exceeds the limit."""
     meter = _meter.get()
     try:
         return make()

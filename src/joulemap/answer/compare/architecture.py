@@ -444,7 +444,7 @@ def holding_classes(
 ) -> Iterator[tuple[Scope, Connection, list[int]]]:
     """Yield the scope of models on the classes' hardware, a connection that holds the runs, and their ids in order.
 
-    `hardware` represents the classes if the settings name none. Raises as `compare`.
+    `hardware` represents the classes if the settings name none. Raises like `compare`.
     """
     settings.check_single("architectures")
     known = known_hardware()

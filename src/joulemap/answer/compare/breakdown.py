@@ -152,7 +152,7 @@ class BreakdownAnswer(RunAnswer):
 def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
     """Compare models on one or several chips: the figures of each run, and the tree of its energy.
 
-    Raises as `compare`.
+    Raises like `compare`.
     """
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

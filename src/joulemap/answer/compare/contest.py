@@ -216,7 +216,7 @@ def compare_parts(
 ) -> ContestAnswer:
     """Compare each subgraph or operator of the models on each chip by a metric.
 
-    For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises as `compare`.
+    For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises like `compare`.
     """
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)

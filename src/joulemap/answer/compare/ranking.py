@@ -187,7 +187,7 @@ def rank_hardware(
     has_details: bool = False,
     has_subgraphs: bool = False,
 ) -> RankingAnswer:
-    """Rank hardware by a metric of deployment; raises as `compare`.
+    """Rank hardware by a metric of deployment; raises like `compare`.
 
     `has_details` adds the specifications of each chip and the spread of its utilization. `has_subgraphs` adds every
     subgraph with the units that it is placed on and its bottleneck.

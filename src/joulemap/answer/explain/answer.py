@@ -179,7 +179,7 @@ def explain(
     """Explain why B differs from A in a metric, as terms that sum to the difference exactly.
 
     `subgraph` restricts the terms to one subgraph, whose edp is its own energy x its own time. Memory is the peak of
-    the whole runs. Raises as `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
+    the whole runs. Raises like `compare`; UnsupportedError if either cannot run the configuration; UsageError for a
     folder of several chips.
     """
     check_name("metric", metric, PART_METRICS)

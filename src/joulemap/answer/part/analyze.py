@@ -211,7 +211,7 @@ def analyze(
 ) -> AnalyzeAnswer:
     """Break down one run by category, action, subgraph and operator, with time, memory and bottlenecks.
 
-    `subgraph` limits the events to one subgraph. Raises as `compare`; UnknownNameError for a subgraph that the model
+    `subgraph` limits the events to one subgraph. Raises like `compare`; UnknownNameError for a subgraph that the model
     does not have; UsageError for a folder with several chips; UnsupportedError with the reason if the hardware
     cannot run the configuration, for example for lack of a precision or of memory.
     """

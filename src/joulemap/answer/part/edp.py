@@ -203,7 +203,7 @@ def edp(
     """Break down a run's energy-delay product by subgraph, operator, pattern and part.
 
     `against` adds the same subgraphs on other hardware; hardware that cannot run the configuration is omitted, with
-    its reason. Raises as `analyze`.
+    its reason. Raises like `analyze`.
     """
     with holding_parts(source, "edp", model, hardware, settings, against=against) as (scope, connection, ids):
         beside = list(scope.evaluated_ids) if len(ids) > 1 else []

@@ -172,7 +172,7 @@ def report(
     The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
     `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
     to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
-    Raises as `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
+    Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
     for an unknown chapter.
     """
     settings.check_single("report")

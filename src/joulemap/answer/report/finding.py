@@ -98,7 +98,7 @@ def find_out(
     """Collect the findings of a report on one model.
 
     `pair` names the hardware to explain, by default the best and each other one. `asked` maps chapters of wings to
-    their requests. Raises as `compare`, and as those chapters do.
+    their requests. Raises like `compare`, and as those chapters do.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]

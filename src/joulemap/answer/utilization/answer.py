@@ -299,7 +299,7 @@ def utilization(
     excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
     hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
     then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
-    Raises as `compare`, UsageError for a limit or grade outside 0 to 1.
+    Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {
         "min_compute_fraction": min_compute_fraction,

@@ -52,7 +52,7 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
     """Return the runs of a plan's model that differ in one setting, evaluating the missing ones.
 
     Batches are those of a sweep, or fewer if each must be traced. Precisions and power modes are all of the hardware's.
-    Other hardware is the whole catalogue at default power mode. Raises as `holding_runs`.
+    Other hardware is the whole catalogue at default power mode. Raises like `holding_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
     runtimes = _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan

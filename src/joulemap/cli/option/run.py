@@ -82,7 +82,7 @@ def precisions(
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add an option to a class, which is no record yet, for each dimension whose row lists its values."""
+    """Add an option to a class, which is not a record yet, for each dimension whose row lists its values."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "str"
         setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))

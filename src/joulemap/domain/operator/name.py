@@ -303,7 +303,7 @@ def make_operator(kind: str, values: Mapping[str, Value]) -> SingleOperator:
 
 
 def spell(name: str) -> str:
-    """Return the canonical spelling of an operator's name, any other name unchanged; raises as `find_operator`."""
+    """Return the canonical spelling of an operator's name, any other name unchanged; raises like `find_operator`."""
     operator = find_operator(name) if "(" in name else None
     return str(operator) if operator is not None else name
 

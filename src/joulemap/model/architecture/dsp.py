@@ -11,7 +11,7 @@ v = lanes x vector_pipes:
     rate    = q gemm_efficiency.vector of a GEMM, else min(v, q) depthwise_efficiency
     launch  = layer_cost
 
-Depthwise and grouped convolutions and whatever is no GEMM run on the vector unit, at 16 bits for int8. Matrix engine
+Depthwise and grouped convolutions and whatever is not a GEMM run on the vector unit, at 16 bits for int8. Matrix engine
 and vector unit work side by side: a kernel takes as long as the busier one.
 
 Data moves by DMA into a software-managed scratch (L2, MSMC or VTCM), which keeps no weights between inferences.
@@ -41,7 +41,7 @@ from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
-"""Precisions of the matrix engine. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""
+"""Precisions of the matrix engine. Source: TI SPRY344 (the unit also runs 16 bits, which are not modelled)."""
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_ELEMENTWISE_BYTES: Final = 2.0
 """Minimum bytes of an element in elementwise work: 8 bits are widened to 16 before requantization."""

@@ -70,7 +70,7 @@ def deformable_convolution(call: Call) -> Cost:
         cost,
         operation="deform_conv2d",
         elementwise_count=(_SAMPLE + has_mask) * samples + call.output_count,
-        tap_count=1,  # samples of one position are no window of the input
+        tap_count=1,  # samples of one position are not a window of the input
     )
 
 

@@ -2,7 +2,7 @@
 
 An in-place operator moves the values that it places and leaves the rest alone, so that its cost does not depend on the
 tensor. An operator that returns a new tensor (`slice_scatter`) counts as in-place too, as compilers make it, if nothing
-reads the old tensor afterwards and that is no parameter. Otherwise it copies the whole tensor (`trace/assemble.py`).
+reads the old tensor afterwards and that is not a parameter. Otherwise it copies the whole tensor (`trace/assemble.py`).
 """
 
 from __future__ import annotations

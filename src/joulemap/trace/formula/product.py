@@ -203,7 +203,7 @@ def sparse_dense_matmul(call: Call) -> Cost:
 
 @formula("_addmm_activation")
 def activated_matmul(call: Call) -> Cost:
-    """Counts of addmm, with a comparison, or a GELU's four operations and one special function, per output."""
+    """Counts of addmm, plus one comparison per output (ReLU), or four operations and one special function (GELU)."""
     gelu = bool(call.kwargs.get("use_gelu", False))
     cost = _matmul_cost(call.shape(1), call.shape(2), call.output_count, extra=(5 if gelu else 2) * call.output_count)
     return attrs.evolve(cost, special_count=call.output_count * gelu)

@@ -209,7 +209,7 @@ class Settings:
             value = self.values.get(name)
             if value is not None:
                 if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-                    raise ModelError(f"{self.source}: {name} of the quantization_config is no list of names")
+                    raise ModelError(f"{self.source}: {name} of the quantization_config is not a list of names")
                 return tuple(value)
         return None
 

@@ -103,7 +103,7 @@ class LakeAnswer(Answer):
 
 
 def shards(source: Source, lake: str | Path) -> LakeAnswer:
-    """Return the files of a lake and their contents; DatabaseError for a folder that is no lake."""
+    """Return the files of a lake and their contents; DatabaseError for a folder that is not a lake."""
     del source
     return _list(Path(lake), survey(Path(lake)))
 
@@ -117,7 +117,7 @@ def check_shards(source: Source, lake: str | Path) -> LakeAnswer:
 def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> LakeAnswer:
     """Return the garbage of a lake: stale, damaged, duplicate or unfinished files; `remove` deletes it.
 
-    A file that was written a moment ago may be in use and stays. Raise DatabaseError for a folder that is no lake, or
+    A file that was just written may be in use and stays. Raise DatabaseError for a folder that is not a lake, or
     a file that cannot be removed.
     """
     del source

@@ -321,7 +321,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def find_call(node: Node, rules: Mapping[str, Rule]) -> AtenCall | None:
-    """Return the call of a node, None if it does not change its input; ModelError for an operator without rule."""
+    """Return the call of a node, None if it does not change its input; ModelError for an operator without a rule."""
     rule = rules.get(node.op)
     if rule is None:
         raise ModelError(f"{node.op} {node.name!r} has no formula")

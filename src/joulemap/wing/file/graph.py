@@ -113,7 +113,7 @@ class _Reader(Values):
         kind = told.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
-            raise ModelError(f"{self.name}: input {name!r} is no tensor")
+            raise ModelError(f"{self.name}: input {name!r} is not a tensor")
         dims = told.tensor_type.shape.dim
         sizes: list[int | None] = [
             one.dim_value if one.HasField("dim_value") and one.dim_value > 0 else None for one in dims

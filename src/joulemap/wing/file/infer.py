@@ -128,7 +128,7 @@ class Values:
         self.keep_known(proto.output[0], np.array(value.shape[start : None if end is None else int(end)], np.int64))
 
     def compute(self, proto: NodeProto) -> bool:
-        """Store the values that an operator computes from known values; False if it is no operator that can be
+        """Store the values that an operator computes from known values; False if it is not an operator that can be
         evaluated.
         """
         from onnx import helper

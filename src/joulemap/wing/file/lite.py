@@ -129,7 +129,7 @@ def load_lite(path: Path) -> LiteModel:
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except BrokenTableError as error:
-        raise ModelError(f"{quote(str(path))} is no TFLite model, or not whole: {error}") from error
+        raise ModelError(f"{quote(str(path))} is not a TFLite model, or not whole: {error}") from error
 
 
 def _read_model(data: mmap.mmap) -> LiteModel:

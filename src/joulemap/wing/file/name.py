@@ -68,7 +68,7 @@ class FileNames(ModelNames):
         return word.lower().endswith((ONNX, TFLITE)) and "\0" not in word
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a file; ModelError for an operator without formula, UsageError for a dynamic size."""
+        """Return a file's workload; ModelError for an operator without a formula, UsageError for a dynamic size."""
         from joulemap.fuse import fuse
         from joulemap.wing.file.assemble import assemble
         from joulemap.wing.file.rewrite import join_chains

@@ -62,9 +62,9 @@ def load_onnx(path: Path) -> ModelProto:
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (BrokenMessageError, DecodeError) as error:
-        raise ModelError(f"{quote(str(path))} is no ONNX model, or not whole: {error}") from error
+        raise ModelError(f"{quote(str(path))} is not an ONNX model, or not whole: {error}") from error
     if not model.graph.node:
-        raise ModelError(f"{quote(str(path))} is no ONNX model: it has no operators")
+        raise ModelError(f"{quote(str(path))} is not an ONNX model: it has no operators")
     return model
 
 

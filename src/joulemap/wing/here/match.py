@@ -267,7 +267,7 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
 
 
 def _spell_processor(machine: Machine) -> Iterator[str]:
-    """Yield the names of the processor: its board's, its own, and both as a part of a chip."""
+    """Yield possible names of the processor: the board's and its own, each also with the suffix `CPU`."""
     for name in (machine.board, machine.cpu.name if machine.cpu else ""):
         if name:
             yield name
@@ -275,7 +275,7 @@ def _spell_processor(machine: Machine) -> Iterator[str]:
 
 
 def _spell_neural(name: str, machine: Machine) -> Iterator[str]:
-    """Yield the names of a neural unit: as printed, and as a part of the processor."""
+    """Yield possible names of a neural unit: as printed, and as the NPU of the processor."""
     yield name
     yield f"{name} NPU"
     if machine.cpu is not None:

@@ -1,6 +1,6 @@
 """Outputs of a machine's own tools by name: read here, from a folder of text files, or from one JSON file.
 
-A recording is all that an answer knows about a machine, so that recorded machines answer as the one at hand does.
+An answer knows a machine only by its recording, so a recorded machine and this machine get equal answers.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def load_recording(path: Path) -> Recording:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise UsageError(f"{path} is no JSON file of a recorded machine: {error}") from error
+        raise UsageError(f"{path} is not a JSON file of a recorded machine: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
-        raise UsageError(f"{path} is no recorded machine, which has the text of each tool by its name")
+        raise UsageError(f"{path} is not a recorded machine, which has the text of each tool by its name")
     if not found.keys() & {SYSTEM, *FILES, *(name for tools in TOOLS.values() for name in tools)}:
         raise UsageError(f"{path} has no output of a tool: expected lscpu, nvidia-smi, system_profiler, cim or others")
     return found

@@ -3,7 +3,7 @@
     detector.onnx:30fps + classifier:5/frame
 
 The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip.
-Where that is no whole number, several frames are one: 30fps with 1.5 runs per frame is 15fps with two runs of the first
+Unless that is a whole number, several frames are one: 30fps with 1.5 runs per frame is 15fps with two runs of the first
 stage and three of the other. A second stage of the first model that follows it is one with it.
 """
 

@@ -66,7 +66,7 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
 
 
 def _refuse(name: str) -> UsageError | UnknownNameError:
-    """Return the error for a name that is no box; if it names chips, the message suggests `--on` and `--link`."""
+    """Return the error for a name that is not a box; if it names chips, the message suggests `--on` and `--link`."""
     chips, known = split_names(name), known_hardware()
     if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
         return refuse_box(name)

@@ -28,7 +28,7 @@ class StepNames(ModelNames):
         return self.is_name(name)
 
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
-        """Return the training step of a model; raises as `find_model`, UsageError for a single operator."""
+        """Return the training step of a model; raises like `find_model`, UsageError for a single operator."""
         from joulemap.plan.model import Model
         from joulemap.plan.workload import find_model, name_model
         from joulemap.system.errors import UsageError

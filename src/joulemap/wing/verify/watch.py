@@ -194,7 +194,7 @@ def watch(
 
     `hardware` is an id, alias, file or record; None means this machine, from the catalogue or as the machine describes
     itself. The default precision is that of autocast or of the weights; the runtime of a compiled module is `fused`.
-    With `quiet` nothing is printed. Raises UsageError for an object that is no module and where it was not called, and
+    With `quiet` nothing is printed. Raises UsageError for an object that is not a module or was not called, and
     UnknownNameError for unknown hardware. A module that cannot be traced or run there has no prediction; the answer
     states the reason.
     """

@@ -9,7 +9,7 @@ combines them. This module places kernels and counts their actions.
 The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
 The target defines which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its engine. It
-also defines the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 behind it), and whether
+also defines the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 after it), and whether
 a board is several devices of which one kernel sees one (`device_count`). Each device processes its own batch, so the
 board starts device_count batches in the latency of one.
 
@@ -294,7 +294,7 @@ class Gpu:
     def _cache_counts(
         kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware, inner_read: Floats, inner_written: Floats
     ) -> ActionCounts:
-        """Return the counts of the caches beyond the units: of an L2, an L3 behind it, or an L3 alone."""
+        """Return the counts of the caches beyond the units: of an L2, an L3 after it, or an L3 alone."""
         levels = {level.name: level for level in hardware.memory_levels}
         out, fills = inner_written, placement.dram_read_bytes
         counts: ActionCounts = {("crossbar", "load"): inner_read, ("crossbar", "store"): out}

@@ -219,7 +219,7 @@ class ExploreAnswer(Answer):
         headings = {**{name: label for name, label in judged.items() if name in places}, **text.OUTCOMES}
         units = {column.name: column.unit for column in rows.columns}
         widths = {KNOWN[one.objective].column: one.half_width for one in self.best}
-        width = max((one for one in widths.values() if one), default=None)  # width for columns that are no objective
+        width = max((one for one in widths.values() if one), default=None)  # width for columns that are not objectives
         for name, heading in headings.items():
             half_width = None if units[name] in ("mm2", "USD", "") else widths.get(name, width)
             columns.append(f"{'*' if heading in ('energy', 'latency') else ''}{heading} {name}")
@@ -336,7 +336,7 @@ def explore(
     are sampled by `seed`, or searched with `search="optuna"`. `solve` names one or two constants to solve for as many
     `target`s, such as "latency = 10ms". Without any of these, units, clock and memory bandwidth are varied around the
     chip's own. Evaluation uses `jobs` processes or a `cluster`, and keeps designs in the folder `lake`; stored designs
-    are not evaluated again. Raises as `compare`; UsageError for a constant that cannot be varied, UnsupportedError
+    are not evaluated again. Raises like `compare`; UsageError for a constant that cannot be varied, UnsupportedError
     if no design meets the limits, with the nearest, MissingPackageError without pyarrow.
     """
     need_package("pyarrow", "arrow")

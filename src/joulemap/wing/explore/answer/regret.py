@@ -86,7 +86,7 @@ def explore_all(
     """Return the best configuration of each model, and the regret of each chip as the only one.
 
     Evaluates every chip of the settings, or the catalogue, at every power mode, precision, batch and runtime;
-    without `models`, all built-in ones. Energies are per inference. Raises as `compare`, UnsupportedError if nothing
+    without `models`, all built-in ones. Energies are per inference. Raises like `compare`, UnsupportedError if nothing
     runs.
     """
     from joulemap.catalog.sheet import load_shipped

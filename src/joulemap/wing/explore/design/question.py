@@ -115,7 +115,7 @@ def prepare_question(
     *,
     keeps: bool = False,
 ) -> DesignQuestion:
-    """Return a prepared question; raises as `compare`, and UsageError for a constant that cannot be varied.
+    """Return a prepared question; raises like `compare`, and UsageError for a constant that cannot be varied.
 
     Each group samples its part of `count` designs by `seed`; without `count` every design is included. With `keeps` the
     workloads are loaded, so that designs can be stored. Without `vary` the default constants are varied.
@@ -237,7 +237,7 @@ def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: fl
     given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
     odd = [name for name in given if name not in BOUNDED]
     if odd:
-        raise UsageError(f"{odd[0]} is no limit of a design; limits are {', '.join(BOUNDED)}, max_area_mm2")
+        raise UsageError(f"{odd[0]} is not a limit of a design; limits are {', '.join(BOUNDED)}, max_area_mm2")
     bounds = [Bound.of(*BOUNDED[name], value) for name, value in given.items()]
     for option, name, value in (("--max-area", "area", max_area_mm2), ("--max-die-cost", "cost", max_die_cost_usd)):
         if value is not None:

@@ -98,10 +98,10 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     """Return the state of a lake's shards; `is_thorough` reads every row, else only bytes written since the last
     check.
 
-    Raise DatabaseError for a folder that is no lake.
+    Raise DatabaseError for a folder that is not a lake.
     """
     if not is_lake(lake):
-        raise DatabaseError(f"{lake} {'is no lake' if lake.exists() else 'is not there'}; name one that --lake filled")
+        raise DatabaseError(f"{lake} {'is not a lake' if lake.exists() else 'is missing'}; name one that --lake filled")
     current = _list_current()
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
@@ -170,7 +170,7 @@ def _judge(shard: Shard) -> str:
 def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> Iterator[Connection]:
     """Yield a connection that queries the shards of a lake like a database; `tell` gets a message on omitted shards.
 
-    `template` is a database with the catalogue and no runs. Raise DatabaseError for a folder that is no lake.
+    `template` is a database with the catalogue and no runs. Raise DatabaseError for a folder that is not a lake.
     """
     found = survey(lake)
     for text in found.doubts:

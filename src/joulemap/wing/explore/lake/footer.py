@@ -66,7 +66,7 @@ class Varied:
 
     def __attrs_post_init__(self) -> None:
         if not _CONSTANT.fullmatch(self.name) or not _UNIT.fullmatch(self.unit):
-            raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is no constant of a chip")
+            raise FooterError(f"{self.name[:40]!r} in {self.unit[:40]!r} is not a constant of a chip")
         if not _VARIED.fullmatch(self.column) or self.column != name_column(self.name, self.unit):
             raise FooterError(f"{self.column[:40]!r} is not the column of {self.name}")
 
@@ -131,7 +131,7 @@ def parse_footer(text: str) -> Footer:
 def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool = False) -> None:
     """Raise FooterError unless a value is a table with these names, or some of them."""
     if not isinstance(value, dict):
-        raise FooterError(f"{what} is no table")
+        raise FooterError(f"{what} is not a table")
     unknown = sorted(set(value) - set(names))
     missing = [] if is_partial else [name for name in names if name not in value]
     if unknown:
@@ -142,25 +142,25 @@ def _check_keys(value: Any, names: Sequence[str], what: str, *, is_partial: bool
 
 def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise FooterError(f"{name} is no list")
+        raise FooterError(f"{name} is not a list")
     return value
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise FooterError(f"{name} is no text")
+        raise FooterError(f"{name} is not text")
     return value
 
 
 def _whole(value: Any, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise FooterError(f"{name} is no whole number from 0 on")
+        raise FooterError(f"{name} is not a whole number from 0 on")
     return value
 
 
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise FooterError(f"{name} is no finite number")
+        raise FooterError(f"{name} is not a finite number")
     return float(value)
 
 

@@ -1,6 +1,6 @@
 """Shard: the points of a block in one immutable Parquet file.
 
-    LAKE/joulemap-lake.json                         the marker: a folder without it is no lake
+    LAKE/joulemap-lake.json                         the marker: a folder without it is not a lake
     LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the design rules
         QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
         .QUESTION.HOST-PID-RANDOM.part              being written, or left by a killed process
@@ -175,7 +175,7 @@ def open_lake(folder: Path) -> None:
 
 
 def is_lake(folder: Path) -> bool:
-    """Return whether a folder is a lake; UsageError for one of another format, or a place that is no folder."""
+    """Return whether a folder is a lake; UsageError for one of another format, or a place that is not a folder."""
     if found := REMOTE.match(str(folder)):
         raise UsageError(
             f"{found[1]}://{found[2]} is an object store, a lake is a folder: name one, and copy what is new between "
@@ -212,7 +212,7 @@ def read_name(path: Path) -> Shard | None:
 
 
 def digest_bytes(path: Path) -> str:
-    """Return the content digest for a shard's name; raise FileError if it is no regular file, or OSError."""
+    """Return the content digest for a shard's name; raise FileError if it is not a regular file, or OSError."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
 

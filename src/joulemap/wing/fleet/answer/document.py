@@ -21,6 +21,7 @@ from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
 from joulemap.wing.fleet.capacity.row import (
+    FILLED,
     LATE,
     NEAR,
     OK,
@@ -237,7 +238,11 @@ class FleetAnswer(RunAnswer):
         if winner is None or saved is None:
             return f"{together}; {self._describe_without_price()}"
         best, value = self._find_row(winner), show(winner.value, "", winner.unit)
-        return f"{together}; {text.TOGETHER_SAVES(best, saved=saved, name=self.scope.mark(best.label), value=value)}"
+        return f"{together}; {text.TOGETHER_SAVES(best, saved=saved, name=self._name(best.label), value=value)}"
+
+    def _name(self, label: str) -> str:
+        """Return a fleet's label as a noun of a sentence."""
+        return self.scope.mark(label).replace(FILLED, text.FILLED)
 
     def _find_row(self, winner: FleetWinner) -> FleetRow:
         return next(row for row in self.ok if row.label == winner.label)
@@ -245,14 +250,14 @@ class FleetAnswer(RunAnswer):
     def _describe_without_price(self) -> str:
         first = self.rows[0]
         template = text.NO_PRICE if first.status == OK else text.NO_LIMITS
-        return template(first, name=self.scope.mark(first.label))
+        return template(first, name=self._name(first.label))
 
     def _describe_best(self, winner: FleetWinner) -> str:
         """Return the best fleet of one kind, and the next hardware."""
         row = self._find_row(winner)
         best = text.BEST(
             row,
-            name=self.scope.mark(row.label),
+            name=self._name(row.label),
             least=text.LEAST[self.demand.objective],
             value=show(winner.value, "", winner.unit),
             paid=_format_payment(row),
@@ -282,7 +287,7 @@ class FleetAnswer(RunAnswer):
         energy = next((row for row in self.winners if row.objective == "energy"), None)
         if energy is not None and energy.label != best.label:
             row = next(one for one in self.rows if one.label == energy.label)
-            found.append(text.LEAST_ENERGY(row, name=self.scope.mark(energy.label), value=energy.value))
+            found.append(text.LEAST_ENERGY(row, name=self._name(energy.label), value=energy.value))
         return found
 
     def _describe_published(self) -> str:
@@ -302,7 +307,7 @@ class FleetAnswer(RunAnswer):
         share, name, value, target = max(known)
         first, _, then = best.fails_first.partition(", then ")
         return text.HEADROOM(
-            name=self.scope.mark(best.label) if self._find_together() else "",
+            name=self._name(best.label) if self._find_together() else "",
             nearest=text.NEAREST[name](value=value, share=share, target=target),
             capacity=format_capacity(best),
             first=first,

@@ -115,6 +115,7 @@ DIVIDED: Final = Template("each server divides the model over {devices:n device}
 EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} are statistically tied[: they take {more:%} more]")
+FILLED: Final = " with filled batches"
 LEAST_ENERGY: Final = Template(
     "{name} uses the least energy: {value:kWh} per month, {power_w:W} with {device_count:n device}"
 )

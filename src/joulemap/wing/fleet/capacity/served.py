@@ -71,7 +71,7 @@ class Server:
     """Highest tried rate at which the server meets its targets; 0 for none."""
 
     def serve(self, rate_per_s: float) -> Served:
-        """Return the service at a rate, on the time scale of predicted passes."""
+        """Return the service at a rate, with predicted pass times: callers multiply its times by `slower`."""
         from joulemap.wing.llm.serving.single import simulate
 
         return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)

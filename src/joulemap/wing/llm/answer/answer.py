@@ -104,7 +104,7 @@ def _serve_load(
 def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
     """Return how the hardware of settings serves the model of a named pass, on its devices and up to its length.
 
-    Raise as `llm` does, and UsageError if the name is no pass.
+    Raise as `llm` does, and UsageError if the name is not a pass.
     """
     name, serving = find_served(model)
     return llm(source, name, attrs.evolve(settings, batch=SERVED.batch), serving=serving)

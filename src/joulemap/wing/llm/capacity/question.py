@@ -272,7 +272,7 @@ def find_served(model: str) -> tuple[str, Serving]:
 
     asked = find_pass(model)
     if asked is None:
-        raise UsageError(f"{model} is no pass of a language model")
+        raise UsageError(f"{model} is not a pass of a language model")
     step = asked.step
     return model.partition("(")[0], Serving(
         prompt=max(step.cached, step.tokens),

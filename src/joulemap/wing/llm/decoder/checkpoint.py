@@ -75,7 +75,7 @@ _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "l
 def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """Return the `quantization_config` of a configuration or of its text part; None if there is none.
 
-    Raise ModelError if it is no object.
+    Raise ModelError if it is not an object.
     """
     parts = [mapping, *(value for value in mapping.values() if isinstance(value, Mapping))]
     found = next((part[key] for part in parts for key in SETTINGS if part.get(key)), None)

@@ -63,7 +63,7 @@ def parse(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(f"{text!r} is no expression") from error
+        raise ExpressionError(f"{text!r} is not an expression") from error
 
 
 @lru_cache(maxsize=2048)
@@ -112,7 +112,7 @@ class Configuration:
         return read_whole(key, value, self.model) if key else default
 
     def flag(self, *keys: str, default: bool = False) -> bool:
-        """Return the first of these flags; ModelError for a value that is no boolean."""
+        """Return the first of these flags; ModelError for a value that is not a boolean."""
         key, value = self._find(keys)
         if value not in (None, False, True):
             raise ModelError(f"{self.model}: {key} is {str(value)[:60]!r}, expected true or false")
@@ -239,7 +239,7 @@ class Evaluator:
     def _multiply(self, node: ast.BinOp, index: int) -> Any:
         one, other = self._run(node.left, index), self._run(node.right, index)
         if not all(isinstance(value, int | float) for value in (one, other)):
-            raise ExpressionError(f"{ast.unparse(node)!r} is no product of numbers")
+            raise ExpressionError(f"{ast.unparse(node)!r} is not a product of numbers")
         found = _BINARY[type(node.op)](one, other)
         if abs(found) > MOST:
             raise ExpressionError(f"{ast.unparse(node)!r} is too large")
@@ -249,7 +249,7 @@ class Evaluator:
         if name in _PLAIN:
             return _PLAIN[name](*(self._run(one, index) for one in arguments))
         if name not in KEYED:
-            raise ExpressionError(f"{name} is no function of family files")
+            raise ExpressionError(f"{name} is not a function of family files")
         keys, default = [], dict[str, Any]()
         for place, one in enumerate(arguments):
             key = self._read_key(one)
@@ -258,7 +258,7 @@ class Evaluator:
             elif place == len(arguments) - 1:
                 default["default"] = self._run(one, index) if not self._has_any(name, keys) else None
             else:
-                raise ExpressionError(f"{ast.unparse(one)!r} is no key of a configuration")
+                raise ExpressionError(f"{ast.unparse(one)!r} is not a key of a configuration")
         return getattr(self.configuration, name)(*keys, **default)
 
     def _has_any(self, function: str, keys: list[str]) -> bool:

@@ -59,7 +59,7 @@ BLOCKS: Final[Mapping[str, type]] = {
 """Kinds of blocks."""
 
 PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
-"""Tables of a family that are no blocks, with the records that they fill."""
+"""Tables of a family that are not blocks, with the records that they fill."""
 
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
 _BLOCK: Final = ("block", "like")
@@ -154,7 +154,7 @@ def _check(family: Family) -> None:
             kind, fields = (PARTS[name], table) if name in PARTS else family.block(name)
         except (KeyError, TypeError) as error:
             raise ModelError(
-                f"{family.name}: [{name}] is no block; its `block` is one of {', '.join(BLOCKS)}"
+                f"{family.name}: [{name}] is not a block; its `block` is one of {', '.join(BLOCKS)}"
             ) from error
         known = {one.name for one in attrs.fields(kind)} | ({"skip", "count"} if name == "layer" else set())
         for field in fields:
@@ -218,7 +218,7 @@ class Builder:
         try:
             kind, fields = self.family.block(name)
         except (KeyError, TypeError):
-            raise ExpressionError(f"{name} is no value, no block and no key within a function") from None
+            raise ExpressionError(f"{name} is not a value, a block or a key within a function") from None
         follows = any(self._evaluator.follows_layer(value) for value in self._list_expressions(name))
         place = name, index if follows else 0
         if place not in self._made:

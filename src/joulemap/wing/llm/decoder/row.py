@@ -72,7 +72,7 @@ class Pass:
     sequences: int
     """Sequences on this device."""
     tables: int = -1
-    """Tensor of each token's rows for each layer; -1 for none."""
+    """Id of the tensor with each token's additional embedding of every layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
     """Rotary elements per head, with the table of angles of these tokens."""
     gathered: dict[int, int] = attrs.field(factory=dict)

@@ -116,7 +116,7 @@ class Step:
         return -(-self.part(count) // each) * each
 
     def spell(self, name: str, *, is_whole: bool = False) -> str:
-        """Return the canonical name of the pass; `is_whole` adds parentheses where a bare name is no pass."""
+        """Return the canonical name of the pass; `is_whole` adds parentheses where a bare name is not a pass."""
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
@@ -127,7 +127,7 @@ def check_step(decoder: Decoder, step: Step) -> None:
         if most and count > most:
             raise UsageError(f"{decoder.name}: {what}{count:,} tokens are more than its context of {most:,}")
     if step.chunk_cached and not step.chunk:
-        raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk behind it")
+        raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk after it")
     if step.logits == "none" and step.pipeline_devices == 1:
         raise UsageError(f"{decoder.name}: a pass without logits is one of several pipeline_devices")
     if step.sequence_parallel:

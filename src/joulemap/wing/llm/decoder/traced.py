@@ -217,7 +217,7 @@ def _through(
 
 
 def _mix(works: Sequence[WorkloadColumns], weights: Sequence[Any]) -> WorkloadColumns | None:
-    """Return the weighted sum of columns, rounded; None if a column that is no count differs."""
+    """Return the weighted sum of columns, rounded; None if a column that is not a count differs."""
     first, changes = works[0], dict[str, Any]()
     for name in NAMED:
         several = [getattr(one, name) for one in works]

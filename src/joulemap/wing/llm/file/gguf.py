@@ -65,7 +65,7 @@ def load_tables() -> Mapping[str, Mapping[str, Any]]:
 def read_gguf(path: Path) -> FileHeader:
     """Return the header of a model in one file, or in several given any of them.
 
-    Raise ModelError for a file that is no GGUF, is cut short or has a part missing.
+    Raise ModelError for a file that is not a GGUF file, is cut short or has a part missing.
     """
     headers = [_read_part(part) for part in _list_parts(path)]
     values: dict[str, Any] = {}

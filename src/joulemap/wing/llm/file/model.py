@@ -63,7 +63,7 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
 
 
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
-    """Return the header of a GGUF file as the keys of a `config.json`; ModelError for an architecture without rule."""
+    """Return a GGUF header as the keys of a `config.json`; ModelError for an architecture without a rule."""
     tables = load_tables()
     architecture = str(header.values.get("general.architecture", ""))
     routed = bool(header.values.get(f"{architecture}.expert_count"))

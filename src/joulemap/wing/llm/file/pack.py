@@ -52,7 +52,7 @@ BESIDE: Final = (
 
 ACTIVATIONS: Final = (".input_global_scale", ".input_scale", ".output_scale", ".activation_scale", "_input_scale",
                       ".k_scale", ".v_scale", ".q_scale")  # fmt: skip
-"""Endings of scales of activations, which are no weights."""
+"""Endings of scales of activations, which are not weights."""
 
 ENDINGS: Final = tuple(
     sorted((".qweight", ".weight_packed", "_blocks", *BESIDE, *ACTIVATIONS, WEIGHT), key=len, reverse=True)

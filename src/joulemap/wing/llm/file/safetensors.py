@@ -91,20 +91,20 @@ def read_index(path: Path) -> dict[str, str]:
     except FileError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{quote(str(path))} is no index of weights: it is no JSON") from error
+        raise ModelError(f"{quote(str(path))} is not an index of weights: it is not JSON") from error
     found = told.get("weight_map") if isinstance(told, dict) else None
     if not isinstance(found, dict) or not found or not all(isinstance(one, str) for one in found.values()):
-        raise ModelError(f"{quote(str(path))} is no index of weights: it has no weight_map of tensors and files")
+        raise ModelError(f"{quote(str(path))} is not an index of weights: it has no weight_map of tensors and files")
     for file in set(found.values()):
         if not file.endswith(SUFFIX) or PurePath(file).name != file or "\\" in file or "\0" in file:
-            raise ModelError(f"{quote(str(path))}: {file[:80]!r} is no safetensors file of its folder")
+            raise ModelError(f"{quote(str(path))}: {file[:80]!r} is not a safetensors file of its folder")
     return found
 
 
 def read_tensors(path: Path) -> tuple[RawTensor, ...]:
     """Return the tensors of a model, given its index or any of its files; their data is not read.
 
-    Raise ModelError for a file that is no safetensors file, is not whole, or lacks tensors of its index.
+    Raise ModelError for a file that is not a safetensors file, is not whole, or lacks tensors of its index.
     """
     parts = list_parts(path)
     tensors = [tensor for part in parts for tensor in _read_part(part)]
@@ -144,13 +144,13 @@ def _read_part(path: Path) -> tuple[RawTensor, ...]:
 def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
     """Return the object in a header; ModelError for anything else, before it takes many times its size."""
     if text[:1] != b"{" or (text.count(b"[") + text.count(b"{")) * LEAST_BYTES > len(text) + 100:
-        raise reader.refuse("its header is no list of tensors")
+        raise reader.refuse("its header is not a list of tensors")
     try:
         found: dict[str, Any] = json.loads(text, object_pairs_hook=_refuse_doubles)
     except RecursionError as error:
-        raise reader.refuse("its header is no list of tensors") from error
+        raise reader.refuse("its header is not a list of tensors") from error
     except ValueError as error:
-        raise reader.refuse(f"its header is no JSON: {str(error)[:120]}") from error
+        raise reader.refuse(f"its header is not JSON: {str(error)[:120]}") from error
     return found
 
 

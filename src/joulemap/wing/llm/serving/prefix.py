@@ -6,7 +6,7 @@ tiers.
 
 A block is named by a hash of its tokens and of all tokens before it, as in the public traces of Mooncake (Qin et al.,
 FAST 2025). Equal names thus mean equal prefixes, and the names are the nodes of a radix tree. A path is touched from
-its end on, so that a block is always used after the blocks behind it, and the least recently used block is a leaf.
+its end on, so that a block is always used after the blocks that follow it, and the least recently used block is a leaf.
 """
 
 from __future__ import annotations

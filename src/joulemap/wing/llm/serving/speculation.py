@@ -57,7 +57,7 @@ def _read_rates(text: str) -> tuple[float, ...]:
         try:
             rate = read_real(part.strip())
         except ValueError:
-            raise UsageError(f"--acceptance: {part.strip()!r} is no number; write 0.7 or 0.8,0.6") from None
+            raise UsageError(f"--acceptance: {part.strip()!r} is not a number; write 0.7 or 0.8,0.6") from None
         if not 0.0 <= rate <= 1.0:
             raise UsageError(f"--acceptance is {rate:g}, expected a share from 0 to 1")
         found.append(rate)

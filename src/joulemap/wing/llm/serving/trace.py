@@ -33,7 +33,7 @@ def read_trace(path: Path) -> Requests:
         try:
             row = _read_line(json.loads(line))
         except ValueError as error:
-            told = "is no JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
+            told = "is not a JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
             raise UsageError(f"{path}, line {number}: {told}") from None
         if rows and row[0] < rows[-1][0]:
             raise UsageError(
@@ -55,7 +55,7 @@ def read_trace(path: Path) -> Requests:
 
 def _read_line(row: Any) -> tuple[float, int, int, tuple[int, ...]]:
     if not isinstance(row, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     time = row.get("timestamp", 0)
     if isinstance(time, bool) or not isinstance(time, int | float) or not 0 <= time < float("inf"):
         raise ValueError(f"timestamp is {time!r}, expected milliseconds from 0 on")
@@ -63,7 +63,7 @@ def _read_line(row: Any) -> tuple[float, int, int, tuple[int, ...]]:
     names = row.get("hash_ids", [])
     most = -(-prompt // BLOCK_TOKENS)
     if not isinstance(names, list) or not all(type(one) is int for one in names):
-        raise ValueError("hash_ids is no list of whole numbers")
+        raise ValueError("hash_ids is not a list of whole numbers")
     if len(names) > most:
         raise ValueError(f"hash_ids has {len(names)} blocks, the {prompt:,} tokens of the prompt have at most {most}")
     return float(time), prompt, output, tuple(names)

@@ -200,7 +200,7 @@ class PlaceAnswer(Answer):
         return gap if has_solver() else f"{gap} ({text.SOLVER})"
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
-        """Return commands that analyze the whole model on each device with a part, busiest first."""
+        """Return commands that analyze the whole model on each device that runs a part, busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
         steps = [
             [*text.ANALYZE.words(row, model=self.model), *spell_precision(row.precision), *repeated] for row in busy

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from joulemap.wing.place.box.run import PlacedRun
 
 DRAWN: Final = (STATIC_ACTION, HOST_ACTION, IDLE)
-"""Actions of static power: a device with a part, its host, and a device without a part."""
+"""Actions of static power: a device that runs a part, its host, and an unused device."""
 
 
 @frozen(kw_only=True)
 class PlacementRow:
     """Candidate placement of the model on the box."""
 
-    placement: str = described("devices with a part, joined by a plus")
+    placement: str = described("devices that run a part, joined by a plus")
     form: str = described("alone, split, pipeline or side by side")
     is_best: bool = described("true for the best placement for the goal")
     latency_s: float | None = described("latency of a batch by itself; null where refused", "s")
@@ -97,7 +97,7 @@ class SubgraphRow:
 class EventRow:
     """Event of a batch: a subgraph that runs, or a value copied between devices."""
 
-    placement: str = described("devices with a part, joined by a plus")
+    placement: str = described("devices that run a part, joined by a plus")
     form: str = described("alone, split or pipeline")
     event_index: int = described("number of the event in the order listed")
     kind: str = described("subgraph or copy")

@@ -61,8 +61,8 @@ NOTES: Final = (
     "alone: the whole model on one device, the others idle; split: each subgraph on one device, in turn or with "
     "branches in parallel; pipeline: consecutive batches on different devices; side by side: each device takes whole "
     "batches",
-    "energies cover the whole box: a device with a part draws static power, the others draw idle power; copies between "
-    "devices and their conversions are lines of the ledger",
+    "energies cover the whole box: devices that run a part draw static power, the others draw idle power; copies "
+    "between devices and their conversions are lines of the ledger",
     "a split is chosen from each device's cost per subgraph in a run of the whole model; its parts are then evaluated "
     "alone, and the table shows those results",
 )

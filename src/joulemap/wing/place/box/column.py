@@ -65,13 +65,13 @@ def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Co
 
 
 def build_box_problem(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> Problem:
-    """Return the placement problem of a workload on the devices of a box; raises as `evaluate_box`."""
+    """Return the placement problem of a workload on the devices of a box; raises like `evaluate_box`."""
     members = hardware.list_members(configuration)
     return build_problem(work, members, find_ways(hardware.box, members))
 
 
 def place(problem: Problem, hardware: BoxHardware) -> Candidate:
-    """Return the best placement for the goal of a box's mode, repeated without a pause; raises as `evaluate_box`."""
+    """Return the best placement for the goal of a box's mode, repeated without a pause; raises like `evaluate_box`."""
     box = hardware.capped
     found = list_candidates(problem, box, hardware.goal)
     best = min(found, key=lambda one: one.value(hardware.goal))

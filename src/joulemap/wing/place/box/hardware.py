@@ -52,7 +52,7 @@ class BoxHardware(Hardware):
 
     @property
     def goal(self) -> Goal:
-        """Goal of placements at the box's mode."""
+        """Goal of placements: the box's power mode if it names one, else the default goal."""
         return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property

@@ -257,7 +257,7 @@ def build_problem(work: WorkloadColumns, members: Sequence[Member], ways: Ways) 
 
 
 def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns:
-    """Return the run of all operators outside `left` on one device, with unlimited memory. Raises as `evaluate`."""
+    """Return the run of all operators outside `left` on one device, with unlimited memory. Raises like `evaluate`."""
     roomy = attrs.evolve(member.hardware.memory_capacity, value=ENOUGH)
     hardware = attrs.evolve(member.hardware, compiler=None, memory_capacity=roomy)
     evaluator = Evaluator(*split_work(work, left)[0]) if left.any() else Evaluator(work)

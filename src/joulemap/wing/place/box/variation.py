@@ -115,7 +115,7 @@ class VariedBox:
             self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
 
     def _run(self, number: int, member: Member) -> RunColumns:
-        """Return the run of a device's part; raises as `Varied.run`."""
+        """Return the run of a device's part; raises like `Varied.run`."""
         key = number, member.hardware.digest
         if key not in self._runs:
             chip = attrs.evolve(member.hardware, compiler=None)

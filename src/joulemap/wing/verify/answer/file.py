@@ -180,7 +180,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     if replicas > 1:
         if cells["device_count"] % replicas:
             raise UsageError(
-                f"{path}: {cells['device_count']} for {replicas} replicas is no number of devices: add --devices"
+                f"{path}: {cells['device_count']} for {replicas} replicas is not a number of devices: add --devices"
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
