@@ -159,7 +159,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def answer(path: Path) -> SweepAnswer:
     return Workspace(path).sweep(
-        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.02
+        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.004
     )
 
 
@@ -191,7 +191,7 @@ def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: Swe
         assert (row.throughput_batch, row.throughput_per_s) == (fastest, rates[fastest])
         leanest = min(points, key=lambda point: (point.energy_per_inference_j or 0.0, point.batch))
         assert (row.energy_batch, row.energy_per_inference_j) == (leanest.batch, leanest.energy_per_inference_j)
-        kept = [point for point in points if (point.latency_s or 0.0) <= 0.02]
+        kept = [point for point in points if (point.latency_s or 0.0) <= 0.004]
         most = max((point.throughput_per_s or 0.0 for point in kept), default=0.0)
         best = next((point for point in kept if (point.throughput_per_s or 0.0) >= most * (1 - 1e-7)), None)
         assert row.budget_batch == (best.batch if best else None)
@@ -252,7 +252,7 @@ def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form:
         assert name in text
     beyond = next(row for row in answer.series if row.budget_batch is None and row.least_latency_s is not None)
     group = ", ".join((beyond.model, beyond.precision))
-    note = BEYOND_BUDGET(beyond, group=f"{group}: ", hardware=answer.scope.mark(beyond.hardware), budget=0.02)
+    note = BEYOND_BUDGET(beyond, group=f"{group}: ", hardware=answer.scope.mark(beyond.hardware), budget=0.004)
     assert note in text
 
 
@@ -260,7 +260,7 @@ def test_what_is_stored_is_only_read_and_makes_no_progress(path: Path, answer: S
     before = path.stat().st_mtime_ns
     told: list[tuple[int, int]] = []
     again = Workspace(path, progress=lambda done, total: told.append((done, total))).sweep(
-        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.02
+        MODELS, hardware=HARDWARE, batch=BATCHES, precision=("fp32", "int8"), max_latency_s=0.004
     )
     assert again.tally.stored_count == answer.tally.run_count
     assert (again.points, again.series, again.winners, again.crossings) == (

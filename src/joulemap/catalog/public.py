@@ -51,7 +51,7 @@ class PublicTable:
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Parts of the source that were omitted, with reasons."""
     holds_energy: bool = False
-    """True if rows have energies."""
+    """True if rows have energies or powers."""
     doubt: str = ""
     """Reason why the rows score no prediction; empty if they do."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
