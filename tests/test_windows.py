@@ -87,3 +87,11 @@ def test_a_worker_process_is_started_anew(tmp_path: Path) -> None:
 def test_a_drawn_character_has_one_that_every_encoding_holds() -> None:
     assert "│└─ █→".translate(LOOK_ALIKES) == "|+- #>"
     assert max(LOOK_ALIKES.values()) < 128
+
+
+@pytest.mark.slow
+def test_a_module_of_ones_own_is_traced_without_the_functions_of_posix(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("import torch\nnet = torch.nn.Linear(3, 4)\n")
+    command = "compare ./own.py:net --input 1,3 l4"
+    done = run_on_windows(RUN, command, folder=tmp_path, JOULEMAP_DB=str(tmp_path / "runs.duckdb"))
+    assert done.stderr.decode().splitlines()[-1] == "False [0]"

@@ -133,13 +133,14 @@ def _keep_signals() -> Iterator[None]:
         yield
         return
     handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    has_alarm = any(signal.getitimer(signal.ITIMER_REAL))
+    has_timer = hasattr(signal, "setitimer")  # not on Windows
+    has_alarm = has_timer and any(signal.getitimer(signal.ITIMER_REAL))
     wakes = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        if not has_alarm:
+        if has_timer and not has_alarm:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         for number, handler in handlers.items():
