@@ -103,7 +103,7 @@ HOSTS = {
     "snapdragon_8_elite_gen_5_npu", "snapdragon_8_elite_npu", "snapdragon_x2_elite_npu", "snapdragon_x_elite_cpu",
     "snapdragon_x_elite_npu", "tda4vm_a72", "xeon_8490h",
     "alif_e3_u55", "alif_e7_u55", "alif_e8_u85", "arrow_lake_npu", "imx93_npu", "lunar_lake_npu", "meteor_lake_npu",
-    "rz_v2l", "vek280_dpu_c20b14",
+    "raspberry_pi_3b", "raspberry_pi_4b", "raspberry_pi_zero_2_w", "rz_v2l", "vek280_dpu_c20b14",
 }  # fmt: skip
 """CPUs, and chips outside data centres that need no slot, whose records state no share."""
 
