@@ -95,7 +95,7 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
 
 @pytest.mark.slow
 def test_a_part_of_a_module_draws_the_power_of_the_module(ask: Callable[..., FleetAnswer]) -> None:
-    """At a single rate, the shown power is the mean power, with the 8 W of the rest of an Orin and 0.75 W of its DLA."""
+    """The shown power is the mean power, with the 8 W of the rest of an Orin and 0.75 W of its DLA."""
     row = ask(of_rate(3_000.0), "jetson_agx_orin_dla").ok[0]
     assert row.device_count is not None
     assert row.power_w is not None
