@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
-from joulemap.catalog.public import PublicTable, load_public_tables
 from joulemap.domain.calibration import CalibrationError
 from joulemap.domain.settings import ScoreDivision
 from joulemap.workspace import Workspace
@@ -101,8 +100,8 @@ looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak
 
 PUBLIC_TEXT: Final = """\
 ## Published measurements of single operators
-`joulemap measurements import public:NAME` adds a table to a database. `joulemap validate --by kind` then scores it,
-unless its name ends in `doubtful`. `joulemap measurements list --format json` prints the conditions of each row.
+`joulemap measurements tables` lists published tables, and `joulemap measurements import public:NAME` adds one to a
+database. `joulemap validate --by kind` then scores it, unless the list calls it doubtful.
 """
 
 LADDER_TEXT: Final = """\
@@ -442,21 +441,6 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
     )
 
 
-def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
-    """Yield a table of the public tables: content and rows."""
-    yield from table(
-        ("table", "content", "rows"),
-        (
-            (
-                f"`{one.address}`",
-                one.title,
-                f"{len(one.read_served() if one.is_served else one.read()):,}",
-            )
-            for one in tables
-        ),
-    )
-
-
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
     """Return calibration -> the errors in its file."""
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
@@ -478,7 +462,6 @@ def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iter
 def write_page(
     workspace: Workspace,
     cross_validations: Mapping[str, Sequence[CalibrationError]],
-    tables: Sequence[PublicTable] = (),
     left_out: Iterable[str] = (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
@@ -515,11 +498,7 @@ def write_page(
     lines += wall_lines(ask("scope"))
     lines += [LEFT_TEXT, PAIR_TEXT]
     lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
-    if tables:
-        lines += [PUBLIC_TEXT]
-        lines += public_lines(tables)
-        lines += [LADDER_TEXT]
-        lines += left_out
+    lines += [PUBLIC_TEXT, LADDER_TEXT, *left_out]
     lines += [EFFICIENCY_TEXT]
     lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     return "\n".join([*lines, TAIL])
@@ -543,8 +522,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = Workspace(options.database or Path(folder) / "accuracy.duckdb", talk=_tell)
-        tables = tuple(load_public_tables().values())
-        page = write_page(workspace, read_cross_validations(), tables, climb_ladder(), sureness_lines)
+        page = write_page(workspace, read_cross_validations(), climb_ladder(), sureness_lines)
     if options.prints:
         sys.stdout.write(page)
     else:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.figure.convert import FAINT, PALETTE, SYMBOLS, to_svg
 from joulemap.system.record import frozen
@@ -391,7 +390,12 @@ def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
 
 def _describe(lines: Iterable[Line]) -> Iterator[str]:
     yield "## Who measured, and what was predicted?"
-    yield "`joulemap validate --source NAME` scores the rows of a source; `--by split` separates fitted ones."
+    yield textwrap.fill(
+        "`joulemap measurements tables` lists the tables to import; `joulemap measurements list --format json` cites "
+        "all other sources. `joulemap validate --source NAME` scores the rows of a source; `--by split` separates "
+        "fitted ones.",
+        WIDTH,
+    )
     yield ""
     told = list(dict.fromkeys(one.name for one in lines))
     for name in told:
@@ -399,9 +403,11 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
             text = f"**{name}**: {one['title']}. {_upper(one['measured_by'])}. {_upper(one['conditions'])}."
             text += f" {_upper(one['peers'])}." if "peers" in one else ""
             command = one["command"]
-        else:
-            text = f"**{name}**: {_cite(name).removeprefix(f'{name}, ')}"
+        elif cited := _cite(name):
+            text = f"**{name}**: {cited.removeprefix(f'{name}, ')}"
             command = ""
+        else:
+            continue
         yield textwrap.fill(
             text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
         )
@@ -415,17 +421,14 @@ def _upper(text: str) -> str:
 
 
 def _cite(name: str) -> str:
-    """Return the description of a source from the built-in rows."""
+    """Return the description of the published table that has the rows of a source; empty if none has."""
     for table in (load_public_tables()[one] for one in TABLES):
         if table.is_served and name in table.condition:
             commits = sorted({row.commit for row in table.read_served() if row.source == name})
-            return (
-                f"{'; '.join(commits)}. {_upper(table.condition[name])}. `joulemap measurements import {table.address}`"
-            )
+            return f"{'; '.join(commits)}. {_upper(table.condition[name])}."
         if table.source.startswith(name):
-            return f"{table.source}. {_upper(table.conditions)}. `joulemap measurements import {table.address}`"
-    found = Counter(row.source for row in load_measurements() if row.source.startswith(name))
-    return f"{found.most_common(1)[0][0]}" + (f" and {len(found) - 1} more" if len(found) > 1 else "") + "."
+            return f"{table.source}. {_upper(table.conditions)}."
+    return ""
 
 
 def _stated() -> Iterator[str]:

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 import attrs
 import pytest
 
-from joulemap.catalog.public import load_public_tables
 from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
@@ -112,7 +111,6 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
     page: str = benchmark()["write_page"](
         OneModel(tmp_path / "own.duckdb"),
         {"h200_sxm": [attrs.evolve(error, split="fitted"), error]},
-        [load_public_tables()["aic_gemm_power"]],
         ["| a line of the ladder |"],
     )
     for title in (
@@ -122,7 +120,6 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
         "Is the faster chip named correctly?",
         "Is the more efficient chip named correctly?",
         "Published measurements of single operators",
-        "public:aic_gemm_power",
         "a line of the ladder",
         "How do I add my own measurements?",
     ):
@@ -192,10 +189,3 @@ def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Pat
         "boards": (1, 1.0),
         "systems of four devices and more": (1, 0.0),
     }
-
-
-def test_a_public_table_has_its_rows() -> None:
-    tables = [load_public_tables()[name] for name in ("mamf_ceilings", "neusight_doubtful")]
-    _, _, first, second, *_ = benchmark()["public_lines"](tables)
-    assert first.startswith("| `public:mamf_ceilings` |") and first.endswith("| 18 |")
-    assert second.startswith("| `public:neusight_doubtful` |") and second.endswith(" | 1,374 |")

@@ -44,6 +44,7 @@ COMMANDS = [
     ("measure",),
     ("measurements", "list"),
     ("measurements", "import"),
+    ("measurements", "tables"),
     ("validate",),
     ("model", "list"),
     ("model", "show"),

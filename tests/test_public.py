@@ -113,3 +113,10 @@ def test_rates_of_frameworks_on_a_xeon_are_those_of_their_source() -> None:
     # of two variants in ONNX Runtime, 1,574.38 and 1,564.15 samples a second of 14 processes
     assert rows["resnet50", "int8", "ONNX Runtime 1.18.1"].throughput_per_s == 1574.38
     assert rows["resnet18", "fp32", "PyTorch 2.3.0, quantized after training"].throughput_per_s == 602.47
+
+
+def test_tables_are_listed_with_their_rows(tmp_path: Path) -> None:
+    listed = {row.name: row for row in Workspace(tmp_path / "new.duckdb").measurement_tables()}
+    assert listed.keys() == {one.address for one in load_public_tables().values()}
+    assert listed["public:mamf_ceilings"].measurement_count == 18 and not listed["public:mamf_ceilings"].doubt
+    assert listed["public:neusight_doubtful"].measurement_count == 1374 and listed["public:neusight_doubtful"].doubt

@@ -34,6 +34,7 @@ from joulemap.answer.listing import (
     ListedBox as ListedBox,
 )
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
+from joulemap.answer.measurement import ListedTable as ListedTable
 from joulemap.answer.model import ModulesAnswer as ModulesAnswer, ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part.analyze import AnalyzeAnswer as AnalyzeAnswer

@@ -86,6 +86,7 @@ class Workspace:
     sanity = Question("joulemap.answer.sanity")
     measurements = Question("joulemap.answer.measurement")
     served_measurements = Question("joulemap.answer.measurement")
+    measurement_tables = Question("joulemap.answer.measurement")
     import_measurements = Question("joulemap.answer.measurement")
     validate = Question("joulemap.answer.validate")
     serving_refusals = Question("joulemap.answer.validate")

@@ -26,6 +26,7 @@ from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.listing import BoxAnswer, ListedBox
 from joulemap.answer.measure import MEASURED, MeasureAnswer
+from joulemap.answer.measurement import ListedTable
 from joulemap.answer.model import ModulesAnswer, ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part.analyze import AnalyzeAnswer
@@ -981,6 +982,10 @@ class Workspace:
         origin: str = "",
     ) -> Table[ServedMeasurement]:
         """Return measurements of served models on a chip, with texts that model and source names contain."""
+    def measurement_tables(
+        self,
+    ) -> Table[ListedTable]:
+        """Return the published tables that `import_measurements` accepts by name; no database is read."""
     def import_measurements(
         self,
         path: str | Path,

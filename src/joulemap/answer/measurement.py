@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from joulemap.answer.computed import described, make_table
 from joulemap.catalog.measurement import load_measurements, read_measurements
-from joulemap.catalog.public import find_public_table
+from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
 from joulemap.domain.configuration import Configuration
@@ -36,6 +37,7 @@ from joulemap.store.measurement import has_measurement_on, read_measurements as 
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
@@ -55,6 +57,37 @@ SHOWN_MODELS: Final = 5
 
 PARTS: Final = (OPERATOR, "block")
 """Families of parts of a model. A fit to whole models does not use them."""
+
+
+@frozen(kw_only=True)
+class ListedTable:
+    """Published table of measurements that an import adds to a database."""
+
+    name: str = described("name that `measurements import` takes")
+    content: str = described("what was measured")
+    measurement_count: int = described("number of measurements")
+    source: str = described("publication or repository")
+    licence: str = described("licence of the source")
+    doubt: str = described("reason why the rows score no prediction; empty if they do")
+
+
+def measurement_tables(source: Source) -> Table[ListedTable]:  # noqa: ARG001
+    """Return the published tables that `import_measurements` accepts by name; no database is read."""
+    return make_table(
+        "measurements tables",
+        ListedTable,
+        (
+            ListedTable(
+                name=one.address,
+                content=one.title,
+                measurement_count=one.count_rows(),
+                source=one.source,
+                licence=one.licence,
+                doubt=one.doubt,
+            )
+            for one in load_public_tables().values()
+        ),
+    )
 
 
 def measurements(source: Source, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:

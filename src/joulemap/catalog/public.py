@@ -77,6 +77,10 @@ class PublicTable:
         """True for a table of served language models."""
         return not self.runtime
 
+    def count_rows(self) -> int:
+        """Return the number of rows without building them."""
+        return len(self._read_cells())
+
     def read(self) -> tuple[Measurement, ...]:
         """Read the rows of a table of single runs."""
         return tuple(map(self._measurement, self._read_cells()))

@@ -13,6 +13,8 @@ from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.cli.voice import voice
 
+TABLES: Final = ("name", "content", "measurement_count", "doubt")
+
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
@@ -55,6 +57,19 @@ def list_(
     output.write_table(rows, SHOWN, keep=keep, most=limit)
 
 
+@app.command("tables")
+@command
+def tables(*, output: OutputOptions) -> None:
+    """List published tables that `measurements import` can add.
+
+    json and csv have the source and licence of each.
+
+    \b
+    joulemap measurements tables
+    """
+    output.write_table(output.workspace().measurement_tables(), TABLES, keep=("name", "content", "measurement_count"))
+
+
 @app.command("import")
 @command
 def import_(
@@ -91,7 +106,7 @@ def import_(
     describe the run: batch, prompt_tokens, output_tokens, engine, date, device_count, tensor_parallel, weight_precision
     and others.
 
-    public:NAME imports a published table, mostly of single operators; docs/accuracy.md lists them.
+    public:NAME imports a published table; `measurements tables` lists them.
 
     \b
     joulemap measurements import mine.csv
