@@ -26,15 +26,16 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from energy import judge_energies
-from joulemap.calibrate.doubt import Residual
+from joulemap.calibrate.doubt import Residual, find_scale, fit_scales
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.load import find_hardware
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.doubt import MODEL, Doubt
+from joulemap.domain.doubt import MODEL, NEW_FRAMEWORK, TRAINING, Doubt
 from joulemap.domain.settings import Bounds
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import frozen
+from joulemap.tools.doubt import read_residuals, read_training
 from joulemap.workspace import Workspace
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, write_lines
 from sureness import leave_out
@@ -187,10 +188,12 @@ def _make(record: type[T], row: Mapping[str, Any]) -> T:
 
 
 def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> Iterator[Scored]:
-    """Yield passes of training that others predicted too, then published rates; count in `refused` what is not."""
-    import training
+    """Yield passes of training that others predicted too, then published rates; count in `refused` what is not.
 
+    Intervals are made without the board.
+    """
     name = "NeuSight, training"
+    passes = []
     for place, row in enumerate(_read(PEER / sources()[name]["rows"]), 1):
         names = ("hardware", "precision", "runtime")
         told: dict[str, Any] = {name: row[name] for name in names}
@@ -203,22 +206,36 @@ def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> I
         if one.forward_s is None or one.backward_s is None:
             refused[name, "no time of a pass"] += 1
             continue
-        yield Scored(
-            source=name, quantity="latency_s", hardware=row["hardware"], label=label,
-            measured=float(row["latency_s"]), predicted=one.forward_s + one.backward_s,
-            half_width=one.latency_half_width, peers=peers_of().get((name, place, "latency_s"), {}),
+        predicted, measured = one.forward_s + one.backward_s, float(row["latency_s"])
+        residual = Residual(
+            quantity="latency", architecture=find_hardware(row["hardware"]).architecture, work=TRAINING, family=name,
+            model=row["model"], batch=int(row["batch"]), error=math.log(measured / predicted), predicted=predicted,
+            measured=measured, **told,
         )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        for row in _read(training.ROWS):
-            try:
-                measured, predicted, width = training.score(row, workspace, Path(folder), "")
-            except JoulemapError as error:
-                refused["training rates", str(error)] += 1
-                continue
-            yield Scored(
-                source="training rates", quantity="samples_per_s", hardware=row["hardware"], label=row["model"],
-                measured=measured, predicted=predicted, half_width=width,
-            )  # fmt: skip
+        peers = peers_of().get((name, place, "latency_s"), {})
+        scored = Scored(
+            source=name, quantity="latency_s", hardware=row["hardware"], label=label, measured=measured,
+            predicted=predicted, peers=peers,
+        )  # fmt: skip
+        passes.append((residual, scored))
+    rates = [
+        (
+            one,
+            Scored(
+                source="training rates", quantity="samples_per_s", hardware=one.hardware, label=one.model,
+                measured=one.batch / one.measured, predicted=one.batch / one.predicted,
+            ),
+        )
+        for one in read_training(workspace)
+    ]  # fmt: skip
+    known = [one for one in read_residuals(workspace) if one.work == TRAINING and one.quantity == "latency"]
+    known += [one for one, _ in rates]
+    for board in dict.fromkeys(one.hardware for one, _ in (*passes, *rates)):
+        scales = fit_scales([one for one in known if one.hardware != board])
+        for residual, scored in (*passes, *rates):
+            scale = find_scale(scales, residual)
+            if residual.hardware == board and scale is not None:
+                yield attrs.evolve(scored, half_width=math.hypot(scale.half_width, NEW_FRAMEWORK))
 
 
 @cache

@@ -36,6 +36,7 @@ from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing
 from joulemap.uncertainty.draw import draw_errors
+from joulemap.uncertainty.scale import Subject, find_scale as find_subject_scale
 from joulemap.workspace import Workspace
 
 SURENESS = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "sureness.py"))
@@ -109,6 +110,18 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     other = find_scale(scales, attrs.evolve(A, architecture="kpu"))
     assert other is not None
     assert_close(other.half_width, above * WIDENED, rel=1e-12)
+
+
+def test_a_training_framework_is_a_new_source() -> None:
+    scales = fit_scales([attrs.evolve(A, work="training")])
+    like = Subject(work="training", architecture="gpu", runtime="fused", precision="fp16", hardware="a")
+    found = find_subject_scale(scales, "latency", like)
+    assert found is not None
+    assert_close(found.half_width, math.hypot(0.2, 0.2), rel=1e-12)
+    powers = fit_scales([attrs.evolve(A, work="training", quantity="power")])
+    found = find_subject_scale(powers, "power", like)
+    assert found is not None
+    assert_close(found.half_width, 0.2, rel=1e-12)
 
 
 def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> None:

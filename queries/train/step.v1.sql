@@ -22,6 +22,7 @@ kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energ
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million samples, in that way" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, by the rate and the price" }
+latency_basis = { type = "VARCHAR", null = true, meaning = "measurements that the interval of the time comes from" }
 is_available = { type = "BOOLEAN", meaning = "true if it can be bought or rented" }
 */
 WITH place AS (
@@ -69,6 +70,7 @@ SELECT
     r.average_power_w AS power_w,
     r.latency_half_width,
     r.energy_half_width,
+    r.latency_doubt AS latency_basis,
     s.forward_s,
     s.backward_s,
     s.again_s,

@@ -321,6 +321,7 @@ from joulemap.shortcut import (
     place as place,
     plot as plot,
     profile as profile,
+    published_training as published_training,
     rank_hardware as rank_hardware,
     recommend as recommend,
     report as report,
@@ -411,6 +412,7 @@ from joulemap.wing.place.answer.row import (
 )
 from joulemap.wing.place.row import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
 from joulemap.wing.train.answer.answer import TrainAnswer as TrainAnswer
+from joulemap.wing.train.answer.published import PublishedRate as PublishedRate
 from joulemap.wing.train.answer.row import TrainingRow as TrainingRow
 from joulemap.wing.verify.answer.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
 from joulemap.wing.verify.answer.cause import CauseRow as CauseRow

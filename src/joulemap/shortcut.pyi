@@ -58,5 +58,6 @@ serve_users = _asked.serve_users
 offload = _asked.offload
 place = _asked.place
 train = _asked.train
+published_training = _asked.published_training
 verify = _asked.verify
 watch = _asked.watch

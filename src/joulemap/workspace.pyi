@@ -99,6 +99,7 @@ from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.wing.llm.phases import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.wing.place.answer.answer import PLACED, PlaceAnswer
 from joulemap.wing.train.answer.answer import TRAINING, TrainAnswer
+from joulemap.wing.train.answer.published import PublishedRate
 from joulemap.wing.verify.answer.answer import VerifyAnswer
 from joulemap.wing.verify.watch import WATCHED, Watch
 
@@ -1455,6 +1456,10 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> TrainAnswer: ...
+    def published_training(
+        self,
+    ) -> Table[PublishedRate]:
+        """Return every published training rate with its prediction; steps not in the database are evaluated."""
     def verify(
         self,
         files: str | Path | Sequence[str | Path],

@@ -73,6 +73,16 @@ OWN: Final = "own"
 MODEL: Final = "model"
 """Kind of work of most whole models, the default; a single operator has its own kind."""
 
+TRAINING: Final = "training"
+"""Kind of work of training steps."""
+
+NEW_FRAMEWORK: Final = 0.2
+"""Additional half-width of the time of a training step, because a training framework is always a new source.
+
+Assumed, as for an engine that was measured on another board of a vendor. Groups of errors count chips and sources, but
+the same model on the same chip takes 0.92 (NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
+"""
+
 
 def find_peak(architecture: str, precision: str) -> str | None:
     """Return the precision of the peak that determines a class's compute time; None for a class without one."""

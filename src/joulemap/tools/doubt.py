@@ -9,6 +9,7 @@ All measurements, including certain public tables, are evaluated in a new databa
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, fit_scales, fit_shar
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import write_doubt, write_served_doubt
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import MODEL, ErrorScale, ErrorShare, name_served_scale
+from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare, name_served_scale
 from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
@@ -47,6 +48,29 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
         )
         for row in workspace.query("validate.residual").records()
         if row["is_calibrated"] is is_calibrated and not (row["quantity"] != "latency" and LOAD in row["seen"])
+    )
+
+
+def read_training(workspace: Workspace) -> tuple[Residual, ...]:
+    """Return the errors of published training rates; rates of one source on one chip are one group."""
+    return tuple(
+        Residual(
+            quantity="latency",
+            architecture=row.architecture,
+            work=TRAINING,
+            runtime=row.runtime,
+            precision=row.precision,
+            hardware=row.hardware,
+            model=row.model,
+            batch=row.batch,
+            family=row.source.partition(",")[0],
+            error=math.log(row.predicted_per_s / row.measured_per_s),
+            predicted=row.batch / row.predicted_per_s,
+            measured=row.batch / row.measured_per_s,
+            half_width=row.latency_half_width,
+        )
+        for row in workspace.published_training()
+        if row.predicted_per_s
     )
 
 
@@ -108,7 +132,7 @@ def main() -> None:
         _log(f"{len(served)} scales of served models")
         if options.served:
             return
-        scales, shares = fit_doubt(read_residuals(workspace))
+        scales, shares = fit_doubt((*read_residuals(workspace), *read_training(workspace)))
     write_doubt(scales, shares)
     _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
     for one in scales:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
-from joulemap.domain.doubt import MEASURED_CLASSES, UNMEASURED, DoubtQuantity, ErrorScale, PowerFloor
+from joulemap.domain.doubt import (
+    MEASURED_CLASSES,
+    NEW_FRAMEWORK,
+    TRAINING,
+    UNMEASURED,
+    DoubtQuantity,
+    ErrorScale,
+    PowerFloor,
+)
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
@@ -76,7 +85,7 @@ def find_scale(
 
     That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
     no board of the class has run. For latency, the same holds for hardware without measurements of its own, if its
-    class was never predicted before it was fitted.
+    class was never predicted before it was fitted. The time of a training step has `NEW_FRAMEWORK` more.
     """
     asked = {
         "work": subject.work,
@@ -97,6 +106,8 @@ def find_scale(
         return None
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
     is_known = finest.level == OWN_LEVEL or subject.architecture in MEASURED_CLASSES
+    if quantity == "latency" and subject.work == TRAINING:
+        finest = attrs.evolve(finest, half_width=math.hypot(finest.half_width, NEW_FRAMEWORK))
     least = find_least(floors, subject, finest.level) if quantity == "power" else 0.0
     if is_new or (quantity == "latency" and not is_known):
         least = max(least, UNMEASURED)

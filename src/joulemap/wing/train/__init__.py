@@ -10,7 +10,10 @@ def register() -> Wing:
     return Wing(
         name="train",
         commands={"train": "joulemap.wing.train.command"},
-        questions={"train": Ask("joulemap.wing.train.answer.answer", "SettingsKeywords", is_of_model=True)},
+        questions={
+            "train": Ask("joulemap.wing.train.answer.answer", "SettingsKeywords", is_of_model=True),
+            "published_training": Ask("joulemap.wing.train.answer.published"),
+        },
         figures={"training": ("joulemap.wing.train.answer.answer", "train")},
         parts={"models": "joulemap.wing.train.name:NAMES"},
         queries=("train",),

@@ -25,6 +25,7 @@ class TrainedStep(Row, query="train.step"):
     power_w: float
     latency_half_width: float
     energy_half_width: float
+    latency_basis: str | None
     forward_s: float
     backward_s: float
     again_s: float

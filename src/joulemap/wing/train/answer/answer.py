@@ -13,6 +13,7 @@ from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.answer.text import SPAN
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
@@ -26,6 +27,7 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
+from joulemap.uncertainty.scale import BASES, OTHER_WORK
 from joulemap.wing.llm.source import open_boxes
 from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import list_steps
@@ -40,6 +42,9 @@ HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
+
+TESTED: Final = BASES[BASES.index(OTHER_WORK) + 1 :]
+"""Bases of intervals that rest on measured training."""
 
 LEAST_SHARE: Final = 0.005
 """Minimum share of a step's time above which the answer names a phase."""
@@ -153,13 +158,16 @@ class TrainAnswer(RunAnswer):
         return [text.TOTAL(row, amount=amount, name=self.scope.mark(row.label))]
 
     def _describe_uncertainty(self) -> str:
-        widths = {
-            "energy": [row.energy_half_width for row in self.trained],
-            "latency": [row.latency_half_width for row in self.trained],
-        }
-        return text.SURE(
-            spans=[text.SPAN(half_width=max(filter(None, found)), name=name) for name, found in widths.items()]
-        )
+        """Return the half-widths of time and energy, smallest and largest, and the evidence behind them."""
+        spans = []
+        for name, field in (("step time", "latency_half_width"), ("energy", "energy_half_width")):
+            widths = sorted(width for row in self.trained if (width := getattr(row, field)) is not None)
+            if widths:
+                highest = widths[-1] if len(set(widths)) > 1 else None
+                spans.append(SPAN(quantity=name, lowest=widths[0], highest=highest))
+        untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
+        is_tested = len(untested) < len(self.trained)
+        return text.SURE(spans=spans, evidence=text.EVIDENCE if is_tested else None, untested=untested or None)
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)

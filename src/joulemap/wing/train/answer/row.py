@@ -46,6 +46,7 @@ class TrainingRow:
     status: str = described("ok, does not fit or unsupported")
     step_s: float | None = described("time of a step", "s")
     latency_half_width: float | None = described("half-width of the 80 % interval of the logarithm of the step time")
+    latency_basis: str | None = described("measurements that this interval comes from")
     samples_per_s: float | None = described("samples per second over all devices", "1/s")
     tokens_per_s: float | None = described(
         "tokens per second over all devices; null for other than language models", "1/s"

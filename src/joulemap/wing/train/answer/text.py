@@ -57,8 +57,10 @@ NAMES: Final[Mapping[str, str]] = {
 """Field of a phase -> its name."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit {name}[; it fits with {fits_with}]")
 
-SURE: Final = Template("80 % intervals: {spans:list}, from other workloads; no training run was measured")
-SPAN: Final = Template("{name} {half_width:±}")
+EVIDENCE: Final = "published training rates"
+SURE: Final = Template(
+    "80 % intervals: {spans:list}[, from {evidence}][; no measured training in the class of {untested:few}]"
+)
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
