@@ -107,13 +107,13 @@ database. `joulemap validate --by kind` then scores it, unless the list calls it
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two. Of two rooflines, one uses 72 % of the
+of the shapes, and to all but one board. The held-out rows score the last two. One roofline uses 72 % of the
 peak, 80 % of the bandwidth and 2 µs per kernel; the other fits three numbers per kind. The table shows mean errors;
 `make ladder` adds medians, boards and the gain of each modelled effect.
 
 The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
-coefficient that depends on one board keeps its built-in value when that board is held out. The last table has whole
-models.
+coefficient that depends on one board keeps its built-in value when that board is held out. The last table covers
+whole models.
 """
 
 LEFT_TEXT: Final = """\
@@ -134,8 +134,8 @@ For these errors, a correction did not lower held-out errors, or a single board 
 """
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
-Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it has
-the same order. Rates may have different batches.
+Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it
+ranks the chips as the measurements do. Rates may have different batches.
 """
 
 EFFICIENCY_TEXT: Final = """\

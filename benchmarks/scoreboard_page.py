@@ -345,8 +345,8 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
     count = sum(one.row_count for one in seen)
     yield "## Which rows are not here?"
     yield textwrap.fill(
-        f"{count:,} measured numbers were used to choose a coefficient. The table of single operators scores its rows "
-        "with their board held out.",
+        f"{count:,} measured numbers were used to choose a coefficient. In the table of single operators, the board of "
+        "each row was held out.",
         WIDTH,
     )
     yield ""

@@ -23,9 +23,9 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-The table scores [intervals](doubt.md) of whole models with the board or the model family held out. Intervals of a
-calibration come from held-out families, but the rows here were used for fitting. Intervals should contain 80 % of the
-rows. `width` is the median half-width.
+The table shows how often [intervals](doubt.md) of whole models held with the board or the model family held out.
+Intervals of a calibration come from held-out families, but the rows here were used for fitting. Intervals should
+contain 80 % of the rows. `width` is the median half-width.
 """
 
 PAIR_TEXT: Final = """\

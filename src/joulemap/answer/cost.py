@@ -82,8 +82,8 @@ EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
     "never": Template("{below} is cheaper than {above} at any volume"),
     "within": Template(
-        "break-even at {volume} {unit}[ ({years:plain} years of one chip's work)]: {below} is cheaper below, {above} "
-        "above"
+        "break-even at {volume} {unit}[ ({years:plain} years of work of one bought chip)]: {below} is cheaper below, "
+        "{above} above"
     ),
     "beyond": Template(
         "break-even at {volume} {unit}, more than the {life} that one bought chip does in its lifetime: {below} stays "
@@ -117,7 +117,7 @@ PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
     "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
     "1.3 for recalled and 2 for assumed prices. "
-    "Prices of one seller share 37 % of their variance (estimated from the offers). A given price is exact. "
+    "Two prices of one seller tend to err alike (correlation 0.37, estimated from the offers). A given price is exact. "
     "The view `offers` lists every offer with its date and source"
 )
 LATENCY_NOTE: Final = "latency is per batch; every inference waits for its whole batch"
@@ -205,8 +205,8 @@ class CostAnswer(CandidateAnswer):
         return first_of_each(row for row in asked if row.rank is not None or named)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
-        """Return the document with the cheapest of `limit` hardware; machine formats contain every configuration and
-        way to pay.
+        """Return the document with the cheapest configuration of each of `limit` chips; machine formats contain every
+        configuration and way to pay.
         """
         priced, unpriced = self._each(), self._unpriced_each()
         title = TITLE(

@@ -63,7 +63,8 @@ KEPT: Final = Template("no change is certainly above its limit: {limits:and}")
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "{share} of the energy is unchanged work, with the same error before and after; the intervals cover the rest"
+    "kernels with {share} of the energy before are unchanged and err alike in both versions; the intervals come from "
+    "the other kernels"
 )
 NO_SAME_WORK: Final = "the 80 % intervals cover the whole change"
 
@@ -72,8 +73,8 @@ NOTES: Final = (
     "errors of identical kernels, of the class and of the board are shared by both versions, and errors of kernels of "
     "similar size in part; only the other errors make the change uncertain",
     "operators have no interval of their own, because errors are known only for whole models",
-    "memory is counted, so it is exact; cost is per million inferences, rented where a rent is known, else bought, "
-    "with the same price before and after",
+    "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
+    "bought, with the same price before and after",
 )
 
 STEP: Final = Template("db diff {run_a} {run_b}")

@@ -56,7 +56,9 @@ PROJECTIONS: Final = Template(
     "{count:n configuration} of hardware that is not available would be on the front: {names} (--all includes them)"
 )
 
-ON_FRONT: Final = Template("front configurations with more than {least:chance} confidence: {count} of {front}")
+ON_FRONT: Final = Template(
+    "{count} of {front} front configurations are on the front with more than {least:chance} confidence"
+)
 ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on the front with 50 % confidence or more")
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 
@@ -153,7 +155,7 @@ class ParetoAnswer(CandidateAnswer):
         if len(front) == 1:
             return ONE(among=among, **ends[0])
         first, last = (END(**end) for end in ends)
-        every = CONFIGURATIONS(count=len(self.rows))
+        every = CONFIGURATIONS(count=sum(row.x_value is not None for row in self.rows))
         return FRONT(count=len(front), all=every, among=among, first=first, last=last)
 
     def _lay_points(self, rows: Iterable[ParetoPoint], columns: str, limit: int) -> Grid:

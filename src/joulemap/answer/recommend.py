@@ -52,7 +52,7 @@ WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][ with {kept}]: {value}"
-    "[, {ratio:x} better than {next}][, equal to {equal}][ ({chance:chance} confidence)]."
+    "[, {ratio:x} better than {next}][, equal to {equal}][; {chance:chance} confidence that it is the best chip]."
 )
 ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
 NOT_SOLD: Final = Template(
@@ -103,21 +103,21 @@ OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
 
-CHANCE_NOTE: Final = "confidence: probability that one of the chip's configurations is the best of all"
+CHANCE_NOTE: Final = "confidence: probability that the chip, in one of its configurations, is the best of all chips"
 MISS_NOTE: Final = (
     "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Rankings and limits by energy include the host. USB and M.2 accelerators include a host and its static "
-    "power between batches, as with --host. A part of a module or SoC includes the static power of the rest, or of "
-    "rk3588_cpu if the rest is not in the catalogue. Other chips add the host share that fleet and cost use; complete "
-    "computers add nothing. A host set with --host is already in the energy. energy_j covers the board only; "
+    "Rankings and limits by energy include the host. For USB and M.2 accelerators this is a host with its static "
+    "power between batches, as with --host. For a part of a module or SoC it is the static power of the rest, or of "
+    "rk3588_cpu if the rest is not in the catalogue. For other chips it is the host share that fleet and cost use; "
+    "complete computers need none. A host set with --host is already in the energy. energy_j covers the board only; "
     "compare, pareto and explain count a host with --host only"
 )
 RATE_NOTE: Final = Template(
-    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between them. "
-    "Average power = energy per inference x rate + idle power x idle share; `busy` is rate / throughput"
+    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between inferences. "
+    "Average power = energy per inference x rate; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"
@@ -481,7 +481,7 @@ class RecommendAnswer(CandidateAnswer):
             *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
             *self._describe_unknown(unpriced, BEYOND_PRICE),
             *self._describe_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
-            *self._describe(),
+            *(attrs.evolve(self, scope=self.scope.without_hostless()) if self.counts_hosts else self)._describe(),
         ]
 
 

@@ -24,7 +24,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection, describe_abbreviations, describe_meanings
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
+from joulemap.present.cell import mark_projected, show_doubts, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
@@ -82,7 +82,7 @@ SHOWN_NUMBERS: Final = 6
 """Maximum changed numbers named per chip; a design from a file has dozens."""
 
 LEAST_OWN: Final = 0.1
-"""Half width due to a chip's own numbers below which it is not stated."""
+"""Half-width due to a chip's own numbers; smaller ones are not stated."""
 
 DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "energy": ("energy",),
@@ -286,10 +286,8 @@ class Scope:
         """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
         spans = []
         for quantity in ("energy", "latency"):
-            widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
-            if widths:
-                is_one = show_doubt(widths[0]) == show_doubt(widths[-1])
-                spans.append(text.SPAN(lowest=widths[0], highest=None if is_one else widths[-1], quantity=quantity))
+            ends = show_doubts(found[quantity][0] for found in self.doubts.values() if quantity in found)
+            spans += [text.SPAN(ends=ends, quantity=quantity)] if ends else []
         new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
         own = self.describe_own_uncertainty(is_yours=True)
         return "; ".join((
@@ -396,6 +394,10 @@ class Scope:
         from joulemap.answer.surrounding import describe_plugged
 
         return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary)
+
+    def without_hostless(self) -> Scope:
+        """Return the scope without the hardware whose runs lack a host, for answers that add the host themselves."""
+        return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
 
     def _describe_hosts(self) -> list[str]:
         """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""

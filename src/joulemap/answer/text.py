@@ -37,14 +37,14 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 # Uncertainty
 
 SPREAD: Final = Template("80 % intervals: {spans:list}")
-SPAN: Final = Template("{quantity} {lowest:±}[ to {highest:±}]")
+SPAN: Final = Template("{quantity} {ends}")
 NEW: Final = Template(
     "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
 )
-OWN: Final = Template("{parts:and}[ and {more} more]")
-OWN_SPREAD: Final = Template("part of the uncertainty comes from {line}")
-OWN_OF: Final = Template("{whose} of {parts:list}")
-OWN_PART: Final = Template("{hardware} {widths:and}")
+OWN: Final = Template("{parts:and}[, and more on {more} other chips]")
+OWN_SPREAD: Final = Template("of this, {line}")
+OWN_OF: Final = Template("{whose} contribute {parts:list}")
+OWN_PART: Final = Template("{widths:and} on {hardware}")
 OWN_WIDTH: Final = Template("{width:±} ({quantity})")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
@@ -90,10 +90,9 @@ FALLEN_BESIDE: Final = {
 MORE: Final = Template("{count} more")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
-ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
+ENGINES: Final = Template("engine means {engines:list}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
-    "fused means {own}, and the framework's compiler on other chips; "
-    "deployments would use {deployed}: `--runtime engine`"
+    "fused means {own}; on other chips, the framework's compiler. Deployments would use {deployed}: `--runtime engine`"
 )
 
 CALIBRATED: Final = Template(
@@ -116,7 +115,7 @@ UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("uncertainty from {line}")
+OWN_NOTE: Final = Template("of the intervals, {line}")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

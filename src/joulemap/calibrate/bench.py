@@ -57,7 +57,9 @@ class Energies:
     """Energy of each row at class energies, divided into scalable parts, with the inputs of the power cap."""
 
     chip_j: Floats
-    """On-chip energy at full voltage: one line per row, one column per energy scale; static power is excluded."""
+    """On-chip energy at full voltage: one row per measurement, one column per energy scale; static power is
+    excluded.
+    """
     memory_j: Floats
     """Off-chip energy in the same layout, independent of voltage."""
     chip_rest_j: Floats

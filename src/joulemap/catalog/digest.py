@@ -74,7 +74,9 @@ def own_files() -> tuple[Path, ...]:
 
 
 def catalogue_digest() -> str:
-    """Return sixteen hexadecimal digits over all data files, including the user's, and the code that reads them."""
+    """Return the digest, sixteen hexadecimal digits, of all data files, including the user's, and the code that reads
+    them.
+    """
     own = own_files()
     if not own:
         return _shipped_digest()

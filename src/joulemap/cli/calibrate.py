@@ -52,8 +52,8 @@ def calibrate(
 ) -> None:
     """Fit the coefficients of a chip to its measurements.
 
-    Uses all built-in, imported and own measurements, and reports the remaining errors. Each model family is also held
-    out in turn. Later commands use the written file unless `--calibration` says otherwise.
+    Uses all built-in measurements, imported ones and your own, and reports the remaining errors. Each model family is
+    also held out in turn. Later commands use the written file unless `--calibration` says otherwise.
 
     A few measurements change the coefficients only a little; the report states their weight.
 

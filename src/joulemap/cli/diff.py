@@ -21,7 +21,7 @@ def diff(
     hardware: NamedHardwareOptions,
     fail_above: list[str] | None = option(
         None,
-        "Exit with 10 if latency, energy, memory or cost surely grows by more, e.g. energy=5%; repeatable.",
+        "Exit with 10 if latency, energy, memory or cost grows by more, interval included, e.g. energy=5%; repeatable.",
         metavar="METRIC=PERCENT",
         shown="never",
     ),
@@ -32,7 +32,8 @@ def diff(
     """Compare two versions of a model.
 
     Shows latency, energy, memory and cost before and after. Code is traced from the working tree or from a commit. A
-    change is sure if its 80 % interval excludes zero; prediction errors that both versions share cancel out.
+    change counts as significant if its 80 % interval excludes zero; prediction errors that both versions share cancel
+    out.
 
     \b
     joulemap diff resnet18 resnet34

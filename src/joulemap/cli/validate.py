@@ -58,10 +58,10 @@ def validate(
     correlation and interval coverage. Configurations that are not stored are evaluated first, in about half a minute
     for all built-in measurements.
 
-    `seen` is the fraction of measurements used for fitting; they do not test the model, and `--by split` separates
-    them. `covered` is the fraction inside the 80 % interval. A throughput is scored against the predicted throughput,
-    never against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host shared by
-    as many devices as were measured.
+    `seen` is the fraction of measurements that were used for fitting and are no test; `--by split` separates them.
+    `covered` is the fraction inside the 80 % interval. A throughput is scored against the predicted throughput, never
+    against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host shared by as many
+    devices as were measured.
 
     Single operators are scored separately from models: `--by kind` groups them by type. `--by operator` scores device
     times of operators inside models. Each quantity of a served language model has its own score; unpredicted

@@ -305,7 +305,7 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
 
 
 def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:
-    """Return the processors whose printed name identifies them as processors."""
+    """Return the CPUs that a name matches if it is a CPU's brand string."""
     from joulemap.domain.printed import is_processor
 
     if not is_processor(name):

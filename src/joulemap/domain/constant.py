@@ -26,7 +26,7 @@ STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
-"""Coefficients that only energies per action or their intervals depend on; those energies are constants themselves."""
+"""Coefficients that affect only energies per action. They are not varied, because these energies are."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",

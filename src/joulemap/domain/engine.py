@@ -27,7 +27,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
 def name_engine(architecture: str, vendor: str) -> str:
     """Return the inference engine for hardware of a class and vendor."""
     found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
-    return found or f"the compiler of {vendor}"
+    return found or f"{vendor}'s compiler"
 
 
 def has_framework(architecture: str) -> bool:

@@ -78,7 +78,7 @@ class HardwareRef:
 
     @property
     def label(self) -> str:
-        """Chip with its set constants, without its power mode."""
+        """Chip with its `--set` constants, without its power mode."""
         return self.id + self.settings
 
     @property

@@ -42,7 +42,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("instruction", "control steps", "step"),
         Role("active_cycle", "cycles of active cores", "cycle"),
         Role("idle", "cycles of units without work", "cycle"),
-        Role("coordination", "starts and barriers of tiles", "tile"),
+        Role("coordination", "tile launches and barriers", "tile"),
         Role("transfer", "set-ups of transfers", "transfer"),
         Role("launch", "launches from the host", "launch"),
         Role("host", "operators that its host computes", "J"),

@@ -440,7 +440,7 @@ class Limits:
     max_power_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Power while running, with the required host; without a host for a chip under design."""
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Throughput in inferences."""
+    """Minimum throughput in inferences per second."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Cloud price of one chip."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)

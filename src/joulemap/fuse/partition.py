@@ -134,7 +134,7 @@ class _Partition:
             self.groups[home].take(self.operators[index])
 
     def _find(self, indices: Iterable[int]) -> list[int]:
-        """Return the groups of operators, the last in the order first."""
+        """Return the groups of these operators, in reverse execution order."""
         found = {self.order.find(self.home[one]) for one in indices}
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 

@@ -215,7 +215,7 @@ class Focus(nn.Module):
         self.convolution = Convolution(12, width, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and half the picture."""
+        """Return a tensor of batch, width channels, and half the height and width of the picture."""
         corners = [x[..., row::2, column::2] for column in (0, 1) for row in (0, 1)]
         result: torch.Tensor = self.convolution(torch.cat(corners, 1))
         return result

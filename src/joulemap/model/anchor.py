@@ -317,8 +317,8 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         high_fj=most_w * per_count,
         basis="derived",
         source=(
-            f"{probe.name} draws {share:.4g} of the power limit of {hardware.tdp.value:g} W at least; circuits, "
-            f"memory, regulators and static power are {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it"
+            f"{probe.name} draws at least {share:.4g} of the power limit of {hardware.tdp.value:g} W; counted actions "
+            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this the rest"
             + (f"; {told}" if told else "")
         ),
         count_formula="memory time" if is_memory else "compute time · f · U",

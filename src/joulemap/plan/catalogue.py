@@ -165,7 +165,7 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a database with the current catalogue and no runs, which must not be written; None if none can be
+    """Return a read-only database with the current catalogue and no runs; None if none can be
     stored.
     """
     ready = _template(catalogue_digest())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -159,7 +159,7 @@ def show_amount(count: float, per: str) -> str:
 
 
 def show_price(energy_j: float | None, per: str) -> str:
-    """Format the energy of one action: as a power per second, a share per joule, or an energy per byte."""
+    """Format the energy of one action: in watts per second of use, as a share per joule, or in joules per byte."""
     if per == "J":
         return show_share(energy_j)
     return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))
@@ -293,6 +293,13 @@ def show_doubt(half_width: float | None) -> str:
     if half_width < WIDE:
         return f"±{math.sinh(half_width) * 100:.0f} %"
     return f"{math.exp(-half_width):.2g}{DASH}{math.exp(half_width):.2g}x"
+
+
+def show_doubts(half_widths: Iterable[float | None]) -> str:
+    """Format the smallest and the largest of several uncertainties: `±5 % at best, ±12 % at worst`; empty for none."""
+    widths = sorted(one for one in half_widths if one is not None)
+    first, *others = dict.fromkeys(show_doubt(one) for one in (*widths[:1], *widths[-1:])) or ("",)
+    return f"{first} at best, {others[0]} at worst" if others else first
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:

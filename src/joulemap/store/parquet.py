@@ -59,7 +59,7 @@ WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 
 
 WIDEST: Final = "DECIMAL(38, 0)"
-"""Type that replaces them."""
+"""Parquet type that replaces integers wider than 64 bits."""
 
 
 def save_table(path: Path, table: Table[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 FAIL_IMMEDIATELY: Final = 1
 EXCLUSIVE: Final = 2
 REFUSALS: Final = (33, 997)
-"""ERROR_LOCK_VIOLATION and ERROR_IO_PENDING: somebody else has one of the bytes."""
+"""ERROR_LOCK_VIOLATION and ERROR_IO_PENDING: another process has locked one of the bytes."""
 
 END: Final = 2**63
 """Offset after the last byte that can be locked."""

@@ -28,7 +28,7 @@ from joulemap.tools.stub import (
 ERRORS: Final = tuple(
     name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.JoulemapError)
 )
-"""Names of all errors that are raised on purpose."""
+"""Names of all public exception classes."""
 
 BESIDE: Final = {
     "joulemap.workspace": ("Workspace",),

@@ -33,7 +33,7 @@ SCALE_REST: Final = 0.0328
 """Mean of the terms of the scale that are not drawn."""
 
 BLOCK: Final = 2_000_000
-"""Maximum numbers drawn at once; more would not fit in small memories."""
+"""Maximum count of random numbers drawn at once; more would not fit in small memories."""
 
 _FACTOR: Final = 0xD6E8FEB86659FD93
 _SEED: Final = 0xE17A1465

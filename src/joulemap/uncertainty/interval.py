@@ -38,7 +38,7 @@ class Errors:
     That of a power is stated for the energy.
     """
     least: Floats
-    """Smallest half-width of a power with a calibration."""
+    """Lower bound of the half-width of the power of calibrated chips."""
 
     @property
     def is_foreign(self) -> NDArray[np.bool_]:

@@ -147,7 +147,7 @@ def estimate_front(
     prices: tuple[Sequence[str], Sequence[str], Floats],
     errors: ErrorColumns,
 ) -> Floats:
-    """Return the probability that no other candidate beats each one in both costs; NaN without a finite cost.
+    """Return, for each candidate, the probability that no other beats it in both costs; NaN without a finite cost.
 
     `prices` are keys, sellers and half-widths. Every run has a prediction.
     """

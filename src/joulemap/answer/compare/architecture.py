@@ -81,9 +81,9 @@ SHARE_COLUMNS: Final = (
     "*board board_fraction | *static static_fraction | *overhead overhead_fraction"
 )
 LEGEND: Final = (
-    "compute: arithmetic, including other operations than MACs; on chip: caches and scratchpads; network: wires and "
+    "compute: arithmetic, including operations other than MACs; on chip: caches and scratchpads; network: wires and "
     "switches between units and memories; overhead: registers, on chip, network and control; board: voltage "
-    "regulators, and power implied by a power limit beyond all prices"
+    "regulators, and power that a power limit implies but no counted action explains"
 )
 PRICE_TABLE: Final = "Energy per MAC"
 PRICE_COLUMNS: Final = (

@@ -92,7 +92,10 @@ def describe_confidence(answer: PairAnswer) -> str:
     given = {"sure": answer.probability, "less": names[value_b < value_a], "verb": text.VERBS[answer.metric]}
     found = [] if answer.probability is None else [text.SURE(**given)]
     if answer.scope.calibrations and answer.scope.uncalibrated:
-        found.append(text.HALF_CALIBRATED(names=answer.scope.uncalibrated))
+        row = answer.scope.calibrations[0]
+        calibrated = next((name for name in names if name not in answer.scope.uncalibrated), row.hardware)
+        donor = row.hardware if row.inheritors else None
+        found.append(text.HALF_CALIBRATED(calibrated=calibrated, donor=donor, names=answer.scope.uncalibrated))
     return "; ".join(found)
 
 

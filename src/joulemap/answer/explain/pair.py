@@ -143,7 +143,7 @@ def name_cause(row: CategoryDifference) -> str:
     along = [words[cause][0] for cause, exact in large if exact > 0]
     against = [words[cause][1] for cause, exact in large[::-1] if exact < 0 and words[cause][1]]
     first, *others = [along[0], *against, *along[1:]]
-    return ", ".join(one.removesuffix(" actions") for one in (first, others[0])) if others else first
+    return f"{first}, {others[0]}" if others else first
 
 
 def find_role(row: RoleDifference) -> Role:

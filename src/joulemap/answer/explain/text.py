@@ -24,9 +24,10 @@ TIED: Final = "the two are statistically tied"
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 CATEGORY_COLUMNS: Final = (
-    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | main causes by_count_exact"
+    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | "
+    "why the larger is larger by_count_exact"
 )
-CATEGORY_KEEP: Final = "main causes | {a} | {b} | difference"
+CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
 ALL: Final = "all"
 
 SPENT: Final[Mapping[str, str]] = {
@@ -177,8 +178,10 @@ TRAFFIC: Final = Template("off chip, {a} moves {bytes_a:B} and {b} {bytes_b:B}")
 
 # ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
 
-SURE: Final = Template("{sure:chance} that {less} {verb} less")
-HALF_CALIBRATED: Final = Template("{names:and} is not calibrated by measurements, but the other is")
+SURE: Final = Template("{sure:chance} confidence that {less} {verb} less")
+HALF_CALIBRATED: Final = Template(
+    "{calibrated} uses a calibration[ of {donor}], {names:and} uses none; part of the difference may come from this"
+)
 
 DEFINITIONS: Final = (
     "the last column gives causes of at least a quarter of the difference; a difference in count is weighted by "

@@ -149,7 +149,7 @@ class UsageOptions:
         "",
         "Type of seller: hyperscaler, cloud, marketplace, reserved, spot, list or retail.",
         metavar="NAME",
-        shown="the one with most offers",
+        shown="the one with the most offers",
         is_advanced=True,
     )
     busy_hours: float | None = option(

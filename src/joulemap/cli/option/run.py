@@ -118,7 +118,7 @@ class ModelOptions:
     repeated: ClassVar[tuple[str, ...]] = ("batch", "inputs", "arguments", "config")
     """Options that a follow-up command must repeat."""
 
-    batch: str = option("", "Samples per input.", "--batch", "-b", metavar="N", shown="1, or the model's")
+    batch: str = option("", "Batch size: samples per run.", "--batch", "-b", metavar="N", shown="1, or the model's")
     inputs: list[str] | None = option(
         None,
         "Shape of an input, batch first, e.g. 1,3,224,224 or ids=1,128:int64; repeatable.",
@@ -195,7 +195,12 @@ class RunOptions(ModelOptions):
     )
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True)
     host: str = option(
-        "", HOST_HELP, metavar="HARDWARE", shown="not counted", complete=complete_hardware, is_advanced=True
+        "",
+        HOST_HELP,
+        metavar="HARDWARE",
+        shown="none; recommend adds one",
+        complete=complete_hardware,
+        is_advanced=True,
     )
     boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, is_advanced=True)
     tf32: str = option("allowed", TF32_HELP, metavar="allowed|never", is_advanced=True)

@@ -123,7 +123,7 @@ class Checkpoint:
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    """Return an expression of a configuration; None if it is invalid, or its matching might never end."""
+    """Compile a regular expression of a configuration; None if it is invalid or may take exponential time."""
     if len(pattern) > LONGEST_EXPRESSION or _ENDLESS.search(pattern):
         return None
     with contextlib.suppress(re.error, OverflowError, RecursionError):

@@ -40,7 +40,7 @@ class Values:
     values: dict[str, Value] = attrs.field(factory=dict)
     nodes: list[Node] = attrs.field(factory=list)
     types: dict[str, Any] = attrs.field(factory=dict)
-    """Name of a value -> its type as a message."""
+    """Name of a value -> its `TypeProto`."""
     assumed: list[str] = attrs.field(factory=list)
     """Operators whose outputs are assumed to have their maximum size."""
     outside: set[str] = attrs.field(factory=set)

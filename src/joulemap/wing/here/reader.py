@@ -95,7 +95,7 @@ def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
 
 
 def read_nvidia(smi: str, nvml: str = "") -> list[Graphics]:
-    """Return the GPUs in nvidia-smi's CSV, with cores and bus of `nvml` if known."""
+    """Return the GPUs in nvidia-smi's CSV, with core count and bus width from `nvml` if known."""
     lines = [[cell.strip() for cell in line.split(",")] for line in smi.strip().splitlines()]
     if len(lines) < 2 or "name" not in lines[0]:
         return []

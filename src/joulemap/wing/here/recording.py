@@ -65,7 +65,7 @@ FILES: Final[Mapping[str, str]] = {
     "max-frequency": f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq",
     "vector-length": "/proc/sys/abi/sve_default_vector_length",
 }
-"""Name of an output -> file of Linux that holds it."""
+"""Name of an output -> Linux file that holds it."""
 
 
 def record() -> Recording:

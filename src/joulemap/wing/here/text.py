@@ -58,7 +58,7 @@ BEST: Final = Template(
 )
 NOTHING: Final = Template("{model} fits no chip of this machine: {reason}")
 LARGEST: Final = Template(
-    "largest model at reading speed ({least:plain} tokens/s): {model} at {rate} tokens/s on {label}"
+    "largest model predicted at {least:plain} tokens/s (reading speed) or more: {model} at {rate} tokens/s on {label}"
 )
 SLOW: Final = Template(
     "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
@@ -70,7 +70,7 @@ FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
 )
-INTERVAL_OF: Final = Template("intervals refer to {model} on each chip")
+INTERVAL_OF: Final = Template("relative widths of intervals are those of {model} on each chip")
 METAL: Final = (
     "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
     "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
@@ -80,16 +80,15 @@ SHARED: Final = Template("{label} shares the machine's memory with the processor
 
 NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `joulemap llm llama-3.1-8b ryzen_9_7950x`")
 NO_GRAPHICS: Final = (
-    "graphics: no tool lists any (lspci, nvidia-smi, rocm-smi, xpu-smi; on Windows, Get-CimInstance); in a container, "
-    "share device and tool"
+    "no GPU found by lspci, nvidia-smi, rocm-smi or xpu-smi (on Windows, Get-CimInstance); in a container, pass the "
+    "device and its tool through"
 )
 NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
 )
 NO_DMIDECODE: Final = (
-    "memory speed unknown: dmidecode is missing or needs root; use `sudo joulemap here`, "
-    "or state kind, MT/s and 64-bit channels with "
-    "--memory DDR5-5600x2"
+    "memory speed unknown, so the bandwidth is assumed: dmidecode is missing or needs root. Use `sudo joulemap here`, "
+    "or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
 AMBIGUOUS: Final = Template("{name} may be {names:list}: name one with `joulemap llm MODEL NAME`")

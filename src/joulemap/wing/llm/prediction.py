@@ -64,7 +64,7 @@ class _Target:
     mode: str = DEFAULT_MODE
     calibration: CalibrationEntry | None = None
     bound: Target | None = None
-    """Board as bound for its runs; None for an unknown hardware."""
+    """Board with its mode, calibration and boundary applied; None for an unknown hardware."""
     refusal: str = ""
 
     @property

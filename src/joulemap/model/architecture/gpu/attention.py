@@ -72,7 +72,9 @@ class Family:
     """True if quantized keys and values are first copied to the multiplied width. Otherwise, with several queries, the
     queries, keys and values are narrowed."""
     has_older: bool = False
-    """True if units without wgmma load keys before they multiply, and one unit processes all of a query."""
+    """True if GPUs without wgmma use an older kernel: it loads keys before it multiplies them, and one SM processes a
+    whole query.
+    """
 
 
 PLAIN: Final = Family("sdpa")

@@ -40,7 +40,7 @@ SPLIT: Final = ("product", "machete")
 """Kernel classes of GEMMs whose K may be cut into parts."""
 
 SUMS: Final = ("adaptive_avg_pool", "moment", "reduce")
-"""Reductions by one kernel, whose threads add and meet; all others sort, scan or select in several phases."""
+"""Reductions by one kernel, whose threads add and synchronize; all others sort, scan or select in several phases."""
 
 COPIES: Final = (
     "append", "embedding", "fill", "full", "gather", "index", "index_copy", "index_put", "index_select",

@@ -122,7 +122,7 @@ LEAST_ENERGY: Final = Template(
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
 SURE: Final = Template("80 % interval: {low} to {devices:n device}")
-SURE_OF_ONE: Final = Template("80 % interval: {devices:n device}")
+SURE_OF_ONE: Final = Template("{devices:n device} at both ends of the 80 % interval")
 
 OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
@@ -134,13 +134,13 @@ OVER: Final = Template("{label} ({reason})[; {more} more over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
-    "share one queue; brackets show the counts at both ends of the 80 % interval of predicted times",
+    "share one queue; ranges in brackets show the counts at both ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
     "others, if that saves energy and meets the target",
-    "power: all devices at the highest rate, idle ones included; --max-power also counts hosts, which these exclude; "
-    "cooling counts only in cost and carbon",
-    "cost: a month of 730 hours, rented for all of it, or bought and spread over the lifetime with electricity and "
-    "hosts; owned devices cost electricity",
+    "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "
+    "counts hosts; kWh, cost and carbon also include cooling (PUE)",
+    "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "
+    "owned devices cost only electricity",
     "capacity: the highest rate that the fleet serves within the target, relative to the demanded rate; utilization: "
     "its inverse; time busy (--details): share of time with a batch running, however small the batch",
 )

@@ -12,11 +12,12 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.scope import TIE_RATIO
+from joulemap.answer.text import SPAN
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show_doubt
+from joulemap.present.cell import show_doubts
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -338,9 +339,8 @@ class LlmAnswer(RunAnswer):
         """Return the uncertainty of the most and the least certain hardware; empty if unknown."""
         spans = []
         for quantity, name in text.DOUBTED.items():
-            widths = sorted(width for row in self.served if (width := getattr(row, name)) is not None)
-            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
-            spans += [text.SPAN(ends=" to ".join(ends), quantity=quantity)] if ends else []
+            ends = show_doubts(getattr(row, name) for row in self.served)
+            spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
         return [text.SURE(spans=spans)] if spans else []
 
     def _list_notes(self) -> Iterator[str]:

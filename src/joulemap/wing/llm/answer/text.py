@@ -142,7 +142,6 @@ COST: Final = Template(
 # uncertainty
 ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
 SURE: Final = Template("80 % intervals: {spans:list}")
-SPAN: Final = Template("{quantity} {ends}")
 DOUBTED: Final[Mapping[str, str]] = {
     "TTFT": "first_token_half_width",
     "TPOT": "between_half_width",

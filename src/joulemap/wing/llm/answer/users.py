@@ -12,11 +12,12 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import widen
+from joulemap.answer.text import SPAN
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_plans
-from joulemap.present.cell import show_doubt
+from joulemap.present.cell import show_doubts
 from joulemap.present.document import Document, Grid, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
@@ -54,16 +55,18 @@ TITLE: Final = Template(
     "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
 KEPT: Final = Template(
-    "cheapest within the latency target: {servers} in {precision}, {usd_per_million:USD} per million tokens (prompt "
-    "and output), {million_j:J} and {gco2_per_million:g} of CO2; "
+    "cheapest within the latency target[ with at least {likely:chance} probability]: {servers} in {precision}, "
+    "{usd_per_million:USD} per million tokens (prompt and output), {million_j:J} and {gco2_per_million:g} of CO2; "
 )
 KEPT_ENERGY: Final = Template(
-    "least energy within the latency target: {servers} in {precision}, {million_j:J} per million tokens (prompt and "
-    "output); "
+    "least energy within the latency target[ with at least {likely:chance} probability]: {servers} in {precision}, "
+    "{million_j:J} per million tokens (prompt and output); "
 )
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
-TIMES: Final = Template("TTFT {first_token_s:s}[ of {first_most:s}], TPOT {between_s:s}[ of {between_most:s}]")
+TIMES: Final = Template(
+    "TTFT {first_token_s:s}[ (limit {first_most:s})], TPOT {between_s:s}[ (limit {between_most:s})]"
+)
 SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
 SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
 SLOW: Final = "slow hosts included"
@@ -74,10 +77,11 @@ REQUEST: Final = Template(
     "users together get {output_tokens_per_s:~} output tokens/s"
 )
 PUBLISHED: Final = Template(
-    "as published, in {precision}: {label}, [{usd_per_million:USD} and ]{million_j:J} per million tokens"
+    "with the checkpoint's weights ({precision}): {label}, [{usd_per_million:USD} and ]{million_j:J} per million tokens"
 )
 PUBLISHED_NOT: Final = Template(
-    "as published, in {precision}, nothing meets the latency target; the nearest is {label}: {missed:and}"
+    "with the checkpoint's weights ({precision}), nothing meets the latency target; the nearest is {label}: "
+    "{missed:and}"
 )
 FORMS: Final = Template(
     "{form} hold the target more cheaply than {other_form}: {label} [takes {ratio:x} the device time]"
@@ -85,17 +89,17 @@ FORMS: Final = Template(
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; {published}]")
-SURER: Final = Template(
-    "the cheapest that meets the target with a probability of {chance:chance} is {label} in {precision}"
-    "[, at {times:x} the cost]"
+QUALITY: Final = Template("loss of quality in {precision}, as published: {quality}[; {published}]")
+RISKY: Final = Template(
+    "{label} in {precision} [costs {times:x} as much, but ]meets the target with a probability of only "
+    "{met_probability:chance}"
 )
-NEXT_RUNNER: Final = Template("next is {label} in {precision}[ at {times:x} the cost]")
+NEXT_RUNNER: Final = Template("the next other chip is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
     "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
     "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
-    "gCO2/request ~request_gco2? | met with met_probability | *prefix hits prefix_hit_fraction? | "
+    "gCO2/request ~request_gco2? | probability met_probability | *prefix hits prefix_hit_fraction? | "
     "hits in tiers tier_hit_fraction? | *J/request without hits uncached_request_j?"
 )
 HITS: Final = Template(
@@ -155,6 +159,17 @@ class UsersAnswer(RunAnswer):
         """True if a deployment meets the latency target."""
         return self.rows[0].is_met
 
+    @property
+    def chosen(self) -> UserRow:
+        """Cheapest deployment that meets the target with a probability of `LIKELY`.
+
+        It is the first row if that is as probable, if none is, or if the cost is above `DEAR` times the lowest.
+        """
+        first = self.rows[0]
+        surer = next((row for row in self.rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
+        times = _compare_costs(surer, first) if surer else None
+        return surer if surer is not None and (times is None or times <= DEAR) else first
+
     def title(self) -> str:
         """Return the title, which restates the question."""
         wanted = WANTED(self.target)
@@ -196,11 +211,13 @@ class UsersAnswer(RunAnswer):
         )
 
     def _describe_best(self) -> str:
-        """Return the cheapest deployment within the target, or the nearest one and by how much it misses."""
-        best = self.rows[0]
+        """Return the chosen deployment, or the nearest one and by how much it misses."""
+        best = self.chosen
         if not best.is_met:
             return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
-        told = (KEPT_ENERGY if best.usd_per_million is None else KEPT)(best, servers=spell_servers(best))
+        likely = None if best is self.rows[0] else LIKELY
+        template = KEPT_ENERGY if best.usd_per_million is None else KEPT
+        told = template(best, servers=spell_servers(best), likely=likely)
         target = self.target.first_token_s, self.target.between_s
         times = TIMES(best, first_most=target[0], between_most=target[1])
         sure = SURE_OF_ONE if None in target else SURE
@@ -221,10 +238,11 @@ class UsersAnswer(RunAnswer):
                 yield MISSED(quantity=quantity, time=time, ratio=time / most, most=most)
 
     def _list_insights(self) -> Iterator[str]:
-        """Yield the cost of one request, the alternatives, and the loss of quality of the best precision."""
-        best = self.rows[0]
+        """Yield the cost of one request, the alternatives, and the loss of quality of the chosen precision."""
+        best, first = self.chosen, self.rows[0]
         yield REQUEST(best)
-        yield from self._list_surer()
+        if best is not first:
+            yield RISKY(first, times=_compare_costs(first, best))
         if best.prefix_hit_fraction is not None:
             below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
             yield HITS(best, below=below or None)
@@ -236,35 +254,18 @@ class UsersAnswer(RunAnswer):
             if published is not None:
                 told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
             yield QUALITY(best, published=told)
-        others = [row for row in self.rows.rows[1:] if row.is_met and row.hardware != best.hardware]
+        others = [row for row in self.rows if row.is_met and row.hardware not in (best.hardware, first.hardware)]
         if best.is_met and others:
-            other = others[0]
-            times = (
-                other.usd_per_million / best.usd_per_million if other.usd_per_million and best.usd_per_million else None
-            )
-            yield NEXT_RUNNER(other, times=times)
+            yield NEXT_RUNNER(others[0], times=_compare_costs(others[0], best))
         if self.host_bound:
             yield self.host_bound
-
-    def _list_surer(self) -> Iterator[str]:
-        """Yield the cheapest deployment that meets the target with a probability of `LIKELY`, if the best does not."""
-        best = self.rows[0]
-        chances = [(row, row.met_probability) for row in self.rows if row.is_met and row.met_probability is not None]
-        surer = next(((row, chance) for row, chance in chances if chance >= LIKELY), None)
-        if surer is None or surer[0] is best:
-            return
-        row, chance = surer
-        times = row.usd_per_million / best.usd_per_million if row.usd_per_million and best.usd_per_million else None
-        if times is None or times <= DEAR:
-            yield SURER(row, chance=chance, times=times)
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""
         spans: list[str] = []
         for quantity, field in (("TTFT", "first_token_half_width"), ("TPOT", "between_half_width")):
-            widths = sorted(value for row in self.rows if (value := getattr(row, field)) is not None)
-            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
-            spans += [text.SPAN(ends=" to ".join(ends), quantity=quantity)] if ends else []
+            ends = show_doubts(getattr(row, field) for row in self.rows)
+            spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
         return text.SURE(spans=spans) if spans else ""
 
     def _describe_use(self) -> list[str]:
@@ -275,7 +276,7 @@ class UsersAnswer(RunAnswer):
 
     def _continue(self, repeated: Sequence[str]) -> list[str]:
         """Return the command that simulates the requests of one server of the best deployment."""
-        best, serving = self.rows[0], self.serving
+        best, serving = self.chosen, self.serving
         precision, _, weights = best.precision.partition("/")
         pools = ["--prefill-on", best.hardware, "--decode-on", best.hardware]
         words = ["llm", self.model, *(pools if best.prefill_server_count else [best.hardware])]
@@ -287,6 +288,11 @@ class UsersAnswer(RunAnswer):
         if not best.is_published:
             words += ["--precision", precision, *(["--weight-precision", weights] if weights else [])]
         return [*words, *repeated]
+
+
+def _compare_costs(row: UserRow, other: UserRow) -> float | None:
+    """Return the cost of a deployment as a multiple of another's; None if either is unknown."""
+    return row.usd_per_million / other.usd_per_million if row.usd_per_million and other.usd_per_million else None
 
 
 def spell_servers(row: UserRow) -> str:

@@ -281,7 +281,7 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
 
 
 def _find_room(question: Question, case: Case) -> float:
-    """Return the requests that fit in the memory of a server, at the mean context of a conversation's turns."""
+    """Return how many requests fit in the memory of a server, at the mean context of a conversation's turns."""
     if question.serving.turns == 1 or case.room is None:
         return case.most
     each = case.room.cache(question.serving.mean_prompt + question.serving.output)

@@ -98,7 +98,7 @@ class Steady:
     begin_s: float = 0.0
     """Initial guess of a request's time in the search for the requests in flight; 0 to start from the pause."""
     speculated_tokens: int = 0
-    """Draft tokens per sequence and pass, in addition to the certain one."""
+    """Draft tokens per sequence and pass, in addition to the token that every pass yields."""
     accepted_tokens: float = 1.0
     """Mean tokens gained per sequence and pass: the certain one and the accepted drafts."""
     rank_wait_steps: float = 0.0

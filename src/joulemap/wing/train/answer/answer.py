@@ -21,7 +21,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_interval
+from joulemap.present.cell import show_doubts, show_interval
 from joulemap.present.document import MOST_INSIGHTS, Document, Section
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
@@ -113,6 +113,7 @@ class TrainAnswer(RunAnswer):
             details=[Section(title, self._lay(rows, columns, limit=limit)) for title, columns in details.items()],
             notes=[
                 *text.NOTES,
+                *(text.SEVERAL if any(row.device_count > 1 for row in self.rows) else ()),
                 *([text.ADAPTERS] if self.training.lora else []),
                 text.PAID(use=describe_use(self.assumptions, self.pay)),
                 *self.scope.describe(),
@@ -161,10 +162,8 @@ class TrainAnswer(RunAnswer):
         """Return the half-widths of time and energy, smallest and largest, and the evidence behind them."""
         spans = []
         for name, field in (("step time", "latency_half_width"), ("energy", "energy_half_width")):
-            widths = sorted(width for row in self.trained if (width := getattr(row, field)) is not None)
-            if widths:
-                highest = widths[-1] if len(set(widths)) > 1 else None
-                spans.append(SPAN(quantity=name, lowest=widths[0], highest=highest))
+            ends = show_doubts(getattr(row, field) for row in self.trained)
+            spans += [SPAN(quantity=name, ends=ends)] if ends else []
         untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
         is_tested = len(untested) < len(self.trained)
         return text.SURE(spans=spans, evidence=text.EVIDENCE if is_tested else None, untested=untested or None)

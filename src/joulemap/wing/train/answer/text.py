@@ -83,15 +83,18 @@ COST_COLUMNS: Final = (
 NOTES: Final = (
     "MFU: model FLOPs utilization, MACs of forward and backward pass over time and dense peak; masked and recomputed "
     "MACs are not counted",
-    "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
-    "concurrent GEMMs, so the hidden share is optimistic",
     "the loss is a cross-entropy of the model's outputs in single precision; data loading, augmentation, dropout, "
     "gradient clipping and gradient scaling are not counted",
+)
+SEVERAL: Final = (
+    "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
+    "concurrent GEMMs, so the hidden share is optimistic",
     "each of several devices has an equal part of the batch (data parallel), of each GEMM (tensor parallel, "
     "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
-    "pipeline bubble is the time while the pipeline fills and drains. Memory refers to the first stage, the fullest, "
-    "with activations of one micro-batch per stage",
+    "pipeline bubble is the time in which it fills and drains. Memory refers to the first stage, the fullest, with "
+    "activations of one micro-batch per stage",
 )
+"""Notes of steps on several devices."""
 ADAPTERS: Final = (
     "only adapters (LoRA) have gradients and optimizer state; the base is frozen. Each GEMM dequantizes a quantized "
     "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "

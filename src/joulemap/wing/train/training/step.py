@@ -63,7 +63,7 @@ class _Step(Exchange):
     crossing: set[int] = attrs.field(factory=set)
     """Values that are read after the segment that makes them."""
     starts: list[int] = attrs.field(factory=list)
-    """Index of the first operator of each call's ATen call."""
+    """Index of the first operator of the ATen call to which each recorded call belongs."""
     places: list[int] = attrs.field(factory=list)
     """Index on the tape of each operator of the forward pass."""
     made_at: dict[int, int] = attrs.field(factory=dict)
