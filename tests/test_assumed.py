@@ -59,6 +59,7 @@ def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
     assert is_whole(whole, 2.0) and not is_whole(whole, 1.5) and not is_whole(whole, None)
 
 
+@pytest.mark.slow
 def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace) -> None:
     asked = Settings(hardware=("l4", "xeon_8490h"), precision="int8", batch=8)
     recommended = workspace.recommend("resnet18", asked)
@@ -148,6 +149,7 @@ def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -
     assert share in said and "up to" not in said
 
 
+@pytest.mark.slow
 def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Workspace) -> None:
     asked = Settings(precision=("int8",), batch=(8,))
     pair = ("hailo_8", "rdk_x3")
@@ -157,6 +159,7 @@ def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Works
     assert ["--host" in one for one in (mixed, hosted, alike)] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_recommendation_says_which_host_it_counts(workspace: Workspace) -> None:
     """An energy of the chip alone has no host, which the headline then says as that of pareto does."""
     asked = Settings(precision=("int8",), batch=(8,), hardware=("l4", "xeon_8490h"))

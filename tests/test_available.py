@@ -121,6 +121,7 @@ def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Worksp
     assert {name: found[name] for name in unstated} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> None:
     shares = {"xeon_8490h": 0.0, "rk3588_cpu": 0.0, "l4": 0.4, "h100_sxm5": 0.4, "mi300a": 0.0}
@@ -257,6 +258,7 @@ def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
     assert between.break_even is not None and between.break_even.hardware_a.startswith("kpu_t256")
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_had_the_rest_is_ranked_and_said_to_be_so(joulemap: Run) -> None:
     done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS, "--format", "json")
     answer = json.loads(done.stdout)

@@ -402,6 +402,7 @@ def write_mine(folder: Path, basis: str) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     mine, sure = (write_mine(tmp_path, basis) for basis in ("assumed", "published"))
@@ -447,6 +448,7 @@ def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, n
     assert moved <= {asked, *(["peak.int8"] if name == "l4" else [])}
 
 
+@pytest.mark.slow
 def test_what_a_question_sets_is_taken_as_given(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("resnet18", hardware="kpu_t256", precision="int8")

@@ -117,6 +117,7 @@ def test_a_host_sets_the_pace_of_what_it_launches_where_it_calls() -> None:
     assert {name: one.is_counted for name, one in hosts.items()} == {"l4": True, "h200_sxm": False}
 
 
+@pytest.mark.slow
 def test_an_eager_answer_names_who_launches(workspace: Workspace) -> None:
     asked = Settings(hardware=("h200_sxm",), runtime=("eager",), calibration="none")
     workspace.compare(RELU, asked)
@@ -176,6 +177,7 @@ def test_lists_say_who_needs_a_host(joulemap: Run) -> None:
     assert "M.2 slot" in joulemap("hardware", "show", "hailo_8").stdout
 
 
+@pytest.mark.slow
 def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspace: Workspace) -> None:
     asked = Settings(hardware=("hailo_8",), precision=("int8",), runtime=("engine",), host="raspberry_pi_5")
     workspace.compare("mobilenet_v2", asked)

@@ -61,6 +61,8 @@ def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]
 
 
 def assert_shipped_is_traced(name: str, batch: int) -> None:
+    if package := load_models()[name].package:
+        pytest.importorskip(package)
     connection = open_blank()
     anew = write_workload(connection, traced(name, batch))
     (shipped,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key="shipped")])
@@ -150,6 +152,7 @@ def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     assert summary(connection, shipped) == summary(connection, anew)
 
 
+@pytest.mark.slow
 def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     shipped = workspace.profile("squeezenet1_1").profile

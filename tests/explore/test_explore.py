@@ -279,6 +279,7 @@ def test_a_design_is_written_and_read_to_the_same_numbers(tmp_path: Path) -> Non
     assert read_design(path).set == values
 
 
+@pytest.mark.slow
 def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     vary = {"units": "64,128", "clock": "0.5GHz,0.8GHz", "dram.bandwidth": "x0.7", "l3.capacity": "x2"}
@@ -368,6 +369,7 @@ def test_options_of_designs_are_refused_where_chips_are_taken_as_they_are(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
     """Each is one line on stderr, before anything is evaluated."""
     chip = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8"]

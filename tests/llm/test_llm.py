@@ -430,6 +430,7 @@ def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
         PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
 
 
+@pytest.mark.slow
 def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(workspace: Workspace) -> None:
     name = "llama-3.2-1b"
     cost = workspace.cost(name, hardware=["l4"], precision="bf16", batch=(8,)).document()
@@ -500,6 +501,7 @@ def test_a_fleet_takes_speculation_and_the_next_command_repeats_its_requests() -
     assert (options.repeat(), ServerOptions().repeat()) == (words, ())
 
 
+@pytest.mark.slow
 def test_prompts_of_a_hybrid_leave_a_sound_database(workspace: Workspace, tmp_path: Path) -> None:
     """A scan of a prompt has GEMMs of several shapes: the rule on the view of one of them does not apply."""
     sizes = {

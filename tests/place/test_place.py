@@ -222,6 +222,7 @@ def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
             assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
 
 
+@pytest.mark.slow
 def test_the_assumed_share_stands_in_table_and_headline(workspace: Workspace) -> None:
     settings = Settings(precision="fp16", runtime="engine")
     ask = partial(workspace.place, "resnet18", on=("xeon_8490h", "l4"), links=("pcie4x16",), settings=settings)
@@ -324,6 +325,7 @@ def two_chips(model: str, batch: int = 1, card: str = "l4") -> tuple[Box, Proble
     return box, build_problem(shipped(model, batch), members, find_ways(box, members))
 
 
+@pytest.mark.slow
 def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
     _, problem = two_chips("resnet50")
     choice = choose(problem, "latency", (0, 1))
