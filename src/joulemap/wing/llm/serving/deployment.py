@@ -201,7 +201,8 @@ class Deployment:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         memory = self.stack.value("memory_rate", *self._memory_kinds)
-        compute, integer = (self.stack.value(name, *self.kinds) for name in ("compute_rate", "integer_rate"))
+        routed = [f"experts_{one}" for one in self.kinds] if self.decoder.is_routed else []
+        compute, integer = (self.stack.value(one, *routed, *self.kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
             self.stack.value("unit_stream", *self.kinds, whole.unit_name)
