@@ -205,9 +205,7 @@ class Deployment:
         compute, integer = (self.stack.value(one, *routed, *self.kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
-            self.stack.value("unit_stream", *self.kinds, whole.unit_name)
-            * whole.unit_count.value
-            * whole.clock.value
+            self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
         )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         few = attrs.evolve(
