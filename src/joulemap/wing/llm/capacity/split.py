@@ -106,24 +106,26 @@ class _Pools:
         self.is_full = False
         """True if the decode pool has no room for the requests in flight of the last evaluation."""
 
-    def read(self, cached: float) -> tuple[float, float]:
-        """Return the seconds and joules of a prompt of which some tokens are cached."""
+    def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the seconds and joules of a prompt with cached tokens, and of an output token of `each` sequences."""
+        size = min(self.prompt - cached, self.case.server.stack.step_tokens)
+        pieces = (self.prompt - cached) / size
+        places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
+        groups: list[Passes] = []
         if cached not in self.prompts:
-            size = min(self.prompt - cached, self.case.server.stack.step_tokens)
-            pieces = (self.prompt - cached) / size
             behind = cached + max(0.0, self.prompt - cached - size) / 2.0
-            passes = Passes.of([0.0], chunk=size, chunk_context=behind)
-            cost = guess(self.case.server, self.draft).price(passes)
-            self.prompts[cached] = float(cost.seconds[0]) * pieces, float(cost.joules[0]) * pieces
-        return self.prompts[cached]
-
-    def step(self, each: float) -> tuple[float, float]:
-        """Return the seconds and joules of an output token's pass over `each` sequences."""
+            groups.append(Passes.of([0.0], chunk=size, chunk_context=behind))
         if each not in self.steps:
-            places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
-            cost = guess(self.case.server, self.draft).price(Passes.of(each, context=places))
-            self.steps[each] = float(cost.seconds @ shares) / self.gain, float(cost.joules @ shares) / self.gain
-        return self.steps[each]
+            groups.append(Passes.of(each, context=places))
+        if groups:
+            cost = guess(self.case.server, self.draft).price(Passes.joined(tuple(groups)))
+            columns = (cost.seconds, cost.joules)
+            if cached not in self.prompts:
+                self.prompts[cached] = float(columns[0][0]) * pieces, float(columns[1][0]) * pieces
+            if each not in self.steps:
+                seconds, joules = (float(one[-len(places) :] @ shares) / self.gain for one in columns)
+                self.steps[each] = seconds, joules
+        return self.prompts[cached], self.steps[each]
 
     def find(self, count: int) -> tuple[Split, float] | None:
         """Return the pools with `count` prefill servers, and the time of a prompt; None if prompts come too fast."""
@@ -141,7 +143,6 @@ class _Pools:
             hits = hits or ((1.0,) if residence else ())
             moved_s, moved_j = residence.sum_moves(hits) if residence and len(hits) > 1 else (0.0, 0.0)
             cached = round(sum(hits) * self.kept) if residence else find_cached(serving)
-            prompt_s, prompt_j = self.read(cached)
             part = self.request_s / cycle_s if pause_s and self.request_s else 1.0
             busy = 1.0 - (1.0 - part) ** self.users
             each = float(-(-self.users // self.servers))
@@ -149,7 +150,7 @@ class _Pools:
             if (cached, each) in seen:
                 break
             seen.add((cached, each))
-            step_s, step_j = self.step(each)
+            (prompt_s, prompt_j), (step_s, step_j) = self.price(cached, each)
             used = self.users / (prompt_s + self.handover.seconds + steps * step_s + pause_s) * prompt_s / count
             if used > FULL:
                 return None

@@ -206,6 +206,9 @@ def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Depl
         question, case, servers = options[place]
         return _serve(question, case, target, servers)
 
+    def count(place: int) -> int:
+        return options[place][1].world * options[place][2]
+
     first = try_one(0)
     if first.miss <= 1.0:
         return [], _prefer(first, options, target)
@@ -218,13 +221,20 @@ def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Depl
         if one.miss <= 1.0:
             return missed, _prefer(one, options, target)
         missed.append(one)
-    # far from the target: as if more devices were always faster
-    low, high = min(MOST_TRIED, last) - 1, last
+    # far from the target: as if more devices were always faster, divided among servers in the best way
+    rest = sorted({count(place) for place in range(min(MOST_TRIED, last), last + 1)})
+    low, high = -1, len(rest) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        one = try_one(middle)
-        low, high, quickest = (low, middle, one) if one.miss <= 1.0 else (middle, high, quickest)
-    return missed, quickest
+        best = None
+        for place in (place for place in range(1, last + 1) if count(place) == rest[middle]):
+            one = try_one(place)
+            if one.miss <= 1.0:
+                best = one
+                break
+            missed.append(one)
+        low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
+    return missed, _prefer(quickest, options, target)
 
 
 def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -> Deployed:
