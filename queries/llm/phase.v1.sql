@@ -137,8 +137,10 @@ doubted AS (
             + pow(t.latency_own_half_width, 2)
         ) AS latency_half_width,
         sqrt(
-            pow(serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware), 2)
-            + pow(serving_scale_of('power_w', v.vendor, $engine, $work, v.hardware), 2)
+            pow(served_energy_half_width(
+                serving_scale_of(p.latency_quantity, v.vendor, $engine, $work, v.hardware),
+                serving_scale_of('power_w', v.vendor, $engine, $work, v.hardware)
+            ), 2)
             + pow(t.energy_own_half_width, 2)
         ) AS energy_half_width
     FROM powered AS p

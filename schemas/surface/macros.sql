@@ -136,15 +136,20 @@ CREATE MACRO served_time_of(of_quantity, of_scope) AS CASE of_quantity
         THEN CASE of_scope WHEN 'prefill_step' THEN 'time_to_first_token_s' ELSE 'request_latency_s' END
 END;
 
+-- Half-width of the energy of a served model from those of its time and of its power: join_served_energy of domain/doubt.py.
+CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt(
+    pow(time_half_width, 2) + pow(power_half_width, 2) - 2e0 * 0.4e0 * time_half_width * power_half_width
+);
+
 -- Half-width of what is predicted of a served model. That of an energy is of its time and of the power together; `power_part`
 -- is the power over what is left of it where a measurement has its idle power subtracted, else 1.
 CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, of_scope, power_part) AS
     CASE
         WHEN served_time_of(of_quantity, of_scope) IS NULL
             THEN serving_scale_of(name_served_scale(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware)
-        ELSE sqrt(
-            pow(serving_scale_of(served_time_of(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware), 2)
-            + pow(power_part * serving_scale_of('power_w', of_vendor, of_engine, of_work, of_hardware), 2)
+        ELSE served_energy_half_width(
+            serving_scale_of(served_time_of(of_quantity, of_scope), of_vendor, of_engine, of_work, of_hardware),
+            power_part * serving_scale_of('power_w', of_vendor, of_engine, of_work, of_hardware)
         )
     END;
 

@@ -163,6 +163,25 @@ def test_values_may_be_narrower_than_keys() -> None:
     assert read_config(BASE | config, "narrow").cache_bytes(50) == 2.0 * (HEAD + 24) * (2 * 50 + 4 * 16)
 
 
+def test_each_head_may_have_a_gate_and_windows_more_heads() -> None:
+    """One layer sees all tokens; the other, with experts, sees 16 with three times the heads."""
+    config = {
+        "model_type": "step3p7", "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"],
+        "num_attention_groups": 2, "attention_other_setting": {"num_attention_heads": 3 * HEADS}, "sliding_window": 16,
+        "use_head_wise_attn_gate": True, "moe_layers_enum": "1", "moe_num_experts": 4, "moe_top_k": 2,
+        "moe_intermediate_size": 64, "share_expert_dim": 32,
+    }  # fmt: skip
+    attention = sum(
+        2 * WIDTH * HEAD * (heads + 2) + WIDTH * heads + 2 * heads * HEAD * seen
+        for heads, seen in ((HEADS, 50), (3 * HEADS, 16))
+    )
+    experts = WIDTH * 4 + 3 * WIDTH * (2 * 64 + 32)
+    assert macs(config, Step(cached=49)) == attention + NETWORK + experts
+    listed = {**config, "moe_layers_enum": [1]}
+    assert read_config(BASE | listed, "own").layers == read_config(BASE | config, "own").layers
+    assert read_config(BASE | {**config, "moe_layers_enum": "0, 1"}, "own").layers[0].network is not None
+
+
 def test_layers_in_words_are_those_of_the_letters() -> None:
     sizes = {
         "model_type": "nemotron_h", "mamba_num_heads": 4, "mamba_head_dim": 32, "ssm_state_size": 16, "n_groups": 1,
@@ -202,6 +221,7 @@ def test_rows_that_tokens_see_are_summed() -> None:
         ("mimo-v2-flash", 309, 15),
         ("minimax-m3", 426, 25),  # 428 with the image encoder
         ("nemotron-3-ultra-550b-a55b", 549, 55),
+        ("step-3.7-flash", 197, 11),  # 196 and 11
     ],
 )
 def test_sizes_are_those_published(name: str, billions: int, active: int) -> None:

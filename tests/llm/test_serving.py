@@ -319,6 +319,16 @@ def test_kernels_of_an_engine_change_the_time_of_devices_by_model_and_microarchi
         assert_close(float(one.price(passes).seconds[0]), wanted, rel=1e-9)
 
 
+def test_prompts_of_mixtures_may_have_a_rate_of_their_own() -> None:
+    stack, chip = find_stack("llama.cpp"), load_catalogue().hardware["ryzen_ai_max_395"]
+    for name, kind in (("llama-3-8b", "RDNA"), ("mixtral-8x7b", "experts_RDNA")):
+        decoder = find_decoder(name)
+        assert decoder is not None
+        one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16")
+        reached, peak = one.chips[1].peaks["fp16"].rate.value, chip.peaks["fp16"].rate.value
+        assert_close(reached / peak, stack.value("compute_rate", kind), rel=1e-9)
+
+
 def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kernels() -> None:
     stack, targets = find_stack("llama.cpp"), load_catalogue().hardware
     decoder = find_decoder("llama-3-8b")
@@ -331,6 +341,12 @@ def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kerne
     bandwidth = targets["a100_pcie_80gb"].memory_bandwidth.value
     assert_close(a100.chips[0].memory_bandwidth.value, (units**-4.0 + bandwidth**-4.0) ** -0.25, rel=1e-9)
     assert ada.chips[0].memory_bandwidth.value > 0.99 * targets["l40s"].memory_bandwidth.value
+    chip = targets["mi300x"]
+    instinct = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16")
+    units = stack.value("unit_stream", "CDNA") * 304 * chip.clock.value
+    assert_close(
+        instinct.chips[0].memory_bandwidth.value, (units**-4.0 + chip.memory_bandwidth.value**-4.0) ** -0.25, rel=1e-9
+    )
     kept = {name: value for name, value in stack.coefficients.items() if not name.startswith("layer_time")}
     bare = attrs.evolve(a100, stack=attrs.evolve(stack, coefficients=kept))
     passes = Passes.of([1.0], context=[512.0])

@@ -17,7 +17,7 @@ from conftest import Run
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.public import find_public_table
-from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, name_served_scale
+from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale, join_served_energy, name_served_scale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
 from joulemap.domain.table import Table
@@ -265,6 +265,8 @@ def test_first_tokens_under_load_have_scales_of_their_own() -> None:
 
 def test_an_energy_has_no_scale_of_its_own() -> None:
     assert fit_served([attrs.evolve(A, quantity="energy_per_output_token_j")]) == ()
+    assert_close(join_served_energy(0.3, 0.4), math.sqrt(0.09 + 0.16 - 0.8 * 0.12), rel=1e-12)
+    assert join_served_energy(0.3, 0.0) == 0.3
 
 
 @pytest.mark.slow
@@ -295,6 +297,10 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
         texts = ", ".join(f"'{text}'" for text in (quantity, *named.values()))
         ((found,),) = workspace.sql(f"SELECT serving_half_width({texts}, '', 1e0)").rows
         assert found == load_doubt().serving_half_width(quantity, **named)
+    named = {"vendor": "NVIDIA", "engine": "vllm 2025", "work": "model", "hardware": "h100_sxm5"}
+    texts = ", ".join(f"'{text}'" for text in ("energy_per_request_j", *named.values()))
+    ((energy,),) = workspace.sql(f"SELECT serving_half_width({texts}, 'request', 1e0)").rows
+    assert_close(energy, load_doubt().serving_half_width("energy_per_request_j", **named) or 0.0, rel=1e-12)
 
 
 @pytest.mark.slow

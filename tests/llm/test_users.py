@@ -12,12 +12,17 @@ from pass_surface import StraightPass
 
 from compare import assert_close
 from joulemap.catalog.stack import find_stack
+from joulemap.domain.default import SERVED
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Serving
+from joulemap.plan.source import Source
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
+from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
+from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
+from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
@@ -182,3 +187,21 @@ def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
     assert_close(cost.step_s, served.token_time.mean, rel=0.1)
     assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.15)
     assert_close(cost.output_token_j, served.energy_per_output_token_j, rel=0.15)
+
+
+def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> None:
+    """Prompts of 56, 256 and 456 tokens, 144 answered: a prefill server keeps 0, 56 and 256 of them."""
+    serving = Serving(prompt=56, output=144, turns=3, pause_s=2.0, devices=(1,), prefill_on="l4", decode_on="l4")
+    assert_close(count_kept(256.0, 56, 144, 3), (0 + 56 + 256) / 3, rel=1e-12)
+    source = Source(path=tmp_path / "own.duckdb")
+    alone = attrs.evolve(serving, prefill_on="", decode_on="")
+    settings = attrs.evolve(SERVED, hardware=("l4",), precision=("bf16",), batch=(1,))
+    question, _, cases = list_served(source, MODEL, settings, alone)
+    pools = split_pools(question, cases[0], 12, 1, first_token_s=None, most_servers=4)
+    load = attrs.evolve(question, serving=attrs.evolve(serving, in_flight=12))
+    (prompts, answers), (found,) = serve_pools(load, cases, ("l4", "l4"), {})
+    assert pools is not None and pools.prompt_servers == prompts.server_count == answers.server_count == 1
+    assert_close(sum(pools.hits), found.prefix_hit_fraction or 0.0, rel=0.1)
+    assert_close(pools.between_s, found.between_s, rel=0.1)
+    assert_close(pools.request_j, found.request_j or 0.0, rel=0.1)
+    assert split_pools(question, cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None

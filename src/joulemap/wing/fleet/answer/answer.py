@@ -162,7 +162,6 @@ def _serve(
         rows = [one.describe_quality(loss) for one, loss in zip(rows, narrow, strict=True)]
     both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
     pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
-    is_alone = serving.turns > 1  # contexts would have to come back from the decode pool
     engine = f"{question.stack.label} {question.stack.date}"
     return make_answer(
         scope,
@@ -171,7 +170,7 @@ def _serve(
         levels,
         rows,
         found,
-        None if is_alone else pairing,
+        pairing,
         engine,
         GUESSED(serving) + describe_later(serving) + describe_reuse(serving),
     )

@@ -158,7 +158,7 @@ def _place(
     from joulemap.wing.llm.capacity.pool import measure_handover
 
     rate = levels[0].rate_per_s
-    handover = measure_handover(question, first.server.case, second.server.case, first.server.requests.prompt_tokens)
+    handover = measure_handover(question, first.server.case, second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
     able = (first.prompts.per_s, second.answers.per_s)

@@ -94,7 +94,7 @@ LOADS: Final = Template(
     "*tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}*USD/M #output_usd_per_million | "
     "*power power_w | idle energy idle_fraction | request latency request_s | keeps up up | "
     "preemptions preemption_count | refused refused_count | handover handover_s? | handover energy handover_j? | "
-    "*prefix hits prefix_hit_fraction? | *J/request request_j? | *without hits #uncached_request_j? | "
+    "*prefix hits prefix_hit_fraction? | *J/request request_j? | *J without hits uncached_request_j? | "
     "hits in tiers tier_hit_fraction? | prompts request_prompt_j? | answers request_answer_j? | "
     "moves request_moved_j? | idle request_idle_j?"
 )

@@ -52,8 +52,8 @@ DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 """Numbers of devices to try if none is given."""
 
 
-NARROW: Final = "int4"
-"""Weight precision suggested if the given one does not fit; only its size is considered."""
+NARROWER: Final = ("fp8", "int4")
+"""Weight precisions suggested if the given one does not fit, the wider first; only their sizes are considered."""
 
 LOCAL_ENGINE: Final = "llamacpp"
 """Engine that serves on processors of laptops, boards and phones, for which other engines have no kernels."""
@@ -262,11 +262,14 @@ def _find_narrower(question: Question, case: Case) -> str:
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:
         return ""
-    try:
-        deployment = question.deploy(case.run, case.target, case.devices, NARROW)
-        return NARROW if question.count_sequences(Room(deployment=deployment)) >= case.batch else ""
-    except JoulemapError:
-        return ""
+    for name in NARROWER:
+        try:
+            deployment = question.deploy(case.run, case.target, case.devices, name)
+        except JoulemapError:
+            continue
+        if question.count_sequences(Room(deployment=deployment)) >= case.batch:
+            return name
+    return ""
 
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:

@@ -110,6 +110,11 @@ def find_rate(load: Load) -> float | None:
     return (len(arrivals) - 1) / arrivals[-1] if arrivals[-1] > 0.0 else None
 
 
+def count_kept(mean_prompt: float, new: int, output: int, turns: int) -> float:
+    """Return the mean tokens of a turn's prompt that a prefill server keeps from the turn before, but for answers."""
+    return mean_prompt - new - output * (turns - 1) / turns
+
+
 def _mean_lengths(load: Load) -> tuple[float, float, float]:
     """Return the mean tokens per prompt, per answer, and per prompt in the prefix cache, if nothing is evicted.
 
@@ -118,8 +123,8 @@ def _mean_lengths(load: Load) -> tuple[float, float, float]:
     if load.trace is None:
         tokens = load.prompt_tokens + load.output_tokens
         prompt = load.prompt_tokens + 0.5 * (load.turns - 1) * tokens
-        found = prompt - load.prompt_tokens - load.output_tokens * (load.turns - 1) / load.turns
-        return prompt, float(load.output_tokens), found if load.turns > 1 else float(load.cached_tokens)
+        kept = count_kept(prompt, load.prompt_tokens, load.output_tokens, load.turns)
+        return prompt, float(load.output_tokens), kept if load.turns > 1 else float(load.cached_tokens)
     trace, count = load.trace, len(load.trace.prompt_tokens)
     kept = float(sum(trace.cached_tokens))
     if trace.prefixes is not None:

@@ -9,7 +9,6 @@ the steady state, in closed form (`serving.steady`).
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -20,13 +19,11 @@ from joulemap.answer.computed import described
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
-from joulemap.wing.llm.capacity.load import find_cached, read_tiers
-from joulemap.wing.llm.capacity.pool import FULL, measure_handover
+from joulemap.wing.llm.capacity.load import find_cached
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.serving.batch import grow
+from joulemap.wing.llm.capacity.split import find_residence, find_room, split_pools
 from joulemap.wing.llm.serving.draft import guess
-from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
-from joulemap.wing.llm.serving.surface import Passes
+from joulemap.wing.llm.serving.steady import Steady, run_steady
 
 if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.case import Case
@@ -209,6 +206,9 @@ def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Depl
         question, case, servers = options[place]
         return _serve(question, case, target, servers)
 
+    def count(place: int) -> int:
+        return options[place][1].world * options[place][2]
+
     first = try_one(0)
     if first.miss <= 1.0:
         return [], _prefer(first, options, target)
@@ -221,13 +221,20 @@ def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Depl
         if one.miss <= 1.0:
             return missed, _prefer(one, options, target)
         missed.append(one)
-    # far from the target: as if more devices were always faster
-    low, high = min(MOST_TRIED, last) - 1, last
+    # far from the target: as if more devices were always faster, divided among servers in the best way
+    rest = sorted({count(place) for place in range(min(MOST_TRIED, last), last + 1)})
+    low, high = -1, len(rest) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        one = try_one(middle)
-        low, high, quickest = (low, middle, one) if one.miss <= 1.0 else (middle, high, quickest)
-    return missed, quickest
+        best = None
+        for place in (place for place in range(1, last + 1) if count(place) == rest[middle]):
+            one = try_one(place)
+            if one.miss <= 1.0:
+                best = one
+                break
+            missed.append(one)
+        low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
+    return missed, _prefer(quickest, options, target)
 
 
 def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -> Deployed:
@@ -247,26 +254,28 @@ def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -
 def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Deployed:
     """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
     each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
-    draft = question.draft(case.server)
+    draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
+    residence = None
+    if reuses and serving.turns > 1:
+        residence = find_residence(question, case, each, context=context, tokens=serving.mean_prompt + serving.output)
     cost = run_steady(
         guess(case.server, draft),
         Steady(
             in_flight=each,
             prompt_tokens=serving.mean_prompt,
             output_tokens=serving.output,
-            room=_find_room(question, case),
+            room=find_room(question, case),
             step_tokens=stack.step_tokens,
             mixes=stack.mixes,
             request_s=stack.value("request"),
             cached_tokens=find_cached(serving) if reuses else 0.0,
-            residence=find_residence(question, case, each) if reuses and serving.turns > 1 else None,
+            residence=residence,
             pause_s=serving.pause_s,
             begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
             speculated_tokens=draft.guessed_tokens if draft else 0,
             accepted_tokens=draft.accepted_tokens if draft else 1.0,
         ),
     )
-    context = serving.mean_prompt - serving.prompt
     hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
     return Deployed(
         question=question,
@@ -277,34 +286,6 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
         between_s=cost.step_s,
         request_j=cost.output_token_j * serving.output + cost.moved_j,
         hits=hits,
-    )
-
-
-def _find_room(question: Question, case: Case) -> float:
-    """Return how many requests fit in the memory of a server, at the mean context of a conversation's turns."""
-    if question.serving.turns == 1 or case.room is None:
-        return case.most
-    each = case.room.cache(question.serving.mean_prompt + question.serving.output)
-    return min(case.room.free / each, question.stack.sequence_limit) if each else case.most
-
-
-def find_residence(question: Question, case: Case, users: int) -> Residence:
-    """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below."""
-    serving, room = question.serving, case.room
-    assert room is not None
-    context = serving.mean_prompt - serving.prompt
-    tokens = serving.mean_prompt + serving.output
-    tiers, size = read_tiers(serving), question.decoder.cache_bytes(tokens, room.item_bytes)
-    on_device = room.free / room.cache(tokens) if room.cache(tokens) else math.inf
-    below = itertools.accumulate(
-        (tier.capacity_bytes / size if size else math.inf for tier in tiers), initial=on_device
-    )
-    moved = size * context / tokens
-    return Residence(
-        context_tokens=context,
-        capacities=tuple(one / users for one in below),
-        load_s=tuple(moved / tier.bytes_per_s for tier in tiers),
-        move_j=tuple(moved * tier.j_per_byte for tier in tiers),
     )
 
 
@@ -327,40 +308,24 @@ def name_servers(found: Deployed) -> str:
 
 def _split(found: Deployed) -> Deployed | None:
     """Return separate prefill and decode pools of the same servers; None if they exceed the device limit."""
-    question, case, target = found.question, found.case, found.target
-    if question.serving.turns > 1:
-        return None  # contexts would have to come back from the decode pool
-    prompt, output, draft = question.serving.prompt, question.serving.output, question.draft(case.server)
-    gain = draft.accepted_tokens if draft else 1.0
-    each = -(-target.users // found.servers)
-    places, shares = grow(prompt, max(1.0, output / gain), gain)
-    handover = measure_handover(question, case, case, prompt)
-    cached = find_cached(question.serving)
-    size = min(prompt - cached, case.server.stack.step_tokens)
-    pieces = (prompt - cached) / size
-    prompts = Passes.of(0.0, chunk=float(size), chunk_context=cached + max(0.0, prompt - cached - size) / 2.0)
-    cost = guess(case.server, draft).price(Passes.joined((Passes.of(float(each), context=places), prompts)))
-    step_s, step_j = (float(values[:-1] @ shares) / gain for values in (cost.seconds, cost.joules))
-    prompt_s, prompt_j = (float(values[-1]) * pieces for values in (cost.seconds, cost.joules))
-    servers, first_s, used = 0, math.inf, math.inf
-    while first_s == math.inf or target.miss(first_s, 0.0) > 1.0:
-        servers += 1
-        if (servers + found.servers) * case.world > MOST_DEVICES:
-            return None
-        # a prefill server serves one prompt at a time, and a prompt waits for those before it (M/D/1)
-        used = target.users / (prompt_s + handover.seconds + question.steps * step_s) * prompt_s / servers
-        if used <= FULL:
-            first_s = case.server.stack.value("request") + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
-            if servers > 1 and target.miss(prompt_s, 0.0) > 1.0:
-                break  # more servers do not shorten a prompt
-    idle_j = case.server.idle_w * (1.0 / used - 1.0) * prompt_s
-    steps = question.steps
+    case, target = found.case, found.target
+    pools = split_pools(
+        found.question,
+        case,
+        target.users,
+        found.servers,
+        first_token_s=target.first_token_s,
+        most_servers=MOST_DEVICES // case.world - found.servers,
+    )
+    if pools is None:
+        return None
     return attrs.evolve(
         found,
-        prompt_servers=servers,
-        first_token_s=first_s + handover.seconds,
-        between_s=step_s,
-        request_j=prompt_j + idle_j + handover.joules + step_j * steps / each,
+        prompt_servers=pools.prompt_servers,
+        first_token_s=pools.first_token_s,
+        between_s=pools.between_s,
+        request_j=pools.request_j,
+        hits=pools.hits,
     )
 
 

@@ -59,15 +59,18 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
         made.append(attend_piece(one, path, seen, (q, *held), {**sizes, "window": window}, beside))
     if mixer.is_gated:
         made = [_open(one, path, made, gate, heads * mixer.values)]
+    if mixer.has_head_gate:
+        gate = one.linear(f"{path}.g_proj", x, heads, hidden)
+        made = [_open(one, path, made, gate, heads * mixer.values, gates=heads)]
     return one.linear(f"{path}.o_proj", made, hidden, heads * mixer.values, bias=mixer.output_bias)
 
 
-def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int) -> int:
-    """Return the attention output multiplied by the sigmoid of a gate."""
-    rows, count = one.count, one.count * width
-    cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=count, special_count=count)
-    open_share = one.graph.call(path, cost, ((gate, 4 * count),), (rows, width), suffix="gate")
-    cost = Cost(kind="elementwise", operation="mul", elementwise_count=count)
+def _open(one: Pass, path: str, made: Sequence[int], gate: int, width: int, *, gates: int = 0) -> int:
+    """Return the attention output multiplied by the sigmoid of `gates` gates per token, or of one per element."""
+    rows, opened = one.count, one.count * (gates or width)
+    cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=opened, special_count=opened)
+    open_share = one.graph.call(path, cost, ((gate, 4 * opened),), (rows, gates or width), suffix="gate")
+    cost = Cost(kind="elementwise", operation="mul", elementwise_count=one.count * width)
     return one.graph.call(path, cost, (*made, open_share), (rows, width), suffix="mul")
 
 

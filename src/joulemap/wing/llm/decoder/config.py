@@ -59,6 +59,8 @@ class Attention:
     """True if values are normalized, without weights."""
     is_gated: bool = False
     """True if the result is multiplied by a gate with the width of the queries, which is computed with them."""
+    has_head_gate: bool = False
+    """True if the result of each head is multiplied by a gate of one element, which is computed from the token."""
     has_values: bool = True
     """True if values have their own projection; else they are the keys before rotation."""
     is_packed: bool = False

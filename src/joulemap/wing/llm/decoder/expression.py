@@ -4,7 +4,7 @@
     first(num_key_value_heads, 0) or heads       first key that exists, at least 0; the last argument is the default
     flag(attention_bias, true)                   true or false
     share(partial_rotary_factor, 0.5)            number from 0 to 1
-    text(hidden_act)    listed(layer_types)      text; list, empty if the key has none
+    text(hidden_act)    listed(layer_types)      text; list or `3,4,5`, empty if the key has none
     has(kv_lora_rank)   unknown(layer_types)     whether a key exists; refuse its value
 
 Keys of the configuration are arguments of these functions only, with a dot for nested ones. Other names are values of
@@ -72,6 +72,12 @@ def list_names(text: str) -> frozenset[str]:
     return frozenset(node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name))
 
 
+def _split(value: Any) -> Any:
+    """Return a text such as `3,4,5` as numbers, and any other value itself."""
+    parts = value.replace(" ", "").split(",") if isinstance(value, str) else ()
+    return tuple(map(int, parts)) if parts and all(part.isdecimal() for part in parts) else value
+
+
 class Configuration:
     """Keys of one configuration, read with their checks."""
 
@@ -132,8 +138,8 @@ class Configuration:
         return next((one for one in found if isinstance(one, str)), default)
 
     def listed(self, *keys: str, default: Any = ()) -> tuple[Any, ...]:
-        """Return the first of these values that is a list."""
-        found = (self.value(key) for key in keys)
+        """Return the first of these values that is a list, or a text of whole numbers with commas."""
+        found = (_split(self.value(key)) for key in keys)
         return tuple(next((one for one in found if isinstance(one, list | tuple)), default))
 
     def has(self, *keys: str, default: Any = None) -> bool:

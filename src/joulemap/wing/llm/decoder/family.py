@@ -205,9 +205,10 @@ class Builder:
         for key in ("layer_types", "layers_block_type"):
             for one in self.configuration.listed(key):
                 if isinstance(one, str) and one not in self.family.layer_types:
+                    remedy = "; a family.toml beside the configuration can describe it"
                     raise ModelError(
-                        f"{self.configuration.model}: {key} has {one[:40]!r}, a block that is not known; a "
-                        "family.toml beside the configuration can describe it"
+                        f"{self.configuration.model}: {key} has {one[:40]!r}, a block that is not known"
+                        f"{'' if self.family.name == ASSUMED else remedy}"
                     )
 
     def _keep(self, made: Any) -> Any:

@@ -52,7 +52,7 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
         raise ModelError(f"{name}: its sizes make no {kind} model: {str(error)[:120]}") from error
     except ModelError as error:
         if family is None:
-            raise UnknownFamilyError(f"{_describe_unknown(kind, name)} ({error})") from error
+            raise UnknownFamilyError(_describe_unknown(kind, name, str(error).removeprefix(f"{name}: "))) from error
         raise
     if family is None:
         decoder = _assume(decoder, builder, kind)
@@ -62,13 +62,13 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
     return decoder if quantization is None else apply_quantization(decoder, quantization)
 
 
-def _describe_unknown(kind: str, name: str) -> str:
-    """Return the refusal of a model_type, with possible remedies."""
+def _describe_unknown(kind: str, name: str, reason: str) -> str:
+    """Return the refusal of a model_type that cannot be read by its keys, with possible remedies."""
     near = difflib.get_close_matches(kind, list_types(), 1)
     nearest = f"; the nearest that is known is {near[0]}" if near else ""
     return (
-        f"{name}: the model_type {kind!r} is not known{nearest}. A {OWN} beside the configuration can describe its "
-        "blocks (docs/llm.md); tracing it needs torch and transformers: pip install torch transformers"
+        f"{name}: {reason}, and the model_type {kind!r} is not known{nearest}. A {OWN} beside the configuration can "
+        "describe its blocks (docs/llm.md); tracing it needs torch and transformers: pip install torch transformers"
     )
 
 
@@ -76,7 +76,7 @@ def _assume(decoder: Decoder, builder: Builder, kind: str) -> Decoder:
     """Return the decoder of an unknown model_type, with the assumptions; UnknownFamilyError for unread keys."""
     unread = _list_unread(builder)
     if unread:
-        raise UnknownFamilyError(f"{_describe_unknown(kind, decoder.name)} (no known block has {_name(unread)})")
+        raise UnknownFamilyError(_describe_unknown(kind, decoder.name, f"no known block has {_name(unread)}"))
     blocks = ", ".join(dict.fromkeys(_list_blocks(decoder)))
     assumed = builder.family.tables["assumes"]
     decoder.notes = (f"model_type {kind!r} is not known, read by its keys as {blocks}; {assumed}",)

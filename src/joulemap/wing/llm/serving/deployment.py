@@ -185,8 +185,9 @@ class Deployment:
 
     @property
     def kinds(self) -> list[str]:
-        """Words for which an engine may have separate numbers: die, microarchitecture and class."""
-        return [*self.hardware.microarchitecture.split()[::-1], self.hardware.architecture]
+        """Words for which an engine may have separate numbers: all of the microarchitecture, each word, the class."""
+        words = self.hardware.microarchitecture.split()
+        return ["".join(words), *words[::-1], self.hardware.architecture]
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
@@ -200,12 +201,11 @@ class Deployment:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         memory = self.stack.value("memory_rate", *self._memory_kinds)
-        compute, integer = (self.stack.value(name, *self.kinds) for name in ("compute_rate", "integer_rate"))
+        routed = [f"experts_{one}" for one in self.kinds] if self.decoder.is_routed else []
+        compute, integer = (self.stack.value(one, *routed, *self.kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
-            self.stack.value("unit_stream", whole.architecture, whole.unit_name)
-            * whole.unit_count.value
-            * whole.clock.value
+            self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
         )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
         few = attrs.evolve(
@@ -355,7 +355,7 @@ class Deployment:
     @property
     def _device_factor(self) -> float:
         """Factor of the engine on the time of devices: for mixtures, and for this microarchitecture."""
-        name = self.hardware.microarchitecture.replace(" ", "")
+        name = self.kinds[0]
         kinds = (f"experts_{name}", "experts") if self.decoder.is_routed else ()
         return self.stack.value("device_time", *kinds, name)
 

@@ -143,7 +143,7 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
         hits = load.residence.find(request_s, load.pause_s) if load.residence else ()
         seconds, joules = load.residence.sum_moves(hits) if load.residence else (0.0, 0.0)
         cached = round(sum(hits) * load.residence.context_tokens) if load.residence else load.cached_tokens
-        key = _round(users * part / busy), cached
+        key = round_flight(users * part / busy), cached
         if key in tried:
             break
         alone = attrs.evolve(load, in_flight=key[0], cached_tokens=cached, residence=None, pause_s=0.0)
@@ -160,7 +160,7 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     )
 
 
-def _round(requests: float) -> float:
+def round_flight(requests: float) -> float:
     """Return the number of requests in flight, rounded so that evaluations can be reused."""
     grain = 2.0 ** math.floor(math.log2(max(requests, 1.0))) / GRAIN
     return max(grain, round(requests / grain) * grain)

@@ -1,0 +1,171 @@
+"""Separate prefill and decode pools that serve a number of users, in closed form.
+
+    prompt ─► one of the prefill servers, one prompt at a time (M/D/1) ─► KV cache over the link ─► decode pool
+
+A turn of a conversation goes to the prefill server that keeps the turns before it. That server never sees the tokens of
+answers, so it computes the previous answer with the new prompt. What it keeps, how long a request takes and how many
+are in flight depend on each other, and are found by iteration.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.load import find_cached, read_tiers
+from joulemap.wing.llm.capacity.pool import FULL, count_kept, measure_handover
+from joulemap.wing.llm.serving.batch import grow
+from joulemap.wing.llm.serving.draft import guess
+from joulemap.wing.llm.serving.steady import ROUNDS, Residence, round_flight
+from joulemap.wing.llm.serving.surface import Passes
+
+if TYPE_CHECKING:
+    from joulemap.wing.llm.capacity.case import Case
+    from joulemap.wing.llm.capacity.question import Question
+
+
+@frozen(kw_only=True)
+class Split:
+    """Latency and energy of separate pools."""
+
+    prompt_servers: int
+    first_token_s: float
+    between_s: float
+    request_j: float
+    hits: tuple[float, ...]
+    """Share of prompt tokens found on the prefill servers and in each tier below."""
+
+
+def find_room(question: Question, case: Case) -> float:
+    """Return how many requests fit in the memory of a server, at the mean context of a conversation's turns."""
+    if question.serving.turns == 1 or case.room is None:
+        return case.most
+    each = case.room.cache(question.serving.mean_prompt + question.serving.output)
+    return min(case.room.free / each, question.stack.sequence_limit) if each else case.most
+
+
+def find_residence(question: Question, case: Case, users: float, *, context: float, tokens: float) -> Residence:
+    """Return the prefix cache for the contexts of a server's users, in device memory and in the tiers below.
+
+    A context has `tokens` tokens, of which `context` are reused if they are found.
+    """
+    room = case.room
+    assert room is not None
+    tiers, size = read_tiers(question.serving), question.decoder.cache_bytes(round(tokens), room.item_bytes)
+    each = room.cache(round(tokens))
+    below = itertools.accumulate(
+        (tier.capacity_bytes / size if size else math.inf for tier in tiers),
+        initial=room.free / each if each else math.inf,
+    )
+    moved = size * context / tokens
+    return Residence(
+        context_tokens=context,
+        capacities=tuple(one / users for one in below),
+        load_s=tuple(moved / tier.bytes_per_s for tier in tiers),
+        move_j=tuple(moved * tier.j_per_byte for tier in tiers),
+    )
+
+
+def split_pools(
+    question: Question, case: Case, users: int, servers: int, *, first_token_s: float | None, most_servers: int
+) -> Split | None:
+    """Return the fewest prefill servers beside a decode pool of `servers`; None if it exceeds `most_servers`.
+
+    The fewest are those with the target mean time to first token, or as short a time as more servers give. None too if
+    the decode pool has no room for the requests in flight.
+    """
+    pools = _Pools(question, case, users, servers)
+    for count in range(1, most_servers + 1):
+        found = pools.find(count)
+        if found is None:
+            continue
+        one, prompt_s = found
+        is_late = first_token_s is not None and one.first_token_s - pools.handover.seconds > first_token_s
+        if not is_late or (count > 1 and first_token_s is not None and prompt_s > first_token_s):
+            return None if pools.is_full else one
+    return None
+
+
+class _Pools:
+    """Pools of one server for one question, whose passes are priced once."""
+
+    def __init__(self, question: Question, case: Case, users: int, servers: int) -> None:
+        """Prepare a decode pool of `servers`."""
+        self.question, self.case, self.users, self.servers = question, case, users, servers
+        serving = question.serving
+        self.draft = question.draft(case.server)
+        self.gain = self.draft.accepted_tokens if self.draft else 1.0
+        self.prompt = float(serving.mean_prompt)
+        self.handover = measure_handover(question, case, case, serving.mean_prompt)
+        self.kept = count_kept(self.prompt, serving.prompt, serving.output, serving.turns)
+        self.prompts: dict[float, tuple[float, float]] = {}
+        self.steps: dict[float, tuple[float, float]] = {}
+        self.request_s = 0.0
+        self.is_full = False
+        """True if the decode pool has no room for the requests in flight of the last evaluation."""
+
+    def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the seconds and joules of a prompt with cached tokens, and of an output token of `each` sequences."""
+        size = min(self.prompt - cached, self.case.server.stack.step_tokens)
+        pieces = (self.prompt - cached) / size
+        places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
+        groups: list[Passes] = []
+        if cached not in self.prompts:
+            behind = cached + max(0.0, self.prompt - cached - size) / 2.0
+            groups.append(Passes.of([0.0], chunk=size, chunk_context=behind))
+        if each not in self.steps:
+            groups.append(Passes.of(each, context=places))
+        if groups:
+            cost = guess(self.case.server, self.draft).price(Passes.joined(tuple(groups)))
+            columns = (cost.seconds, cost.joules)
+            if cached not in self.prompts:
+                self.prompts[cached] = float(columns[0][0]) * pieces, float(columns[1][0]) * pieces
+            if each not in self.steps:
+                seconds, joules = (float(one[-len(places) :] @ shares) / self.gain for one in columns)
+                self.steps[each] = seconds, joules
+        return self.prompts[cached], self.steps[each]
+
+    def find(self, count: int) -> tuple[Split, float] | None:
+        """Return the pools with `count` prefill servers, and the time of a prompt; None if prompts come too fast."""
+        question, case, serving = self.question, self.case, self.question.serving
+        steps, pause_s = question.steps, serving.pause_s
+        residence = None
+        if serving.turns > 1:
+            residence = find_residence(question, case, self.users / count, context=self.kept, tokens=self.prompt)
+        begin_s = case.server.stack.value("request")
+        seen: set[tuple[float, float]] = set()
+        first_s = used = 0.0
+        for _ in range(ROUNDS):
+            cycle_s = self.request_s + pause_s
+            hits = residence.find(first_s, cycle_s - first_s) if residence and self.request_s else ()
+            hits = hits or ((1.0,) if residence else ())
+            moved_s, moved_j = residence.sum_moves(hits) if residence and len(hits) > 1 else (0.0, 0.0)
+            cached = round(sum(hits) * self.kept) if residence else find_cached(serving)
+            part = self.request_s / cycle_s if pause_s and self.request_s else 1.0
+            busy = 1.0 - (1.0 - part) ** self.users
+            each = float(-(-self.users // self.servers))
+            each = round_flight(each * part / busy) if pause_s else each
+            if (cached, each) in seen:
+                break
+            seen.add((cached, each))
+            (prompt_s, prompt_j), (step_s, step_j) = self.price(cached, each)
+            used = self.users / (prompt_s + self.handover.seconds + steps * step_s + pause_s) * prompt_s / count
+            if used > FULL:
+                return None
+            first_s = begin_s + moved_s + prompt_s * (1.0 + used / (2.0 * (1.0 - used)))
+            self.request_s = first_s + self.handover.seconds + steps * step_s
+        self.is_full = bool(pause_s) and each > find_room(question, case)
+        idle_j = case.server.idle_w * (1.0 / used - 1.0) * prompt_s
+        rest_j = case.server.resting_w * (1.0 - busy) * self.servers * (self.request_s + pause_s) / self.users
+        return (
+            Split(
+                prompt_servers=count,
+                first_token_s=first_s + self.handover.seconds,
+                between_s=step_s,
+                request_j=prompt_j + idle_j + rest_j + moved_j + self.handover.joules + step_j * steps / each,
+                hits=tuple(hit * self.kept / self.prompt for hit in hits) or ((serving.prefix_hit or 0.0),),
+            ),
+            prompt_s,
+        )
