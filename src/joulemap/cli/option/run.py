@@ -48,14 +48,9 @@ BOUNDARY_HELP: Final = (
 
 TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
 
-HOST_HELP: Final = (
-    "Host computer of chips that need one, e.g. raspberry_pi_5; adds its static power, launch times and "
-    "transfers over the link."
-)
+HOST_HELP: Final = "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launches and transfers."
 
-DEVICE_ONLY_HELP: Final = (
-    "Leave out all work of a host: transfers over its link, and operators that the chip's compiler does not support."
-)
+DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
 WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp8_block, mxfp4, awq or q4_k_m."
 
