@@ -84,7 +84,8 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
     assert {name for name, share in shares.items() if share == 0.0} == {
         "apple_m2", "apple_m3_max", "apple_m3_ultra", "apple_m4", "apple_m4_max", "apple_m4_pro", "gb10",
         "ryzen_ai_max_395", "raspberry_pi_5", "jetson_orin_nano_8gb", "jetson_agx_orin_64gb_gpu", "jetson_thor_t5000",
-        "mi300a", "dpu_b4096_kv260", "dpu_b4096x2_zcu104", "dpu_b4096x3_zcu102", "qrb5165_hexagon698", "tda4vm_c7x_mma",
+        "mi300a", "dpu_b4096_kv260", "dpu_b4096x2_zcu104", "dpu_b4096x3_zcu102", "pynq_z2", "qrb5165_hexagon698",
+        "tda4vm_c7x_mma",
     }  # fmt: skip
     assert_close(shares["hailo_8"], 80.0 / 110.0, rel=1e-3)
 

@@ -27,7 +27,7 @@ from joulemap.model.power import PowerLaw
 from joulemap.model.run import POWER_CAP
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
-from joulemap.model.transfer import add_transfers, count_transfers, leave_out_transfers
+from joulemap.model.transfer import add_transfers, leave_out_transfers
 from joulemap.model.workload import Booleans, Floats, Texts
 from joulemap.system.record import define
 
@@ -191,11 +191,7 @@ def _count(
     one, placement = _place(part, step, hardware, architecture)
     compute_s, memory_s = one.busy_s
     counted = with_unattributed(
-        {
-            **architecture.count(step, one, hardware),
-            **count_links(step, hardware),
-            **count_transfers(step, hardware),
-        },
+        {**architecture.count(step, one, hardware), **count_links(step, hardware)},
         hardware,
         part.precision,
         compute_s,

@@ -10,7 +10,7 @@ request waits for its transfers; other streams compute meanwhile, and share the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -19,14 +19,9 @@ from joulemap.domain.configuration import HOST_TRANSFER, LINK_LANES, NO_HOST
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.reference import ActionKey
     from joulemap.model.kernel import KernelColumns
-    from joulemap.model.ledger import ActionCounts
     from joulemap.model.placement import Placed
     from joulemap.model.workload import Floats
-
-INPUT: Final[ActionKey] = ("host_link", "input")
-OUTPUT: Final[ActionKey] = ("host_link", "output")
 
 
 def leave_out_transfers(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
@@ -68,18 +63,8 @@ def add_transfers(placement: Placed, kernels: KernelColumns, hardware: Hardware)
     return attrs.evolve(placement, launch_s=placement.launch_s + seconds)
 
 
-def count_transfers(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
-    """Return the bytes of inputs and outputs on the host link; empty if it carries none or they are not counted."""
+def find_shares(hardware: Hardware) -> tuple[float, Floats | float]:
+    """Return the shares of a model's inputs and outputs that (off-chip bytes include, cross the host link): 0 or 1."""
     if LINK_LANES in hardware.geometry:
-        return {INPUT: kernels.entering_bytes, OUTPUT: kernels.leaving_bytes}
-    if HOST_TRANSFER not in hardware.coefficients:
-        return {}
-    is_counted = np.greater(hardware.coefficient(HOST_TRANSFER), 0.0)
-    return {INPUT: kernels.entering_bytes * is_counted, OUTPUT: kernels.leaving_bytes * is_counted}
-
-
-def split_transfers(read: Floats, written: Floats, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-    """Return the bytes (read, written) off chip without inputs and outputs, which `count_transfers` counts."""
-    if LINK_LANES not in hardware.geometry:
-        return read, written
-    return np.maximum(read - kernels.entering_bytes, 0.0), np.maximum(written - kernels.leaving_bytes, 0.0)
+        return 1.0, 1.0
+    return 0.0, np.where(np.greater(hardware.coefficient(HOST_TRANSFER), 0.0), 1.0, 0.0)

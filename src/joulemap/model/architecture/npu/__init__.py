@@ -61,7 +61,7 @@ from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
 from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
-from joulemap.model.transfer import split_transfers
+from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -283,7 +283,7 @@ class Npu(Indifferent):
         layers = kernels.start_count
         instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
         edge = "host_link" if LINK_LANES in hardware.geometry else "dram"
-        read, drained = split_transfers(placement.dram_read_bytes, placement.dram_write_bytes, kernels, hardware)
+        included, crossing_share = find_shares(hardware)
         counts: ActionCounts = {
             ("tensor_engine", f"{precision}_mac"): tensor_macs,
             ("tensor_engine", "idle_cycle"): np.maximum(placement.slots - tensor_macs, 0.0),
@@ -308,8 +308,10 @@ class Npu(Indifferent):
             ("sync_flag", "wait"): 2.0 * tiles + transfers,
             ("layer", "configure"): layers,
             ("dma", "descriptor"): transfers + ceil_divide(outside, hardware.coefficient("dma_block")),
-            (edge, "read"): read,
-            (edge, "write"): drained,
+            (edge, "read"): np.maximum(placement.dram_read_bytes - included * kernels.entering_bytes, 0.0),
+            (edge, "write"): np.maximum(placement.dram_write_bytes - included * kernels.leaving_bytes, 0.0),
+            ("host_link", "input"): crossing_share * kernels.entering_bytes,
+            ("host_link", "output"): crossing_share * kernels.leaving_bytes,
             ("program", "launch"): kernels.host_launch_count,
         }
         return counts
