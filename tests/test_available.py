@@ -25,7 +25,10 @@ from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
 SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
-UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "andes_nx27v", "intel_ncs2")
+UNSOLD = (
+    "kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "andes_nx27v", "intel_ncs2",
+    "ax615_npu", "ax637_npu",
+)  # fmt: skip
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
 WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
