@@ -77,7 +77,14 @@ def chip(
     """
     names, actions = vocabulary(architecture)
     assert coefficients.keys() <= names.keys()
-    values = {"dram_efficiency": 0.5, "host_launch": HOST_S, "program_start": 0.0, "host_result": 0.0, **coefficients}
+    values = {
+        "dram_efficiency": 0.5,
+        "host_launch": HOST_S,
+        "program_start": 0.0,
+        "host_result": 0.0,
+        "host_transfer": 0.0,
+        **coefficients,
+    }
     static = number(1.0, "W")
     prices = dict.fromkeys(actions, FJ_PER_PJ) | {STATIC_ACTION: static.value * FJ_PER_J, LOSS_ACTION: 0.0}
     peaks = {}

@@ -25,7 +25,10 @@ from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
 SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
-UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "andes_nx27v", "intel_ncs2")
+UNSOLD = (
+    "kpu_t64", "kpu_t256", "kpu_t768", "plasticine", "andes_d25f", "andes_d45", "andes_nx27v", "intel_ncs2",
+    "ax615_npu", "ax637_npu",
+)  # fmt: skip
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
 WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
@@ -84,7 +87,8 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
     assert {name for name, share in shares.items() if share == 0.0} == {
         "apple_m2", "apple_m3_max", "apple_m3_ultra", "apple_m4", "apple_m4_max", "apple_m4_pro", "gb10",
         "ryzen_ai_max_395", "raspberry_pi_5", "jetson_orin_nano_8gb", "jetson_agx_orin_64gb_gpu", "jetson_thor_t5000",
-        "mi300a", "dpu_b4096_kv260", "dpu_b4096x2_zcu104", "dpu_b4096x3_zcu102", "qrb5165_hexagon698", "tda4vm_c7x_mma",
+        "mi300a", "dpu_b4096_kv260", "dpu_b4096x2_zcu104", "dpu_b4096x3_zcu102", "pynq_z2", "qrb5165_hexagon698",
+        "tda4vm_c7x_mma",
     }  # fmt: skip
     assert_close(shares["hailo_8"], 80.0 / 110.0, rel=1e-3)
 

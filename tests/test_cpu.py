@@ -230,3 +230,15 @@ def test_a_frameworks_pooling_takes_its_taps_one_by_one() -> None:
     assert_close(float(run(chip.cpu(), "fp32", work, "eager").subgraphs.compute_s[0]), expected, rel=1e-9)
     for runtime in ("graph", "fused"):
         assert float(run(chip.cpu(), "fp32", work, runtime).subgraphs.compute_s[0]) < expected / 10.0
+
+
+def test_a_hard_swish_without_a_kernel_takes_clocks_of_one_core() -> None:
+    work = columns(torch.nn.Hardswish().to("meta"), torch.empty(1000, device="meta"))
+    none, slow = (
+        attrs.evolve(own, coefficients={**own.coefficients, "hardswish_clocks": chip.number(clocks, "cycle")})
+        for own in (chip.cpu(),)
+        for clocks in (0.0, 50.0)
+    )
+    more = run(slow, "int8", work).subgraphs.compute_s.sum() - run(none, "int8", work).subgraphs.compute_s.sum()
+    assert_close(float(more), 1000 * 50 / chip.CLOCK_HZ, rel=1e-6)
+    assert run(slow, "fp32", work).latency_fs == run(none, "fp32", work).latency_fs

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from conftest import Run
+from joulemap.answer.candidate import plan_candidates
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.settings import Limits, Settings
 from joulemap.plan.catalogue import known_hardware
@@ -76,3 +78,15 @@ def test_a_battery_lasts_its_energy_over_the_average_power(tmp_path: Path, joule
     place = ("--db", str(tmp_path / "a.duckdb"))
     assert life in joulemap(*command, "--min-throughput", "1/s", *place).stdout
     assert "days" not in joulemap(*command, *place).stdout
+
+
+def test_a_coin_cell_bounds_pulses_at_any_rate() -> None:
+    """The Ethos-U55 of an Alif E7 draws more than 45 mW while it runs, and far less on average."""
+    asked = Settings(scenario="coin_cell", precision=("int8",))
+    assert [name for name, one in load_scenarios().items() if one.is_pulse] == ["coin_cell"]
+    for rate_per_s in (0.0, 2.0):
+        chosen = plan_candidates("mlperf_tiny_kws", asked, rate_per_s).selection
+        assert chosen.budget is not None and not chosen.budget.is_mean
+        assert max(entry.cap_w(mode) for entry, mode in chosen.pairs) <= 0.045
+    own = plan_candidates("mlperf_tiny_kws", attrs.evolve(asked, power_budget_w=0.045), 2.0).selection
+    assert own.budget is not None and own.budget.is_mean

@@ -228,6 +228,8 @@ broken AS (
     FROM internal.run AS r
     JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id
     ANTI JOIN internal.run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
+    -- A device alone leaves out the operators of its host; `run.omitted` lists them.
+    ANTI JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.host = 'none'
     WHERE r.has_ledger AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
     UNION ALL
     SELECT

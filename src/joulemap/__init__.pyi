@@ -268,6 +268,7 @@ from joulemap.row.run import (
     Allocation as Allocation,
     Fallback as Fallback,
     LedgerLine as LedgerLine,
+    Omitted as Omitted,
     PluggedHardware as PluggedHardware,
     Setting as Setting,
 )

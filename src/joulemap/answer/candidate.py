@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
+from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.metric import METRIC, MetricName
@@ -108,11 +109,22 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. At a fixed rate, any power mode may keep the power budget on average. Raises like `plan_runs`.
+    one input at a time. At a fixed rate, any power mode may keep the power budget on average, unless the budget bounds
+    pulses. Raises like `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
-    return plan_selected((model,), settings, select_hardware(settings, "every mode", is_capped=not rate_per_s))
+    return plan_selected(
+        (model,),
+        settings,
+        select_hardware(settings, "every mode", is_capped=not rate_per_s or _limits_pulses(settings)),
+    )
+
+
+def _limits_pulses(settings: Settings) -> bool:
+    """Return True for a scenario whose source, such as a coin cell, bounds the power at any time."""
+    is_own = settings.power_budget_w is None and bool(settings.scenario)
+    return is_own and find_scenario(settings.scenario).is_pulse
 
 
 def is_use_case(settings: Settings) -> bool:

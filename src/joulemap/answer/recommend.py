@@ -70,6 +70,8 @@ ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 HOURS_PER_YEAR: Final = 8760.0
+WHOLE_DAYS: Final = 10.0
+"""Days from which a lifetime is shown without decimals."""
 HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
 
 DECIDING: Final = Template(
@@ -362,7 +364,9 @@ class RecommendAnswer(CandidateAnswer):
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
         hours = battery.value / best.total_power_w
-        life = f"{hours / HOURS_PER_YEAR:.2g} years" if hours >= HOURS_PER_YEAR else f"{hours / 24.0:.2g} days"
+        years, days = hours / HOURS_PER_YEAR, hours / 24.0
+        told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+        life = f"{years:.2g} years" if years >= 1.0 else told_days
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
@@ -550,7 +554,8 @@ def _limit_rate(limits: Limits, plan: Plan, rate_per_s: float) -> Limits:
     """Return limits with a fixed rate as the minimum throughput and the power budget as the maximum average power."""
     if not rate_per_s:
         return limits
-    budget_w = plan.selection.budget.power_w if plan.selection.budget is not None else math.inf
+    budget = plan.selection.budget
+    budget_w = budget.power_w if budget is not None and budget.is_mean else math.inf
     power_w = min(budget_w, limits.max_power_w or math.inf)
     return attrs.evolve(
         limits,

@@ -13,7 +13,7 @@ from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import MEASURED_HOST, SYSTEM
+from joulemap.domain.configuration import MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -45,7 +45,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.plan.budget import Budget
-    from joulemap.row.run import Fallback, PluggedHardware
+    from joulemap.row.run import Fallback, Omitted, PluggedHardware
 
 
 SHOWN_FRACTION: Final = 0.0005
@@ -160,6 +160,8 @@ class Scope:
     """Box at its power mode -> placement of its runs."""
     fallen: tuple[Fallback, ...] = ()
     """Operators that a host computes because a chip's compiler does not support them."""
+    omitted: tuple[Omitted, ...] = ()
+    """Operators that runs of devices alone leave out."""
     assumed: Mapping[int, AssumedEnergy] = attrs.field(factory=dict)
     """Run -> assumed part of its energy."""
     named: Mapping[int, str] = attrs.field(factory=dict)
@@ -255,7 +257,10 @@ class Scope:
         return text.BOUNDED(
             subject=subject,
             boundaries=self.boundaries,
-            hosts=[text.WITH_HOST(host=host) for host in dict.fromkeys(filter(None, self.hosts.values()))],
+            hosts=[
+                text.DEVICE_ONLY if host == NO_HOST else text.WITH_HOST(host=host)
+                for host in dict.fromkeys(filter(None, self.hosts.values()))
+            ],
             changes=[*told[:SHOWN_CHANGES], *([text.MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
             rest=f"{colon}{rest}",
         )
@@ -402,15 +407,20 @@ class Scope:
     def _describe_hosts(self) -> list[str]:
         """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
         groups: dict[tuple[bool, str], list[str]] = {}
+        alone: list[str] = []
         for name, host in self.hosts.items():
             if name in self.at_wall:
                 continue  # its surroundings have a note of their own
+            if host == NO_HOST:
+                alone.append(self.mark(name))
+                continue
             key = (bool(host), host or suggest_host(self.slots.get(name, "")))
             groups.setdefault(key, []).append(self.mark(name))
-        is_idle = self.settings.host and not any(self.hosts.values()) and not self.launches
+        is_idle = self.settings.host not in ("", NO_HOST) and not any(self.hosts.values()) and not self.launches
         is_short = any(not is_counted for is_counted, _ in groups)
         return [
             *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
+            *([text.ALONE(hardware=alone)] if alone else []),
             *(
                 (text.HOSTED if is_counted else text.HOSTLESS)(hardware=names, host=host)
                 for (is_counted, host), names in groups.items()
@@ -434,7 +444,8 @@ class Scope:
         ]
 
     def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return a sentence on the share of time that hosts compute for chips in shown texts; empty if it is small.
+        """Return sentences on what hosts compute for chips in shown texts: operators that are left out, and shares of
+        time unless they are small.
 
         Chips are in the order in which the texts name them, so that the winner of a headline comes first.
         """
@@ -444,12 +455,22 @@ class Scope:
             some = [row for row in self.fallen if row.run_id == run_id]
             share = sum(row.latency_fraction for row in some)
             shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
+        omitted = dict.fromkeys(
+            text.OMITTED(
+                hardware=self.mark(some[0].configured_hardware),
+                operations=[row.operation for row in some],
+                share=show_share(share) if (share := sum(row.mac_fraction for row in some)) else None,
+            )
+            for run_id in dict.fromkeys(row.run_id for row in self.omitted)
+            for some in ([row for row in self.omitted if row.run_id == run_id],)
+            if _names(texts, some[0].configured_hardware)
+        )
         told = [
             text.SHARE_ON(share=share, hardware=self.mark(name))
             for name, share in sorted(shares.items(), key=lambda one: texts.find(one[0]))
             if share >= LEAST_FALLEN and _names(texts, name)
         ]
-        return [text.FALLEN_SHARE(shares=told)] if told else []
+        return [*omitted, *([text.FALLEN_SHARE(shares=told)] if told else [])]
 
     def show_assumed(self, energy: EnergyCell) -> str:
         """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
@@ -519,6 +540,7 @@ class Scope:
             "uncalibrated": self.uncalibrated,
             "hosts": dict(self.hosts),
             "fallback": tuple(row.record() for row in self.fallen),
+            "omitted": tuple(row.record() for row in self.omitted),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
             "half_widths": {
@@ -639,6 +661,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "slots": {run.hardware: run.needs_host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
+        "omitted": _find_omitted(connection, [run_id for run_id, run in runs.items() if run.host == NO_HOST]),
         "doubts": _find_doubts(runs.values()),
         "new": tuple(dict.fromkeys(run.configured_hardware for run in runs.values() if run.is_new)),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
@@ -675,6 +698,15 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
     from joulemap.row.run import Fallback
 
     return tuple(fetch(connection, Fallback, run_ids=ids))
+
+
+def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]:
+    """Return the operators that these runs leave out; queries only if there are runs of devices alone."""
+    if not ids:
+        return ()
+    from joulemap.row.run import Omitted
+
+    return tuple(fetch(connection, Omitted, run_ids=ids))
 
 
 def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:

@@ -11,6 +11,7 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 RUNTIME: Final = Template("{precisions:and}, {runtimes:and}")
 BOUNDED: Final = Template("{subject}, {boundaries:and}[, {hosts:list}][, {changes:list}]{rest}")
+DEVICE_ONLY: Final = "device only"
 WITH_HOST: Final = Template("with host {host}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
 MORE_CHANGED: Final = Template("{count} more changed")
@@ -72,6 +73,8 @@ NO_MODE: Final = Template(
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
+ALONE: Final = Template("{hardware:and} alone: no transfers over the host link, and no operators on a host")
+OMITTED: Final = Template("device only: {hardware} leaves out {operations:and} of its host[, {share} of the MACs]")
 HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host {host}`, for example, adds one)")

@@ -142,6 +142,7 @@ def load_scenarios() -> dict[str, Scenario]:
             battery=Quantity(value=float(row["battery_wh"]), unit="Wh", basis="recalled", source=row["battery"])
             if row["battery_wh"]
             else None,
+            is_pulse=row["is_pulse"] == "true",
             note=row["note"],
         )
         for row in read_rows(DATA / "scenario" / "scenario.csv")

@@ -6,7 +6,7 @@ from joulemap.cli.command import LIMITS, command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import PRECISIONS_HELP, Limit, ManyRunOptions, Models, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, PRECISIONS_HELP, Limit, ManyRunOptions, Models, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -78,7 +78,7 @@ def sweep(
         *(("--max-latency", max_latency) if max_latency else ()),
     )
     repeated = (
-        *repeat_options(run, ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32")),
+        *repeat_options(run, tuple(name for name in GIVEN if name != "changes")),
         *output.repeat_database(),
     )
     output.write(plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer))

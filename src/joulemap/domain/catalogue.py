@@ -520,4 +520,6 @@ class Scenario:
     """Power budget in W; None if the site is designed around the chip."""
     battery: Quantity | None
     """Energy of a usual battery in Wh; None for scenarios without one."""
+    is_pulse: bool
+    """True if the budget bounds the power of a running chip at any rate, because the source gives no more."""
     note: str

@@ -67,6 +67,18 @@ copy."""
 Tf32 = Literal["allowed", "never"]
 """Permission for libraries to compute fp32 GEMMs in TF32."""
 
+NO_HOST: Final = "none"
+"""Name in place of a host for a device alone: no transfers over its link, and no operators on its host."""
+
+LINK_LANES: Final = "host_link_lanes"
+"""Geometry constant of a chip without memory of its own: lanes of the link to the host's memory."""
+
+HOST_TRANSFER: Final = "host_transfer"
+"""Coefficient: seconds per byte of inputs and outputs on the host link of a chip with memory of its own."""
+
+LINK_SHARE: Final = 0.8
+"""Share of a host link's bandwidth that transfers reach. Assumed: protocol headers and set-up of DMA take the rest."""
+
 TF32: Final = "tf32"
 
 TF32_ALLOWED: Final = "tf32_allowed"

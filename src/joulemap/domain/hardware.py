@@ -16,7 +16,11 @@ from joulemap.domain.configuration import (
     BOUNDARIES,
     CALL_CLOCKS,
     CHIP,
+    HOST_TRANSFER,
     LAUNCH,
+    LINK_LANES,
+    LINK_SHARE,
+    NO_HOST,
     RUNTIMES,
     TF32,
     TF32_ALLOWED,
@@ -35,6 +39,7 @@ from joulemap.domain.reference import (
     price_by,
 )
 from joulemap.domain.target import (
+    DEVICE_WORD,
     FIXED_VOLTAGE_WORD,
     TF32_WORD,
     boundary_word,
@@ -314,7 +319,8 @@ class Hardware:
     power of either is not included. Empty for standalone hardware.
     """
     host: str = ""
-    """Host hardware, if one was named and its energy is counted or it launches the kernels."""
+    """Host hardware, if one was named and its energy is counted or it launches the kernels; `none` for a device alone.
+    """
     compiler: Compiler | None = None
     """Operators that the compiler supports; None if no fallback is known."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
@@ -772,7 +778,8 @@ class Hardware:
 
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
         power is part of every run's energy, at the wall if its surroundings are given. It then replaces the host of
-        this hardware's own surroundings. It never counts toward this hardware's power cap.
+        this hardware's own surroundings. It never counts toward this hardware's power cap. A counted host also moves
+        inputs and outputs over the link, even if published rates of this hardware exclude that.
         """
         rows = [_host_leakage(host, around)] if is_counted else []
         helper = None
@@ -796,6 +803,7 @@ class Hardware:
             coefficients={
                 **self.coefficients,
                 **({LAUNCH: _time_launch(host, self.coefficients[LAUNCH])} if is_paced else {}),
+                **(self._time_transfers() if is_counted else {}),
             },
             host=host.id if is_counted or is_paced else "",
             helper=helper,
@@ -804,6 +812,34 @@ class Hardware:
                 self.digest,
                 host_word(host.digest, is_counted=is_counted, around="" if around is None else around.digest),
             ),
+        )
+
+    def _time_transfers(self) -> dict[str, Quantity]:
+        """Return the coefficient of transfers over the host link; empty if memory traffic includes them or none do."""
+        own = self.coefficients.get(HOST_TRANSFER)
+        link = next((one for one in self.links if one.connects == "host"), None)
+        if own is None or link is None or own.value > 0.0 or LINK_LANES in self.geometry:
+            return {}
+        rate = link.bandwidth
+        told = f"1 / ({LINK_SHARE:g} x {rate.value / 1e9:g} GB/s of {link.name}): {rate.source}"
+        value = 1.0 / (LINK_SHARE * rate.value)
+        return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=told)}
+
+    def without_host(self) -> Hardware:
+        """Return this hardware, as used in a run, as a device alone.
+
+        Its link moves no inputs and outputs, and operators that its compiler does not support are left out.
+        """
+        own = self.coefficients.get(HOST_TRANSFER)
+        return attrs.evolve(
+            self,
+            coefficients={
+                **self.coefficients,
+                **({} if own is None else {HOST_TRANSFER: attrs.evolve(own, value=0.0)}),
+            },
+            host=NO_HOST,
+            described_digest=self.described_digest or self.digest,
+            digest=extend_digest(self.digest, DEVICE_WORD),
         )
 
     def at_fixed_voltage(self) -> Hardware:

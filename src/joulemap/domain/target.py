@@ -16,6 +16,7 @@ DEFAULT_MODE: Final = "default"
 """Power mode of a chip in none of its named modes."""
 
 TF32_WORD: Final = "|tf32"
+DEVICE_WORD: Final = "|device only"
 FIXED_VOLTAGE_WORD: Final = "|fixed voltage"
 
 

@@ -58,6 +58,7 @@ from joulemap.domain.reference import (
 from joulemap.model.kernel import form_kernels
 from joulemap.model.outcome import Timed
 from joulemap.model.timing import time_kernels
+from joulemap.model.transfer import stay_on_device
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -269,7 +270,7 @@ def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
 
 
 def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str) -> Probe:
-    probe = _run(hardware, work, precision, RUNTIME, name)
+    probe = _run(stay_on_device(hardware), work, precision, RUNTIME, name)
     if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
         return probe
     static_w = hardware.static_power.value

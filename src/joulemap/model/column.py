@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from joulemap.domain.address import STATIC_POWER, Address, set_numbers
+from joulemap.domain.configuration import NO_HOST
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
@@ -71,6 +72,7 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
     return (
         hardware.architecture,
         hardware.boundary,
+        hardware.host == NO_HOST,
         tuple(getattr(hardware, name) is None for name in QUANTITIES),
         tuple(hardware.geometry),
         tuple(hardware.coefficients),

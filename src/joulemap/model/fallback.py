@@ -8,6 +8,8 @@ latencies and intervals add up. A value that one part writes and the other reads
 second. It passes through the memory that both reach, at the width of each. The copy therefore counts in the bytes, time
 and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch of operators.
 
+A device alone (`NO_HOST`) leaves out the host's part: its run has rows of the chip's operators only.
+
 The chip draws static power while the host computes, and a counted host while the chip computes. Units and off-chip
 bytes are those of the chip.
 """
@@ -21,7 +23,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.compiler import HOST_WORK
-from joulemap.domain.configuration import PRECISION_BYTES, Configuration
+from joulemap.domain.configuration import NO_HOST, PRECISION_BYTES, Configuration
 from joulemap.domain.kind import KINDS
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey, host_key
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
@@ -80,10 +82,10 @@ def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> 
     return ", ".join(names)
 
 
-def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
-    """Return the host that computes the operators that fall back.
+def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> str:
+    """Return the statement that the compiler does not support operators, with their names.
 
-    Raises UnsupportedError, naming the operators, if there is no host or no GEMM is left for the chip.
+    Raises UnsupportedError, naming the operators, if they cannot be compiled at all or no GEMM is left for the chip.
     """
     compiler = hardware.compiler
     if compiler is None:
@@ -98,10 +100,19 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
         raise UnsupportedError(f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}")
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
+    if not work.mac_count[~fallen].any() and work.mac_count.any() and (hardware.helper or hardware.host == NO_HOST):
+        raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
+    return told
+
+
+def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
+    """Return the host that computes the operators that fall back; raises UnsupportedError if there is none.
+
+    Raises like `check_parts` too.
+    """
+    told = check_parts(work, hardware, fallen)
     if hardware.helper is None:
         raise UnsupportedError(f"{told}, and no host is set to compute it")
-    if not work.mac_count[~fallen].any() and work.mac_count.any():
-        raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
     return hardware.helper
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import MERGING, Configuration
+from joulemap.domain.configuration import MERGING, NO_HOST, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import find_architecture
 from joulemap.model.column import gather, skeleton
@@ -161,16 +161,19 @@ class Evaluator:
         return bool(self._parts[hardware.compiler][1])
 
     def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
-        """Return the run if a host computes part of it; None if the compiler runs all. Raises like `evaluate`."""
+        """Return the run if the compiler leaves part of it to a host; None if it runs all. Raises like `evaluate`."""
         if not self.falls_back(hardware) or hardware.compiler is None:
             return None
-        from joulemap.model.fallback import check_host, configure_host, merge_runs
+        from joulemap.model.fallback import check_host, check_parts, configure_host, merge_runs
 
-        mask, parts = self._parts[hardware.compiler]
+        mask, (chip, host) = self._parts[hardware.compiler]
+        alone = attrs.evolve(hardware, compiler=None)
+        if hardware.host == NO_HOST:
+            check_parts(self.work, hardware, mask)
+            return attrs.evolve(chip.evaluate(alone, configuration), hardware=hardware)
         helper = check_host(self.work, hardware, mask)
-        chip, host = parts
         return merge_runs(
-            chip.evaluate(attrs.evolve(hardware, compiler=None), configuration),
+            chip.evaluate(alone, configuration),
             host.evaluate(helper, configure_host(helper, configuration, self.work.operation[mask])),
             hardware,
         )

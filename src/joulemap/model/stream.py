@@ -1,7 +1,8 @@
 """Streams: an engine that serves many batches at once, each on some of the units.
 
     streams  = floor(U / stream_units)
-    interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory
+    interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory,
+               or its inputs and outputs of the host link
 
 A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
 `shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
@@ -22,6 +23,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import CORES
+from joulemap.model.transfer import time_transfers
 from joulemap.model.workload import Floats
 from joulemap.system.record import vary
 
@@ -87,5 +89,5 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
         compute_s=one.compute_s / streams,
         memory_s=one.memory_s / streams,
         launch_s=one.launch_s / streams,
-        shared_s=one.dram_bytes / rate,
+        shared_s=np.maximum(one.dram_bytes / rate, time_transfers(kernels, hardware)),
     )

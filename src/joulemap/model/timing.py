@@ -27,6 +27,7 @@ from joulemap.model.power import PowerLaw
 from joulemap.model.run import POWER_CAP
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
+from joulemap.model.transfer import add_transfers, leave_out_transfers
 from joulemap.model.workload import Booleans, Floats, Texts
 from joulemap.system.record import define
 
@@ -67,6 +68,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
     An engine runs each batch in `parts` parts; 0 selects the fastest number of parts, on one chip only.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+    kernels = leave_out_transfers(kernels, hardware)
     part, times = split(kernels, hardware)
 
     def time(trial: Floats) -> Timing:
@@ -220,7 +222,7 @@ def _place(
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
-    placement = add_host(linked, kernels, hardware).with_whole_bytes()
+    placement = add_host(add_transfers(linked, kernels, hardware), kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
     if decide(np.greater(streams, 1.0)):
         share = find_share(hardware)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import NO_HOST, Configuration
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
@@ -102,7 +102,7 @@ class Varied:
     kernels: KernelColumns
     work: WorkloadColumns
     weight_precision: str = ""
-    _parts: dict[tuple[Compiler, str], tuple[Varied, Totals] | None] = attrs.field(factory=dict, init=False)
+    _parts: dict[tuple[Compiler, str], tuple[Varied, Totals | None] | None] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, work: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> Varied:
@@ -119,7 +119,8 @@ class Varied:
         """Return the totals of the workload on a chip; raises like `pipeline.evaluate`."""
         if (parts := self._split(hardware)) is not None:
             chip, host = parts
-            return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)
+            totals = chip.evaluate(attrs.evolve(hardware, compiler=None))
+            return totals if host is None else _add_host(totals, host, hardware)
         (found,) = _list_totals(Timed.of(self.kernels, hardware), 1)
         return found
 
@@ -208,26 +209,28 @@ class Varied:
             cut = whole if len(mine) == len(hardware) else gather([hardware[n] for n in mine], self.kernels.precision)
             yield mine, Timed.of(self.kernels, cut, count)
 
-    def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
-        """Return the chip's part and the totals of the host's part; None if the compiler runs all operators."""
+    def _split(self, hardware: Hardware) -> tuple[Varied, Totals | None] | None:
+        """Return the chip's part and the totals of the host's part, which a device alone leaves out.
+
+        None if the compiler runs all operators.
+        """
         compiler, helper = hardware.compiler, hardware.helper
-        if compiler is None or helper is None:
+        if compiler is None or (helper is None and hardware.host != NO_HOST):
             return None
-        key = compiler, helper.digest
+        key = compiler, NO_HOST if helper is None else helper.digest
         if key not in self._parts:
             fallen = find_fallen(self.work, compiler)
             self._parts[key] = self._make_parts(helper, fallen) if fallen.any() else None
         return self._parts[key]
 
-    def _make_parts(self, helper: Hardware, fallen: Booleans) -> tuple[Varied, Totals]:
+    def _make_parts(self, helper: Hardware | None, fallen: Booleans) -> tuple[Varied, Totals | None]:
         own = self.kernels.precision, self.weight_precision
+        theirs = own if helper is None else choose_precision(helper, *own)
         chip, host = (
             Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
-            for (work, stretch), (precision, weights) in zip(
-                split_work(self.work, fallen), (own, choose_precision(helper, *own)), strict=True
-            )
+            for (work, stretch), (precision, weights) in zip(split_work(self.work, fallen), (own, theirs), strict=True)
         )
-        return chip, host.evaluate(helper)
+        return chip, None if helper is None else host.evaluate(helper)
 
 
 def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:

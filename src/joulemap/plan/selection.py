@@ -26,7 +26,7 @@ from joulemap.domain.catalogue import (
     find_alike,
     find_entry,
 )
-from joulemap.domain.configuration import SYSTEM
+from joulemap.domain.configuration import NO_HOST, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
 from joulemap.domain.name import find_nearest, fold_name, join_words, split_names, split_words, unmark
 from joulemap.domain.operating_point import read_point
@@ -34,7 +34,7 @@ from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Hosting, apply_scenario, find_budget, find_hosts, find_rest_w, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.kind import find_kind, list_kinds
-from joulemap.plan.target import Target
+from joulemap.plan.target import Target, WithoutHost
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
@@ -80,6 +80,8 @@ class Selection:
     """Ids of hardware that belongs to a built-in family."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
     """Hardware -> its host, or the host for operators that its compiler does not support."""
+    is_device_only: bool = False
+    """True if all work of hosts is left out."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -104,6 +106,8 @@ class Selection:
         else:
             target = calibration.target(entry, mode, boundary)
         host = self.hosts.get(entry.described)
+        if self.is_device_only and (entry.needs_host or entry.fallback_host):
+            return target.modified(WithoutHost())
         return target if host is None else target.modified(host.modifier(calibration, boundary))
 
     @property
@@ -173,7 +177,9 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     catalogue, UsageError if nothing is left.
     """
     settings = apply_scenario(settings)
-    known = known_hardware((*settings.hardware, settings.host) if settings.host else settings.hardware)
+    is_device_only = settings.host == NO_HOST
+    is_hosted = bool(settings.host) and not is_device_only
+    known = known_hardware((*settings.hardware, settings.host) if is_hosted else settings.hardware)
     names, own, designs = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
@@ -196,7 +202,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     meant = {name: find_default_chip(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
-    hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
+    hosts = {} if is_device_only else find_hosts(settings, (entry for entry, _ in chosen), known)
     selection = Selection(
         pairs=chosen,
         own=own,
@@ -204,6 +210,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
         meanings=meanings,
         abbreviations={name: found for name in names if (found := find_abbreviated(known, HardwareRef.read(name).id))},
         hosts=hosts,
+        is_device_only=is_device_only,
         unplugged=unplugged,
         fallback_boundary=settings.fallback_boundary,
     )

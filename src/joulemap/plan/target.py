@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from joulemap.domain.configuration import SYSTEM
-from joulemap.domain.target import TF32_WORD, boundary_word, calibration_word, extend_digest, mode_word
+from joulemap.domain.target import DEVICE_WORD, TF32_WORD, boundary_word, calibration_word, extend_digest, mode_word
 from joulemap.model.version import formula_version
 from joulemap.system.record import frozen
 
@@ -109,6 +109,20 @@ class AtBoundary:
     def apply(self, hardware: Hardware) -> Hardware:
         """Return the hardware at the boundary."""
         return hardware.at_boundary(self.boundary, self.version, self.around)
+
+
+@frozen
+class WithoutHost:
+    """Modifier that leaves out all work of a host."""
+
+    @property
+    def word(self) -> str:
+        """Word of a device alone."""
+        return DEVICE_WORD
+
+    def apply(self, hardware: Hardware) -> Hardware:
+        """Return the hardware as a device alone."""
+        return hardware.without_host()
 
 
 @frozen

@@ -93,6 +93,19 @@ class LedgerLine(Row, query="run.ledger"):
     source: str
 
 
+class Omitted(Row, query="run.omitted"):
+    """Operations that runs of a device alone leave out, because the host would compute them; one row per run and
+    operation that is left out.
+    """
+
+    run_id: int
+    configured_hardware: str
+    operation: str
+    operator_count: int
+    mac_fraction: float
+    first_operator_index: int
+
+
 class Setting(Row, query="run.setting"):
     """Settings, versions and digests in which two runs differ; one row per setting that differs."""
 

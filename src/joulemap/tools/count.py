@@ -33,6 +33,8 @@ SYMBOLS: Final = {
     "input_bytes": "in",
     "weight_bytes": "w",
     "output_bytes": "out",
+    "entering_bytes": "model inputs",
+    "leaving_bytes": "model outputs",
     "outside_read_share": "share",
     "dram_read_bytes": "DRAM read",
     "dram_write_bytes": "DRAM write",

@@ -138,7 +138,9 @@ class RankingAnswer(RunAnswer):
                     found[one.verdict].append((better if ratio > 1.0 else worse)(one, times=max(ratio, 1.0 / ratio)))
             strong, weak = found.values()
             if strong or weak:
-                lines.append(self._fill(text.STRENGTHS, row, strong=strong, weak=weak))
+                lines.append(
+                    self._fill(text.STRENGTHS, row, strong=strong, weak=weak, between=";" if strong and weak else None)
+                )
         return lines
 
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:

@@ -184,7 +184,7 @@ MIX: Final = (
     "MACs mac_count | *share of MACs mac_fraction"
 )
 
-STRENGTHS: Final = Template("{hardware}:[ strong: {strong:list};][ weak: {weak:list}]")
+STRENGTHS: Final = Template("{hardware}:[ strong: {strong:list}][{between}][ weak: {weak:list}]")
 STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
     "energy_per_inference": (
         Template("{times:x} less energy than the median"),

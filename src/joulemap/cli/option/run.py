@@ -20,9 +20,10 @@ from joulemap.cli.complete import (
 )
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
-from joulemap.domain.configuration import BOARD, SYSTEM
+from joulemap.domain.configuration import BOARD, NO_HOST, SYSTEM
 from joulemap.domain.dimension import ASKED, DECLARED
 from joulemap.domain.name import split_names
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
-GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32", "changes")
+GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "device_only", "boundary", "tf32", "changes")
 """Options that every follow-up command repeats, in addition to its own."""
 
 MODEL_HELP: Final = (
@@ -47,7 +48,9 @@ BOUNDARY_HELP: Final = (
 
 TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
 
-HOST_HELP: Final = "Host computer of chips that need one, e.g. raspberry_pi_5; adds its static power and launch times."
+HOST_HELP: Final = "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launches and transfers."
+
+DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
 WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp8_block, mxfp4, awq or q4_k_m."
 
@@ -202,12 +205,15 @@ class RunOptions(ModelOptions):
         complete=complete_hardware,
         is_advanced=True,
     )
+    device_only: bool = option(False, DEVICE_ONLY_HELP, is_advanced=True)
     boundary: str = option(BOARD, BOUNDARY_HELP, metavar="NAME", complete=complete_boundaries, is_advanced=True)
     tf32: str = option("allowed", TF32_HELP, metavar="allowed|never", is_advanced=True)
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords."""
+        """Return the settings of these options as keywords; UsageError for a host that they also leave out."""
+        if self.device_only and self.host:
+            raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
         return cast(
             "SettingsKeywords",
@@ -215,7 +221,7 @@ class RunOptions(ModelOptions):
                 **super().keywords(),
                 **names,
                 "calibration": self.calibration,
-                "host": self.host,
+                "host": NO_HOST if self.device_only else self.host,
                 "boundary": self.boundary,
                 "tf32": self.tf32,
                 "changes": self.changes,
@@ -288,7 +294,7 @@ def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
         if value == field.default:
             continue
         for item in value if isinstance(value, list) else [value]:
-            parts += [name_option(field), str(item)]
+            parts += [name_option(field), *([] if item is True else [str(item)])]
     return tuple(parts)
 
 

@@ -43,6 +43,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
+from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen, vary
 
@@ -211,6 +212,7 @@ class Tpu:
         is_moved = work.of_kind("data_movement", "reduction", "softmax", "normalization", "uncounted")
         descriptor = hardware.coefficient("dma_block")
         dram = placement.dram_read_bytes + placement.dram_write_bytes
+        included, crossing_share = find_shares(hardware)
         transfers = ceil_divide(read_in + kernels.output_bytes, descriptor)
         cores = hardware.geometry["core_count"].value
         bundles = placement.cycles * cores
@@ -247,8 +249,10 @@ class Tpu:
             ("cmem", "read"): cmem_read,
             ("cmem", "write"): has_cmem * kernels.output_bytes,
             ("cmem", "fill"): has_cmem * placement.dram_read_bytes,
-            ("dram", "read"): placement.dram_read_bytes,
-            ("dram", "write"): placement.dram_write_bytes,
+            ("dram", "read"): np.maximum(placement.dram_read_bytes - included * kernels.entering_bytes, 0.0),
+            ("dram", "write"): np.maximum(placement.dram_write_bytes - included * kernels.leaving_bytes, 0.0),
+            ("host_link", "input"): crossing_share * kernels.entering_bytes,
+            ("host_link", "output"): crossing_share * kernels.leaving_bytes,
             ("dma", "chip_descriptor"): transfers,
             ("dma", "descriptor"): ceil_divide(dram, descriptor),
             ("vliw_bundle", "fetch"): bundles,

@@ -9,6 +9,7 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     waves   = ⌈tiles / U⌉
     compute = waves x (tile MACs / (rate x efficiency) + (EW + special_function_fmas SF) / tiles / vector rate)
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
+    swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
 
 Fused attention under a causal mask omits the blocks of keys behind each block of b queries, except in `engine`:
@@ -264,6 +265,9 @@ class Cpu(Indifferent):
             simple = np.where(work.decomposes, simple * slower, simple)
         compute = waves * (np.where(work.has_macs, tile_macs / dense_rate, 0.0) + simple / vector_rate)
         compute = compute / (1.0 + hardware.coefficient("idle_core_gain") * _idle_share(hardware))
+        if kernels.precision not in LANE_PRECISIONS:
+            elements = np.where(work.of_operation("hardswish"), work.output_element_count, 0.0)
+            compute = compute + elements * hardware.coefficient("hardswish_clocks") / peak.clock_hz
         if kernels.runtime == "eager":
             taps = work.output_element_count * work.tap_count / np.maximum(tiles, 1.0)
             scalar = waves * taps * hardware.coefficient("pooled_tap_clocks") / peak.clock_hz

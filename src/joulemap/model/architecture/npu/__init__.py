@@ -50,7 +50,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.configuration import FLOPS_PER_MAC, LINK_LANES, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
 from joulemap.model.architecture.npu.tile import Tiles, tile
@@ -61,6 +61,7 @@ from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
 from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
+from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -281,7 +282,8 @@ class Npu(Indifferent):
         lane_operations = work.elementwise_count + work.special_count + vector_macs
         layers = kernels.start_count
         instructions = tiles * hardware.coefficient("instructions_per_tile") + transfers + layers
-        edge = "host_link" if "host_link_lanes" in hardware.geometry else "dram"
+        edge = "host_link" if LINK_LANES in hardware.geometry else "dram"
+        included, crossing_share = find_shares(hardware)
         counts: ActionCounts = {
             ("tensor_engine", f"{precision}_mac"): tensor_macs,
             ("tensor_engine", "idle_cycle"): np.maximum(placement.slots - tensor_macs, 0.0),
@@ -306,8 +308,10 @@ class Npu(Indifferent):
             ("sync_flag", "wait"): 2.0 * tiles + transfers,
             ("layer", "configure"): layers,
             ("dma", "descriptor"): transfers + ceil_divide(outside, hardware.coefficient("dma_block")),
-            (edge, "read"): placement.dram_read_bytes,
-            (edge, "write"): placement.dram_write_bytes,
+            (edge, "read"): np.maximum(placement.dram_read_bytes - included * kernels.entering_bytes, 0.0),
+            (edge, "write"): np.maximum(placement.dram_write_bytes - included * kernels.leaving_bytes, 0.0),
+            ("host_link", "input"): crossing_share * kernels.entering_bytes,
+            ("host_link", "output"): crossing_share * kernels.leaving_bytes,
             ("program", "launch"): kernels.host_launch_count,
         }
         return counts
