@@ -63,7 +63,7 @@ KEPT: Final = Template("no change is certainly above its limit: {limits:and}")
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "{share} of the energy is unchanged work, with the same error before and after; the intervals cover the rest"
+    "{share} of the energy before is work that both versions do, with the same error; the intervals cover the rest"
 )
 NO_SAME_WORK: Final = "the 80 % intervals cover the whole change"
 
@@ -141,7 +141,7 @@ class DiffAnswer(RunAnswer):
         )
 
     def _describe_same_work(self) -> str:
-        """Return the share of the energy that is unchanged, and the uncertainty of the change."""
+        """Return the share of the earlier version's energy that the later one has too, and the uncertainty of the change."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
         return SAME_WORK(share=ends) if same else NO_SAME_WORK
