@@ -858,6 +858,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
     workspace = Workspace(chosen)
     front = workspace.pareto("resnet18", FEW)
+    assert all(hasattr(front, name) for name in dir(front))  # a front has no `best`, nor a property that needs one
     best = workspace.recommend("resnet18", FEW).best
     cost = workspace.cost("resnet18", FEW)
     assert len(front.rows) == 6

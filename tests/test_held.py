@@ -150,6 +150,37 @@ def test_a_module_is_handed_over_by_place_or_by_name(workspace: Workspace) -> No
         workspace.compare(hardware=CHIP)  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (("resnet18", "l4"), "name hardware by keyword: compare"),
+        (("resnet18", ["l4", "t4"]), "name hardware by keyword: compare"),
+        ((Net(), INPUT, INPUT), r"one tuple: compare\(module, \(a, b\)\)"),
+        ((["resnet18", "resnet34"],), "compare takes one model; compare_models"),
+    ],
+)
+def test_an_argument_in_the_place_of_settings_is_refused(
+    asked: tuple[Any, ...], reason: str, workspace: Workspace
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        workspace.compare(*asked)
+    assert not workspace.path.exists()
+
+
+class Loop(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while x.abs().max() > 1.0:
+            x = x @ x
+        return x
+
+
+def test_a_headline_says_that_a_loop_on_data_was_not_counted(workspace: Workspace) -> None:
+    looped = workspace.compare(Loop(), torch.zeros(8, 8), hardware=CHIP).document()
+    assert "branches and loops on other values are not counted" in looped.answer
+    assert any("traced: model: Python code reads data" in note for note in looped.notes)
+    assert "loops" not in workspace.compare(Net(), INPUT, hardware=CHIP).document().answer
+
+
 @pytest.mark.slow
 def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspace) -> None:
     flat, inputs = nn.Flatten(), torch.zeros(1, 3, 4)

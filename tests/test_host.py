@@ -12,6 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.surrounding import explain_missing, find_surrounding
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.host import is_part, suggest_host
@@ -44,6 +45,17 @@ def test_a_card_is_suggested_a_computer_that_has_its_slot() -> None:
         assert (host.architecture, host.needs_host, host.is_launched) == ("cpu", "", False)
         if slot.startswith("PCIe"):
             assert "datacenter" in host.deployment, name
+
+
+def test_every_card_of_a_server_needs_its_host() -> None:
+    """Cards of one form are compared alike: `--host` adds a computer to each of them or to none."""
+    alone = {name for name, one in CATALOGUE.items() if find_form(one) == "card_server" and not one.needs_host}
+    assert alone == {"inferentia2"}  # sold inside servers only
+    assert {CATALOGUE[name].needs_host for name in ("l4", "l40s", "a40", "h100_pcie", "mi210")} == {"PCIe slot"}
+
+
+def find_form(hardware: Hardware) -> str:
+    return "" if explain_missing(hardware) else find_surrounding(hardware).name
 
 
 RELU = "elementwise(kind=relu,elements=1048576)"

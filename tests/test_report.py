@@ -240,6 +240,7 @@ def test_two_that_are_named_must_run(joulemap: Run) -> None:
     ("arguments", "told"),
     [
         (("resnet18", "-o", "out.json"), "out.json would hold a page: name it out.html"),
+        (("resnet18", "-o", "out.PDF"), "out.PDF would hold a page: name it out.html"),
         (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
         (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
         pytest.param(("resnet18", "--p99", "9ms"), "no request rate: add --rate 2000/s", marks=pytest.mark.wings),

@@ -3,7 +3,7 @@
 
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
-from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
+from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer, RankedAnswer as RankedAnswer
 from joulemap.answer.compare.architecture import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer

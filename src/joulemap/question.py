@@ -95,6 +95,8 @@ class ModelQuestion(Question):
                 raise UsageError(f"{self.name} needs a model: a name, or a module with example inputs")
             model, *rest = (*args, *named)
             if isinstance(model, str) or _are_names(model):
+                if called == "model" and not isinstance(model, str):
+                    raise UsageError(f"{self.name} takes one model; compare_models, sweep and report take several")
                 return ask(source, model, *rest, **keywords)
             from joulemap.plan.workload import hold_module
 
@@ -117,12 +119,22 @@ def _settle(answer: Ask) -> Ask:
     @wraps(answer)
     def ask(*args: Any, **keywords: Any) -> Any:
         fields = {name: keywords.pop(name) for name in tuple(keywords) if name not in parameters}
+        given = args[place] if len(args) > place else keywords.pop("settings", usual)
+        if not hasattr(given, "with_keywords"):
+            raise UsageError(f"{answer.__name__} takes settings here, found {_hint(answer.__name__, given)}")
+        settings = given.with_keywords(fields)
         if len(args) > place:
-            return answer(*args[:place], args[place].with_keywords(fields), *args[place + 1 :], **keywords)
-        settings = keywords.pop("settings", usual).with_keywords(fields)
+            return answer(*args[:place], settings, *args[place + 1 :], **keywords)
         return answer(*args, settings=settings, **keywords)
 
     return ask
+
+
+def _hint(name: str, given: object) -> str:
+    """Return what stands in the place of settings, such as a chip or a second example input, and where it belongs."""
+    if isinstance(given, str) or _are_names(given):
+        return f"{given!r}; name hardware by keyword: {name}(model, hardware={given!r})"
+    return f"a {type(given).__name__}; several example inputs are one tuple: {name}(module, (a, b))"
 
 
 def _are_names(model: object) -> bool:

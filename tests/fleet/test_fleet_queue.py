@@ -104,7 +104,7 @@ def mean_exponential_wait(load: float, devices: int) -> float:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("load", LOADS)
 def test_stepping_agrees_with_closed_forms(load: float) -> None:
-    check_closed_forms(load, requests=int(max(1000, 40 / (1.0 - load) ** 2)))
+    check_closed_forms(load, requests=int(max(1000, 40 / (1.0 - load) ** 2)), draws=2)
 
 
 @pytest.mark.slow
@@ -196,6 +196,16 @@ def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devi
     known = 1.0 + constant_wait_percentile(0.8 * devices, 1.0, devices, 0.99)
     assert_close(seen.percentiles(0, (0.99,))[0][0], known, rel=0.05)
     assert_close(float(seen.count_late(known)[0, 0]), float((seen.latencies(0) > known).mean()), rel=1e-9)
+
+
+def test_a_pool_is_served_alike_whoever_is_beside_it() -> None:
+    """The longest pool sets how many requests are drawn; that changes nobody's requests."""
+    services = [serve_straight(1.0, 0.1)]
+    alone = simulate_pools(services, pool(3.0, 2, batch=8), variation=0.5)
+    many = Pools(**{one.name: np.repeat(getattr(pool(3.0, 2, batch=8), one.name), 2, 0) for one in attrs.fields(Pools)})
+    beside = simulate_pools(services, attrs.evolve(many, devices=np.array([2, 40])), variation=0.5)
+    assert_close(beside.percentiles(0, (0.99,))[0][0], alone.percentiles(0, (0.99,))[0][0], rel=1e-9)
+    assert_close(float(beside.energy_w[0]), float(alone.energy_w[0]), rel=1e-9)
 
 
 def test_full_batches_are_what_too_many_requests_get() -> None:

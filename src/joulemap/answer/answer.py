@@ -225,6 +225,7 @@ class RunAnswer(Answer):
         sure = self.scope.describe_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
         found = (
+            self.scope.warn_branched() if answer else "",
             self.scope.warn_unlisted(answer),
             self._describe_assumed(answer, chosen),
             self._warn_unhosted(answer, chosen),

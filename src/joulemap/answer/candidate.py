@@ -221,14 +221,6 @@ class CandidateAnswer(RunAnswer):
     assumptions: Table[AssumedNumber]
     """Assumed inputs of cost and carbon."""
 
-    @property
-    def best(self) -> Any:
-        """Best available configuration, or best of all if none is available; None without rows."""
-        return next((row for row in self.rows if row.rank == 1), None)
-
-    def _is_best(self, row: Any) -> bool:
-        return row is self.best
-
     def select(self, *statuses: str) -> Table[Any]:
         """Return the rows with one of these statuses."""
         return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
@@ -279,39 +271,6 @@ class CandidateAnswer(RunAnswer):
             if chance is not None:
                 found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
         return found
-
-    def _find_rivals(self, column: str) -> list[Candidate]:
-        """Return the configurations tied with the best: first one per other hardware, then further ones of the best
-        hardware.
-        """
-        likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
-        own = find_chip(self.best) if self.best is not None else ""
-        return [
-            *first_of_each(row for row in likely if find_chip(row) != own),
-            *(row for row in likely if find_chip(row) == own),
-        ]
-
-    def _describe_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-        """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
-
-        Empty if there is only one chip. `chances` maps hardware to the probability that one of its configurations
-        is the best.
-        """
-        chip = find_chip(self.best)
-        if len(chances) < 2:
-            return ""
-        others = [row for row in rivals if find_chip(row) != chip]
-        if not others:
-            return (SURE_OF_HARDWARE if rivals else SURE)(chance=chances[chip], chip=chip)
-        rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-        return TIED(
-            rival=self.name(others[0]),
-            more=len(others) - 1 or None,
-            chance=chances[chip],
-            chip=chip,
-            other_chance=chances.get(rival, 0.0),
-            other_chip=rival,
-        )
 
     def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return the line on hardware without a rank, because it can be neither bought nor rented."""
@@ -365,11 +324,6 @@ class CandidateAnswer(RunAnswer):
             for row in {row.run_id: row for row in rows}.values()
         ]
 
-    def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-        """Return the command that compares the best with the first rival, if that is another chip."""
-        is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
-        return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []
-
     def _compare_both(self, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
         """Return the command that compares two configurations, with every option in which they differ."""
         runs = (one, other)
@@ -384,3 +338,54 @@ class CandidateAnswer(RunAnswer):
         joined = {name: ",".join(dict.fromkeys(values)) for name, values in options.items()}
         given = self.scope.repeat_boundary((row.hardware for row in runs), repeated)
         return STEP_COMPARE.words(model=self.scope.model, repeated=given, **joined)
+
+
+@frozen(kw_only=True)
+class RankedAnswer(CandidateAnswer):
+    """Configurations in order of one metric; a Pareto front has no such order."""
+
+    @property
+    def best(self) -> Any:
+        """Best available configuration, or best of all if none is available; None without rows."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    def _is_best(self, row: Any) -> bool:
+        return row is self.best
+
+    def _find_rivals(self, column: str) -> list[Candidate]:
+        """Return the configurations tied with the best: first one per other hardware, then further ones of the best
+        hardware.
+        """
+        likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
+        own = find_chip(self.best) if self.best is not None else ""
+        return [
+            *first_of_each(row for row in likely if find_chip(row) != own),
+            *(row for row in likely if find_chip(row) == own),
+        ]
+
+    def _describe_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+        """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
+
+        Empty if there is only one chip. `chances` maps hardware to the probability that one of its configurations
+        is the best.
+        """
+        chip = find_chip(self.best)
+        if len(chances) < 2:
+            return ""
+        others = [row for row in rivals if find_chip(row) != chip]
+        if not others:
+            return (SURE_OF_HARDWARE if rivals else SURE)(chance=chances[chip], chip=chip)
+        rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
+        return TIED(
+            rival=self.name(others[0]),
+            more=len(others) - 1 or None,
+            chance=chances[chip],
+            chip=chip,
+            other_chance=chances.get(rival, 0.0),
+            other_chip=rival,
+        )
+
+    def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
+        """Return the command that compares the best with the first rival, if that is another chip."""
+        is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
+        return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []

@@ -16,12 +16,25 @@ TRACED: Final = Template("traced: {assumption}")
 BESIDE: Final = Template("traced: {assumption}, which are written beside it")
 COPIED: Final = Template("traced: {assumption}, all of which is copied; `--runtime engine` writes them beside it")
 
+READ: Final = " read from data "
+"""Words of each assumption about a value that Python code reads, as `if x.sum() > 0:` does."""
+BRANCHED: Final = Template(
+    "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is taken to be 0, 1.0 or False"
+)
+
 
 def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
     """Return an assumption or gap of a trace for display; with `runtimes`, worded for those runtimes."""
     if row.kind == "uncounted":
         return UNCOUNTED(row=row, name="::".join(row.text.split(".")[:2]))
+    if is_read(row):
+        return BRANCHED(where=row.text.partition(": ")[0])
     assumption = row.text.removesuffix(APPENDED)
     if assumption == row.text or not runtimes or len({one == "engine" for one in runtimes}) > 1:
         return TRACED(assumption=row.text)
     return (BESIDE if "engine" in runtimes else COPIED)(assumption=assumption)
+
+
+def is_read(row: Caveat | ModelCaveat) -> bool:
+    """Return True for an assumption about data that Python code reads, so that a branch or loop may depend on it."""
+    return row.kind != "uncounted" and READ in row.text

@@ -13,7 +13,7 @@ from joulemap.answer.candidate import (
     LIMIT,
     PROJECTION,
     WAYS,
-    CandidateAnswer,
+    RankedAnswer,
     describe_limits,
     describe_use,
     find_chip,
@@ -128,7 +128,7 @@ SHOWN_UNLIKE: Final = 3
 
 
 @frozen(kw_only=True)
-class CostAnswer(CandidateAnswer):
+class CostAnswer(RankedAnswer):
     """Cost of a million inferences of a model on each configuration, rented or bought."""
 
     rows: Table[CostOption]

@@ -142,7 +142,7 @@ class DiffAnswer(RunAnswer):
         )
 
     def _describe_same_work(self) -> str:
-        """Return the share of the energy that is unchanged, and the uncertainty of the change."""
+        """Return the share of the earlier energy that the later version has too, and what the intervals cover."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
         return SAME_WORK(share=ends) if same else NO_SAME_WORK

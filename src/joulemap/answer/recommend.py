@@ -16,7 +16,7 @@ from joulemap.answer.candidate import (
     LIMIT,
     PROJECTION,
     SOLD,
-    CandidateAnswer,
+    RankedAnswer,
     describe_limits,
     describe_use,
     find_chip,
@@ -137,7 +137,7 @@ SHOWN_LIMITS: Final = 2
 
 
 @frozen(kw_only=True)
-class RecommendAnswer(CandidateAnswer):
+class RecommendAnswer(RankedAnswer):
     """Every configuration of a model under limits: the best that meet them, and the violations of the others."""
 
     objective: MetricName

@@ -11,12 +11,13 @@ import attrs
 
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
-from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.caveat import describe_caveat, is_read
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
+from joulemap.domain.module import is_module_name
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -191,6 +192,11 @@ class Scope:
 
         measured = list_measured()
         return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
+
+    def warn_branched(self) -> str:
+        """Return a clause on code that may branch or loop on data; empty for built-in models: tests cover them."""
+        is_own = any(":" in model or is_module_name(model) for model in self.models)
+        return text.BRANCHED if is_own and any(map(is_read, self.caveats)) else ""
 
     def warn_unhosted(self, headline: str) -> str:
         """Return a clause on hardware of an energy headline whose energy omits the host that it needs.

@@ -30,6 +30,9 @@ AND_HOST: Final = " + host"
 UNLISTED: Final = Template(
     "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:and}]"
 )
+BRANCHED: Final = (
+    "Python code reads data, which was traced as 0, 1.0 or False; branches and loops on other values are not counted"
+)
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
 FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:few}")

@@ -99,7 +99,8 @@ def join_values(words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         if word == "--":
             return [*found, *words[place:]]
-        if is_value is not None and is_value(word) and is_value(found[-1].rpartition(",")[2]):
+        is_option = word.startswith("-")  # an option may be spelled like a value: `--tf32`
+        if is_value is not None and not is_option and is_value(word) and is_value(found[-1].rpartition(",")[2]):
             found[-1] += f",{word}"
             continue
         is_value = SEVERAL.get(words[place - 1]) if place else None

@@ -132,10 +132,14 @@ COMPRESSED: Final = (".gz", ".pb", ".pprof")
 """File suffixes of profiles."""
 
 
+FURTHER: Final = (".pdf", ".svg", ".png", ".docx", ".pptx", ".xlsx", ".toml", ".sql")
+"""Suffixes of other formats, most of which no command writes."""
+
+
 def check_suffix(output: Path | None, suffix: str, what: str) -> None:
     """Raise UsageError for an output with the suffix of another format; `what` names the real content."""
     fitting = COMPRESSED if suffix.endswith(COMPRESSED) else (suffix,)
-    if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, ".toml", ".sql"}.difference(fitting):
+    if output is not None and output.suffix.lower() in {*SUFFIXES, *COMPRESSED, *FURTHER}.difference(fitting):
         raise UsageError(f"{output} would hold {what}: name it {output.with_suffix(suffix)}")
 
 
