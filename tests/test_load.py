@@ -118,7 +118,7 @@ def test_a_chip_without_a_load_is_anchored_by_its_limit_where_it_is_sold() -> No
             rows = find_anchor(hardware, describe_probes())
             assert not rows or LIMIT_SHARE in hardware.coefficients
             assert {row.component for row in rows} <= {"board"}
-            assert all(f"draws {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
+            assert all(f"draws at least {LEAST_SHARE.value:g} of the power limit" in row.source for row in rows)
 
 
 @pytest.mark.sample(2)

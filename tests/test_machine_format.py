@@ -50,6 +50,7 @@ ASKED: Final[dict[str, tuple[str, ...]]] = {
     "hardware show": ("l4",),
     "hardware check": ("mine.toml",),
     "llm": ("llama-3.1-8b", "--hardware", "h100_sxm5", "--batch", "1"),
+    "measurements tables": (),
     "measurements list": ("--hardware", "H200", "--model", "resnet50"),
     "model list": (),
     "model show": ("resnet18", "--energy", "l4"),

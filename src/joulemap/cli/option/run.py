@@ -121,7 +121,7 @@ class ModelOptions:
     repeated: ClassVar[tuple[str, ...]] = ("batch", "inputs", "arguments", "config")
     """Options that a follow-up command must repeat."""
 
-    batch: str = option("", "Batch size: samples per run.", "--batch", "-b", metavar="N", shown="1, or the model's")
+    batch: str = option("", "Batch size.", "--batch", "-b", metavar="N", shown="1, or the model's")
     inputs: list[str] | None = option(
         None,
         "Shape of an input, batch first, e.g. 1,3,224,224 or ids=1,128:int64; repeatable.",
