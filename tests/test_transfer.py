@@ -107,3 +107,15 @@ def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
     energies = {(row["hardware"], row["host"]): row["energy_j"] for row in rows}
     assert energies.keys() == {("coral_edge_tpu", ""), ("coral_edge_tpu", NO_HOST), ("raspberry_pi_5", "")}
     assert energies["coral_edge_tpu", ""] > energies["coral_edge_tpu", NO_HOST]
+
+
+def test_a_ranking_of_devices_alone_counts_no_host(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    asked = Settings(hardware=("coral_edge_tpu", "hailo_8"), precision=("int8",), batch=(1,), host=NO_HOST)
+    found = workspace.recommend("mobilenet_v2", asked)
+    assert not found.counts_hosts
+    assert found.scope.omitted == ()
+    alone = attrs.evolve(asked, hardware=("coral_edge_tpu",), runtime=("engine",))
+    omitted = workspace.compare("vit_b_16", alone).scope.omitted
+    assert "layer_norm" in {row.operation for row in omitted}
+    assert 0.9 < sum(row.mac_fraction for row in omitted) < 1.0

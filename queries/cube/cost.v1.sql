@@ -104,22 +104,22 @@ powered AS MATERIALIZED (
         coalesce(buy.is_alike, TRUE) AS bought_alike,
         h.host_share,
         CASE
-            WHEN v.boundary = 'system' OR (v.host NOT IN ('', 'none') AND v.needs_host <> '') THEN 0e0 ELSE h.host_share
+            WHEN v.boundary = 'system' OR (v.host <> '' AND v.needs_host <> '') THEN 0e0 ELSE h.host_share
         END AS host_energy_share,
-        CASE WHEN v.host IN ('', 'none') AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
+        CASE WHEN v.host = '' AND v.boundary <> 'system' THEN w.hardware END AS assumed_host,
         w.static_power_w AS assumed_host_w,
         CASE
             WHEN v.boundary = 'system' OR v.needs_host = '' THEN 0e0
-            WHEN v.host IN ('', 'none') THEN coalesce(wf.idle_power_w, w.static_power_w, 0e0)
+            WHEN v.host = '' THEN coalesce(wf.idle_power_w, w.static_power_w, 0e0)
             ELSE coalesce(gf.idle_power_w, gf.static_power_w, 0e0)
         END AS host_idle_w,
         CASE
-            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary <> 'system' AND (v.host NOT IN ('', 'none') OR w.hardware IS NOT NULL)
+            WHEN regexp_matches(v.needs_host, '^(module|SoC)') AND v.boundary <> 'system' AND v.host <> 'none' AND (v.host <> '' OR w.hardware IS NOT NULL)
                 THEN 0e0
             ELSE 1e0
         END AS idle_share,
         CASE
-            WHEN v.host IN ('', 'none') AND v.boundary <> 'system' AND regexp_matches(v.needs_host, '^(module|SoC)')
+            WHEN v.host = '' AND v.boundary <> 'system' AND regexp_matches(v.needs_host, '^(module|SoC)')
                 THEN coalesce(w.static_power_w, 0e0)
             ELSE 0e0
         END AS module_w,

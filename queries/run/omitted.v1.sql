@@ -19,6 +19,7 @@ SELECT
     coalesce(CAST(sum(q.mac_count) AS DOUBLE) / nullif(any_value(w.mac_count), 0), 0e0) AS mac_fraction,
     min(q.operator_index) AS first_operator_index
 FROM run_configurations AS r
+JOIN internal.run AS u ON u.run_id = r.run_id AND u.has_ledger
 JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id
 JOIN (
     SELECT

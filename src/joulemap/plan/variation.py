@@ -15,7 +15,7 @@ import attrs
 
 from joulemap.domain.address import USE, Address
 from joulemap.domain.change import Change, check_value
-from joulemap.domain.configuration import NO_HOST, SYSTEM, Configuration
+from joulemap.domain.configuration import SYSTEM, Configuration
 from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
@@ -241,9 +241,7 @@ class Variation:
         if self.hardware.boundary == SYSTEM:
             idle_w = idle_w * self.hardware.around_factor + self.hardware.host_w
         assumed = 0.0 if is_host(self.hardware) else of_use("host")
-        has_host = self.hardware.boundary == SYSTEM or bool(
-            self.hardware.host not in ("", NO_HOST) and self.hardware.needs_host
-        )
+        has_host = self.hardware.boundary == SYSTEM or bool(self.hardware.host and self.hardware.needs_host)
         return {
             "utilization": min(of_use("utilization"), 1.0),
             "lifetime_years": of_use("lifetime"),
@@ -262,7 +260,7 @@ class Variation:
 
 def _find_module_w(hardware: Hardware) -> float:
     """Return the power of the rest of the module or SoC that hardware is a part of; 0 if its energy contains it."""
-    if not is_part(hardware.needs_host) or hardware.host not in ("", NO_HOST) or hardware.boundary == SYSTEM:
+    if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
         return 0.0
     host = suggest_host(hardware.needs_host)
     rest = known_hardware((host,)).get(host)
