@@ -49,6 +49,8 @@ def test_a_batch_of_sequences_fills_its_context() -> None:
         ("l4", {"precision": "fp16"}, ["trtexec"]),
         ("l4", {"runtime": "fused", "shape": (3, 224, 224)}, ["torch.utils.benchmark"]),
         ("xeon_8490h", {}, ["benchmark_app"]),
+        ("xeon_8490h", {"runtime": "fused", "shape": (3, 224, 224)}, ["torch.utils.benchmark"]),
+        ("apple_m4_neural_engine", {"precision": "fp16"}, ["onnxruntime_perf_test"]),
         ("rk3588_npu", {"precision": "int8"}, ["rknn_benchmark"]),
         ("hailo_8", {"precision": "int8"}, ["hailortcli benchmark"]),
         ("coral_edge_tpu", {"precision": "int8"}, ["benchmark_model"]),
@@ -68,6 +70,37 @@ def test_tf32_is_switched_off_if_the_prediction_forbids_it() -> None:
     assert set(shlex.split(one.command)) - set(shlex.split(other.command)) == {"--noTF32"}
 
 
+def test_an_apple_gpu_has_its_own_devices_in_each_tool() -> None:
+    chip = find_entry("apple_m3_max")
+    metal, _ = list_checks(chip, SERVED)
+    (mlx,) = list_checks(chip, attrs.evolve(SERVED, engine="vllm@2025", checkpoint="org/net"))
+    words = shlex.split(mlx.command)
+    assert (metal.tool, mlx.tool) == ("llama-bench", "mlx_lm.benchmark")
+    assert dict(zip(words[1::2], words[2::2], strict=True)) == {
+        "--model": "org/net", "--prompt-tokens": "512", "--generation-tokens": "128", "--batch-size": "1",
+    }  # fmt: skip
+    (network,) = list_checks(chip, CheckedRun(model="resnet18", runtime="fused", shape=(3, 224, 224)))
+    assert "'mps'" in network.command
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16", "int8", "fp8"])
+def test_the_file_alone_sets_the_types_of_tensorrt(precision: str) -> None:
+    (one,) = list_checks(find_entry("h100_sxm5"), CheckedRun(model="net.onnx", precision=precision))
+    assert not {"--fp16", "--bf16", "--int8", "--fp8", "--best"} & set(shlex.split(one.command))
+    assert (precision in one.needs) is (precision != "fp32")
+
+
+def test_a_load_is_made_at_the_rate_of_one_server() -> None:
+    run = attrs.evolve(SERVED, engine="vllm", rate_per_s=5.0)
+    (one,) = list_checks(find_entry("l4"), run)
+    words = shlex.split(one.command)
+    assert words[:3] == ["vllm", "bench", "serve"]
+    assert words[words.index("--request-rate") + 1] == "5"
+    assert words[words.index("--num-prompts") + 1] == "300"  # a minute
+    (batch,) = list_checks(find_entry("l4"), attrs.evolve(run, engine="llamacpp", batch=8))
+    assert batch.tool == "llama-batched-bench"  # it makes no load
+
+
 def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
     assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
     assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"
@@ -82,6 +115,14 @@ def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
         (("explain", "resnet18", "l4", "tpu_v4"), ["l4"]),
         (("recommend", "resnet18", "--hardware", "l4", "--precision", "fp16"), ["l4"]),
         (("utilization", "resnet18", "tpu_v4", "l4"), ["l4"]),
+        (("cost", "resnet18", "l4", "--precision", "fp16", "--batch", "1,8"), ["l4"]),
+        (("pareto", "resnet18", "--hardware", "l4", "--precision", "fp16", "--batch", "1"), ["l4"]),
+        (("sweep", "resnet18", "l4", "--batch", "1,8"), ["l4"]),  # one batch is best in energy and throughput
+        (("place", "resnet18", "--on", "l4,xeon_8490h", "--link", "pcie4x16"), ["l4"]),
+        (
+            ("fleet", "resnet18", "l4", "--rate", "100/s", "--p99", "15ms", "--precision", "int8", "--batch", "8"),
+            ["l4"],
+        ),
     ],
     ids=lambda words: words[0],
 )

@@ -25,6 +25,7 @@ from joulemap.present.template import Template
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow, Checks
     from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName, ShownName
     from joulemap.store.connection import Connection
@@ -188,6 +189,27 @@ class RunAnswer(Answer):
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: scope, and every row of every table."""
         return {**self._read_about(), **self.scope.data(), **super().data()}
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs that `--check` measures; empty for an answer without that option."""
+        return ()
+
+    def find_checks(self) -> Checks:
+        """Return the commands of common tools that measure the runs of the answer."""
+        from joulemap.answer.check import Checks, check_runs
+
+        rows, scope = self.checked, self.scope
+        models = {getattr(row, "model", scope.models[0]): None for row in rows}
+        return Checks.join(
+            check_runs(
+                model,
+                [row for row in rows if getattr(row, "model", model) == model],
+                spell=scope.spell,
+                allows_tf32=scope.settings.tf32 != "never",
+            )
+            for model in models
+        )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return the assumed share of the energies in a headline; empty up to a third."""

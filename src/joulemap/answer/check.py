@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
@@ -20,12 +20,15 @@ from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 
 if TYPE_CHECKING:
-    from joulemap.answer.scope import Scope
     from joulemap.row.explain import RunPair
 
 TITLE: Final = "Measure it"
 LINE: Final = Template("{hardware}: {command}[ (needs {needs})]; prints {prints}[; power: {power}]")
 NOTHING: Final = Template("no common tool measures this on {hardware:and}")
+MORE: Final = Template("{count} more; json has all")
+
+SHOWN: Final = 12
+"""Maximum commands that people see."""
 
 INFERENCES: Final = "inferences"
 """Unit of evaluations of a model that is not a pass of a language model."""
@@ -44,6 +47,21 @@ class Checks:
     missing: tuple[str, ...]
     """Hardware that no known tool measures."""
 
+    @classmethod
+    def join(cls, parts: Iterable[Checks]) -> Checks:
+        """Return the commands of several parts of an answer, each once."""
+        found = tuple(parts)
+        checks = tuple(dict.fromkeys(check for part in found for check in part.found))
+        have = {check.hardware for check in checks}
+        return cls(checks, tuple(dict.fromkeys(name for part in found for name in part.missing if name not in have)))
+
+
+class CheckedAnswer(Protocol):
+    """Answer whose runs a common tool may measure."""
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure the runs of the answer."""
+
 
 def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
     """Return the commands for runs: name of a chip in the answer, its name in a question, and settings of the run."""
@@ -57,7 +75,8 @@ def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
 
 def add_checks(document: Document, checks: Checks) -> Document:
     """Return a document with commands that measure its rows, also among its data for programs."""
-    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found]
+    lines = [LINE(one, needs=one.needs or None, power=one.power or None) for one in checks.found[:SHOWN]]
+    lines += [MORE(count=len(checks.found) - SHOWN)] if len(checks.found) > SHOWN else []
     lines += [NOTHING(hardware=list(checks.missing))] if checks.missing else []
     data = document.data
     if isinstance(data, dict):
@@ -102,10 +121,11 @@ def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
     return first, second
 
 
-def check_runs(scope: Scope, rows: Iterable[CheckedRow]) -> Checks:
-    """Return the commands that measure the runs of an answer about one model."""
+def check_runs(
+    model: str, rows: Iterable[CheckedRow], *, spell: Callable[[str], str] = str, allows_tf32: bool = True
+) -> Checks:
+    """Return the commands that measure runs of a model; `spell` returns the name of a chip in a question."""
     rows = tuple(rows)
-    (model,) = scope.models
     if is_operator(model):
         return Checks((), tuple(dict.fromkeys(row.hardware for row in rows)))
     models = load_models()
@@ -131,7 +151,7 @@ def check_runs(scope: Scope, rows: Iterable[CheckedRow]) -> Checks:
             cached=int(given.get("cached", 0)),
             devices=int(given.get("devices", 1)),
             shape=entry.input_shape if entry is not None and entry.task == CLASSIFICATION else (),
-            allows_tf32=scope.settings.tf32 != "never",
+            allows_tf32=allows_tf32,
         )
-        runs.append((row.hardware, scope.spell(row.hardware), run))
+        runs.append((row.hardware, spell(row.hardware), run))
     return find_checks(runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -73,6 +73,9 @@ PRICES: Final = (
     "hardware | *price | *basis price_basis | *uncertainty ±price_half_width | *seller price_told | "
     "*source price_source | product price_note"
 )
+
+if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 
@@ -143,6 +146,11 @@ class CostAnswer(CandidateAnswer):
     @property
     def _unit(self) -> str:
         return count_in(self.scope.model)
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Cheapest run of each chip, cheapest first."""
+        return [row for row in self.rows if row.status == "ok" and row.is_best_of_hardware]
 
     @property
     def projection(self) -> CostOption | None:

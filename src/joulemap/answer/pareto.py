@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
@@ -56,6 +56,9 @@ PROJECTIONS: Final = Template(
     "{count:n configuration} of hardware that is not available would be on the front: {names} (--all includes them)"
 )
 
+if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
+
 ON_FRONT: Final = Template(
     "{count} of {front} front configurations are on the front with more than {least:chance} confidence"
 )
@@ -87,6 +90,11 @@ class ParetoAnswer(CandidateAnswer):
     y: MetricName
     rows: Table[ParetoPoint]
     """Rows with the front first."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs on the front."""
+        return self.select("front").rows
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the metrics."""

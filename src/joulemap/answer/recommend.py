@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -76,6 +76,9 @@ DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
     "[{price} | ]"
 )
+
+if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
 PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
 STAGES: Final = "frame latency latency_s | busiest stage run_id | "
 PACED: Final = ("frame latency", "busiest stage", "busy")
@@ -161,6 +164,12 @@ class RecommendAnswer(CandidateAnswer):
         if any(row.status in ("feasible", "unranked") for row in self.rows):
             return None
         return next((row for row in self.rows if row.miss_rank == 1), None)
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """The recommended run, or the nearest miss."""
+        decided = self.best or self.nearest_miss
+        return () if decided is None else (decided,)
 
     @property
     def counts_hosts(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import tomllib
@@ -22,8 +23,17 @@ NETWORK: Final = "network"
 ALL_LAYERS: Final = 99
 """Value of -ngl that puts every layer on the GPU."""
 
+APPLE: Final = "Apple"
+"""Vendor whose GPUs are the device `mps` of PyTorch."""
+
 WITHOUT_TF32: Final = "_without_tf32"
 """End of a precision whose GEMMs may not run in TF32, in the table of options."""
+
+LEAST_REQUESTS: Final = 200
+"""Minimum requests of a load, so that a p99 exists."""
+
+LOAD_S: Final = 60.0
+"""Seconds of a load of requests."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -36,6 +46,9 @@ COMPILED: Final[Mapping[str, str]] = {
 
 DEVICES: Final[Mapping[str, str]] = {"cpu": "CPU", "gpu": "GPU"}
 """Class -> OpenVINO device; any other is an NPU."""
+
+CORE_ML: Final[Mapping[str, str]] = {"gpu": "CPUAndGPU", "npu": "CPUAndNeuralEngine"}
+"""Class -> compute units of Core ML."""
 
 
 @frozen(kw_only=True)
@@ -61,6 +74,8 @@ class CheckedRun:
     output: int = 0
     cached: int = 0
     devices: int = 1
+    rate_per_s: float = 0.0
+    """Arrival rate of random requests at one server; 0 for a batch of requests."""
     layers: int | None = None
     """Layers on the GPU under llama.cpp; None for all of a GPU's."""
     shape: tuple[int, ...] = ()
@@ -95,24 +110,32 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
     """
     chip = f"{entry.vendor}/{entry.architecture}/{entry.described}".lower()
     found = [one for one in _load()["tool"] if _applies(one, chip, run)]
+    found = [one for one in found if "runtimes" in one] or found
     power = next((str(one["command"]) for one in _load()["power"] if _matches(one, chip)), "")
     values = _fill(entry, run)
     for tool in found[:1] if run.kind == LANGUAGE else found:
         options = tool.get("precision", {})
         own = run.precision if run.allows_tf32 else f"{run.precision}{WITHOUT_TF32}"
         words = {**values, "precision": options.get(own, options.get(run.precision, ""))}
-        commands = tool["command"][run.phase or ("request" if run.kind == LANGUAGE else "run")]
+        commands = _choose_commands(tool["command"], run)
         needs = tool.get("needs", "")
+        needs = needs if isinstance(needs, str) else needs[run.precision]
         for command in [commands] if isinstance(commands, str) else commands:
             yield Check(
                 hardware=hardware or entry.id,
                 tool=tool["name"],
                 command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)),
-                prints=tool["prints"],
+                prints=tool["prints_load"] if run.rate_per_s and "load" in tool["command"] else tool["prints"],
                 needs="" if "{weights}" in needs and not values["weights"] else needs.format_map(words),
                 power=power,
                 source=tool["source"],
             )
+
+
+def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
+    """Return the commands of a tool for a run; those for a batch of requests if it cannot make a load."""
+    whole = "request" if run.kind == LANGUAGE else "run"
+    return commands[run.phase] if run.phase else commands.get("load" if run.rate_per_s else whole, commands[whole])
 
 
 def _matches(one: Mapping[str, Any], chip: str) -> bool:
@@ -155,11 +178,14 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "cached": run.cached,
         "context": run.batch * (max(run.prompt, run.cached) + max(run.output, 64)),
         "devices": run.devices,
+        "rate": f"{run.rate_per_s:.3g}",
+        "requests": max(LEAST_REQUESTS, math.ceil(run.rate_per_s * LOAD_S)),
         "layers": layers,
         "flash": int(is_gpu),
         "dtype": DTYPES.get(run.precision, "auto"),
         "device": DEVICES.get(entry.architecture, "NPU"),
-        "torch_device": "cuda" if is_gpu else "cpu",
+        "core_ml": CORE_ML.get(entry.architecture, ""),
+        "torch_device": ("mps" if entry.vendor == APPLE else "cuda") if is_gpu else "cpu",
         "compile": COMPILED.get(run.runtime, ""),
         "shape": ", ".join(map(str, run.shape)),
     }

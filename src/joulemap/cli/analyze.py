@@ -54,11 +54,7 @@ def analyze(
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
         document = plot.add(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level)
-        if check:
-            from joulemap.answer.check import add_checks, check_runs
-
-            document = add_checks(document, check_runs(answer.scope, answer.totals))
-        output.write(document)
+        output.write(document, answer if check else None)
         return
     if check:
         raise UsageError("--check is for the whole run: leave out --by and --subgraph")

@@ -96,10 +96,8 @@ def compare(
     elif is_summary:
         comparison = workspace.compare(model[0], settings, baseline=baseline)
         document = plot.add(comparison.document(metric=metric, limit=limit, repeated=repeated), comparison)
-        if check:
-            from joulemap.answer.check import add_checks, check_runs
-
-            document = add_checks(document, check_runs(comparison.scope, comparison.answered))
+        output.write(document, comparison if check else None)
+        return
     elif level == "summary":
         models = workspace.compare_models(model, settings, metric=metric)
         document = plot.add(models.document(repeated=repeated), models)

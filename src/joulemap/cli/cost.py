@@ -6,7 +6,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions, pay_option, rent_option
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import DeployedRunOptions, Limit, Model
+from joulemap.cli.option.run import Check, DeployedRunOptions, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.name import split_names
 from joulemap.system.record import frozen
@@ -37,6 +37,7 @@ def cost(
         shown="cheapest of each",
     ),
     limit: Limit = 10,
+    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: DeployedRunOptions,
     limits: UseLimitOptions,
@@ -67,4 +68,5 @@ def cost(
         limits=limits.read(),
         prices=prices.read(),
     )
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit)
+    output.write(document, answer if check else None)

@@ -49,8 +49,4 @@ def edp(
     answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
     document = plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level)
-    if check:
-        from joulemap.answer.check import add_checks, check_runs
-
-        document = add_checks(document, check_runs(answer.scope, answer.totals))
-    output.write(document)
+    output.write(document, answer if check else None)

@@ -53,9 +53,4 @@ def explain(
         run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
     )
     repeated = output.repeat(run)
-    document = answer.document(by=level, limit=limit, repeated=repeated)
-    if check:
-        from joulemap.answer.check import add_checks, check_runs, split_pair
-
-        document = add_checks(document, check_runs(answer.scope, split_pair(answer.total)))
-    output.write(document)
+    output.write(answer.document(by=level, limit=limit, repeated=repeated), answer if check else None)

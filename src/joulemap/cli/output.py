@@ -28,6 +28,7 @@ from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedAnswer
     from joulemap.cli.option.run import ModelOptions
     from joulemap.domain.table import Table
     from joulemap.present.document import Document
@@ -217,8 +218,15 @@ class OutputOptions(DatabaseOptions):
         """Return the words for the option `--db`; none for the default database."""
         return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
 
-    def write(self, document: Document) -> None:
-        """Write a document, and with --show-sql the statements behind it."""
+    def write(self, document: Document, checked: CheckedAnswer | None = None) -> None:
+        """Write a document, and with --show-sql the statements behind it.
+
+        The commands that measure `checked` are added to the document.
+        """
+        if checked is not None:
+            from joulemap.answer.check import add_checks
+
+            document = add_checks(document, checked.find_checks())
         if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 

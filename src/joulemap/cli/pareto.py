@@ -6,7 +6,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
+from joulemap.cli.option.run import CandidateRunOptions, Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 
@@ -18,6 +18,7 @@ def pareto(
     x: MetricName = option("latency", "First metric."),
     y: MetricName = option("energy_per_inference", "Second metric."),
     limit: Limit = 10,
+    check: Check = False,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     usage: UsageOptions,
@@ -35,4 +36,5 @@ def pareto(
     joulemap pareto mobilenet_v2 --x cost --y latency --hardware l4,t4,Jetson-Orin-Nano --batch 1,4,16
     """
     answer = output.workspace().pareto(model, run.settings(**hardware.keywords()), x=x, y=y, usage=usage.read())
-    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
+    document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
+    output.write(document, answer if check else None)

@@ -40,12 +40,6 @@ def recommend(
     answer = output.workspace().recommend(
         model, run.settings(**hardware.keywords()), objective=objective, limits=bounds, usage=usage.read()
     )
-    document = answer.document(limit=limit, repeated=output.repeat(run))
-    if check:
-        from joulemap.answer.check import add_checks, check_runs
-
-        decided = answer.best or answer.nearest_miss
-        document = add_checks(document, check_runs(answer.scope, [decided] if decided else ()))
-    output.write(document)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.shortfall:
         raise UnsupportedError(answer.shortfall)

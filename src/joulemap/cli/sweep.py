@@ -6,7 +6,7 @@ from joulemap.cli.command import LIMITS, command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import PRECISIONS_HELP, Limit, ManyRunOptions, Models, precisions, repeat_options
+from joulemap.cli.option.run import PRECISIONS_HELP, Check, Limit, ManyRunOptions, Models, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -46,6 +46,7 @@ def sweep(
         "Table: best batch size per chip, every batch, winner per batch, or crossing (where the ranking reverses).",
     ),
     limit: Limit = 12,
+    check: Check = False,
     hardware: HardwareOptions,
     run: SweepRunOptions,
     plot: PlotOptions,
@@ -81,4 +82,5 @@ def sweep(
         *repeat_options(run, ("inputs", "arguments", "config", "calibration", "host", "boundary", "tf32")),
         *output.repeat_database(),
     )
-    output.write(plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer))
+    document = plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer)
+    output.write(document, answer if check else None)

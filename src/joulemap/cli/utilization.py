@@ -61,8 +61,4 @@ def utilization(
         is_pairing=pairing,
     )
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    if check:
-        from joulemap.answer.check import add_checks, check_runs
-
-        document = add_checks(document, check_runs(answer.scope, answer.rows))
-    output.write(document)
+    output.write(document, answer if check else None)

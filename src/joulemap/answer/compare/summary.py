@@ -28,6 +28,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
     from joulemap.answer.stage import Paced
 
 DOUBTFUL: Final = 0.1
@@ -75,6 +76,11 @@ class CompareAnswer(RunAnswer):
     def answered(self) -> tuple[Comparison, ...]:
         """Rows of runs that were not refused."""
         return tuple(row for row in self.rows if row.status == "ok")
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs that were not refused."""
+        return self.answered
 
     @property
     def _each(self) -> str:

@@ -36,6 +36,7 @@ from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageErro
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
 
 
@@ -60,6 +61,13 @@ class ExplainAnswer(PairAnswer):
     def notes(self) -> tuple[ArchitectureNote, ...]:
         """Known properties of the two classes, from literature; not results."""
         return find_notes((self.total.architecture_a, self.total.architecture_b))
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Both runs."""
+        from joulemap.answer.check import split_pair
+
+        return split_pair(self.total)
 
     def sentences(self) -> list[str]:
         """Return the headline, the largest causes, counteracting causes, and the host overhead."""

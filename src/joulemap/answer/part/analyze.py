@@ -36,6 +36,7 @@ from joulemap.store.query import start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
     from joulemap.figure.spec import DrawingName
 
@@ -66,6 +67,11 @@ class AnalyzeAnswer(PartsAnswer):
     """Instructions, cache lines, tiles …, in the order of the class's file."""
     subgraph: str
     """Subgraph that the events belong to; empty for the whole run."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """The whole run."""
+        return self.totals.rows
 
     @property
     def total(self) -> RunTotal:

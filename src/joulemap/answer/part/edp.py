@@ -24,6 +24,7 @@ from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, 
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
 
 WORTH_SAYING: Final = 0.01
@@ -51,6 +52,11 @@ class EdpAnswer(PartsAnswer):
     """Rows by saving, largest first."""
     comparison: Table[EdpComparison]
     """Rows by subgraph, the run itself first; empty without a comparison."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """The whole run."""
+        return self.totals.rows
 
     @property
     def total(self) -> EdpTotal:

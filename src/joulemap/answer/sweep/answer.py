@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -27,6 +27,9 @@ from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinn
 from joulemap.store.query import start
 from joulemap.system.record import frozen
 
+if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
+
 SHOWN: Final = 12
 """Default number of rows per table, and maximum sentences of a figure."""
 
@@ -48,6 +51,16 @@ class SweepAnswer(RunAnswer):
     """One row per model, precision, runtime, metric and batch."""
     crossings: Table[SweepCrossing]
     """Pairs of hardware whose order reverses with the batch size."""
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs of each chip at its batches with the least energy and with the highest throughput."""
+        best = {
+            (row.model, row.hardware, row.precision, row.runtime, batch)
+            for row in self.series
+            for batch in (row.energy_batch, row.throughput_batch)
+        }
+        return [row for row in self.points if (row.model, row.hardware, row.precision, row.runtime, row.batch) in best]
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -26,6 +26,9 @@ from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, R
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.check import CheckedRow
 
 SHOWN: Final = 10
 """Default number of chips in a table."""
@@ -94,6 +97,11 @@ class UtilizationAnswer(RunAnswer):
             notes=self._list_notes(),
             steps=self._list_steps(repeated),
         )
+
+    @property
+    def checked(self) -> Sequence[CheckedRow]:
+        """Runs of the hardware that was not refused."""
+        return self.used
 
     @property
     def used(self) -> list[Utilization]:

@@ -13,6 +13,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
+    from joulemap.answer.check import CheckedAnswer
     from joulemap.domain.settings import RunDivision
     from joulemap.present.document import Document
     from joulemap.workspace import Workspace
@@ -68,12 +69,23 @@ class PageOptions(PlotOptions):
             begin_drawing()
         return output.workspace()
 
-    def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:
-        """Write the answer, and its page if requested, with `subject` as the page's heading."""
+    def write(
+        self,
+        document: Document,
+        answer: Answer,
+        output: OutputOptions,
+        *,
+        subject: str,
+        checked: CheckedAnswer | None = None,
+    ) -> None:
+        """Write the answer, and its page if requested, with `subject` as the page's heading.
+
+        The commands that measure `checked` are added to the answer.
+        """
         if self.report is not None:
             from joulemap.answer.report.answer import report_answer
             from joulemap.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, subject=subject, command=spell_line()))
             emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)
-        output.write(self.add(document, answer))
+        output.write(self.add(document, answer), checked)

@@ -8,7 +8,7 @@ from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import LIMIT_HELP, DeployedRunOptions, Model
+from joulemap.cli.option.run import LIMIT_HELP, Check, DeployedRunOptions, Model
 from joulemap.system.errors import ExitCode
 from joulemap.wing.fleet.answer.text import SUBJECT
 from joulemap.wing.fleet.option import DemandOptions, read_models
@@ -21,6 +21,7 @@ def fleet(
     *,
     demand: DemandOptions,
     limit: int = option(12, LIMIT_HELP, min=1, panel=OUTPUT),
+    check: Check = False,
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: DeployedRunOptions,
@@ -53,6 +54,6 @@ def fleet(
         prices=prices.read(),
     )
     document = answer.document(limit=limit, repeated=(*serving.repeat(), *output.repeat(run)))
-    page.write(document, answer, output, subject=SUBJECT)
+    page.write(document, answer, output, subject=SUBJECT, checked=answer if check else None)
     if not answer.is_met:
         raise typer.Exit(ExitCode.UNSUPPORTED)

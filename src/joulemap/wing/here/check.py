@@ -33,8 +33,8 @@ LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
 UNREAD: Final = ("migraphx-driver", "onnxruntime_perf_test")
 """Tools whose output `verify` does not read."""
 
-UNNAMED: Final = ("benchmark_app",)
-"""Tools whose output states neither the model nor an int8 precision."""
+UNNAMED: Final = ("benchmark_app", "trtexec")
+"""Tools whose output does not state the precision of a quantized or strongly typed model, nor its name here."""
 
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:

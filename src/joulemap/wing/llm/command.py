@@ -80,9 +80,4 @@ def llm(
         prices=prices.read(),
     )
     document = plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer)
-    if check:
-        from joulemap.answer.check import add_checks
-        from joulemap.wing.llm.answer.check import check_served
-
-        document = add_checks(document, check_served(answer))
-    output.write(document)
+    output.write(document, answer if check else None)

@@ -8,7 +8,7 @@ import typer
 
 from joulemap.cli.command import HARDWARE, command, option
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Limit, Model, RunOptions, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, RUNTIME_HELP, Check, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
@@ -47,6 +47,7 @@ def place(
     ),
     goal: Goal = option("latency", "Metric to optimize."),
     limit: Limit = 12,
+    check: Check = False,
     run: PlacedRunOptions,
     page: PageOptions,
     output: OutputOptions,
@@ -66,4 +67,4 @@ def place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(link or ()), goal=goal
     )
     document = answer.document(limit=limit, repeated=output.repeat(run))
-    page.write(document, answer, output, subject="Which part where")
+    page.write(document, answer, output, subject="Which part where", checked=answer if check else None)

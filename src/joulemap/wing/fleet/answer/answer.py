@@ -174,6 +174,7 @@ def _serve(
         None if is_alone else pairing,
         engine,
         GUESSED(serving) + describe_later(serving) + describe_reuse(serving),
+        serving,
     )
 
 
@@ -187,11 +188,13 @@ def make_answer(
     pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
     engine: str = "",
     reused: str = "",
+    serving: Serving | None = None,
 ) -> FleetAnswer:
     """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
 
     `pairing` finds pools of two kinds, given a way of paying and the objective's value of the best fleet of one kind.
-    `engine` is the inference engine of a language model, `reused` its reuse of prefixes as the title states it.
+    `engine` is the inference engine of a language model, `reused` its reuse of prefixes as the title states it, and
+    `serving` its requests.
     """
     pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
     paid = [choose_way(one.row, pay, demand) for one in sized]
@@ -209,6 +212,7 @@ def make_answer(
         pay=pay,
         engine=engine,
         reused=reused,
+        serving=serving,
         rows=make_table("fleet", FleetRow, ranking.rows),
         winners=make_table("fleet winners", FleetWinner, find_winners(ranking.rows, takes_all=takes_all)),
         pairs=make_table("fleet pairs", PairRow, pairs),

@@ -35,6 +35,8 @@ from joulemap.wing.fleet.capacity.row import (
 from joulemap.wing.fleet.demand import MOST_CARRIED, Demand
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import Checks
+    from joulemap.domain.settings import Serving
     from joulemap.wing.fleet.demand import Level
 
 SHOWN: Final = 12
@@ -66,6 +68,8 @@ class FleetAnswer(RunAnswer):
     """Inference engine of a language model, with its date; empty for other models."""
     reused: str = ""
     """Reuse of prefixes of a language model's prompts, as in the title; empty for none."""
+    serving: Serving | None = None
+    """Requests of a language model; None for other models."""
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
@@ -87,6 +91,29 @@ class FleetAnswer(RunAnswer):
     def is_met(self) -> bool:
         """True if a fleet of one or two kinds of hardware meets every target and limit."""
         return bool(self.ok or self.pairs.rows)
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure a batch of each model, or one server's load, on the best fleet of each chip.
+
+        A batch is the largest one that the fleet forms.
+        """
+        from joulemap.answer.check import Checks, PairedRun, check_runs
+        from joulemap.wing.llm.answer.check import ServedRun, check_served
+
+        best = [row for row in first_of_each(self.ok) if row.batch is not None]
+        if self.serving is not None:
+            served = (
+                ServedRun(row.label, row.hardware, row.precision, row.batch, row.server_device_count, rate)
+                for row in best
+                if row.batch is not None and (rate := self._find_server_rate(row))
+            )
+            return check_served(next(iter(self.shares)), self.serving, served, self.scope.spell)
+        runs = [PairedRun(row.hardware, row.precision, row.batch or 1, row.runtime) for row in best]
+        return Checks.join(check_runs(model, runs, spell=self.scope.spell) for model in self.shares)
+
+    def _find_server_rate(self, row: FleetRow) -> float:
+        """Return the requests per second that one server of a fleet of language models gets at the highest rate."""
+        return self.levels[0].rate_per_s * row.server_device_count / (row.device_count or 1)
 
     def title(self) -> str:
         """Return the models, the demand and its targets as a title."""
@@ -194,7 +221,7 @@ class FleetAnswer(RunAnswer):
         named = {"model": next(iter(self.shares)), "hardware": chips[0], "other": chips[-1]}
         precision = spell_precision(best.precision)
         if self.demand.is_of_tokens:
-            rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
+            rate = self._find_server_rate(best)
             devices = text.NEXT_DEVICES.words(best) if best.server_device_count > 1 else []
             asked = text.NEXT_RATE.words(rate=f"{rate:.3g}")
             given = self.scope.repeat_boundary([rows[0].hardware], repeated)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from joulemap.answer.check import Checks, find_checks
 from joulemap.catalog.check import LANGUAGE, CheckedRun
@@ -10,7 +11,7 @@ from joulemap.domain.weight import split_precision
 from joulemap.wing.llm.decoder.name import find_shipped, load_shipped
 
 if TYPE_CHECKING:
-    from joulemap.wing.llm.answer.document import LlmAnswer
+    from joulemap.domain.settings import Serving
 
 
 def find_checkpoint(model: str) -> str:
@@ -29,22 +30,38 @@ def find_checkpoint(model: str) -> str:
     return min(listed, key=rank, default="")
 
 
-def check_served(answer: LlmAnswer) -> Checks:
-    """Return the commands that measure the requests of each served configuration."""
-    runs = []
-    for row in answer.served:
-        precision, weights = split_precision(row.precision)
-        run = CheckedRun(
-            model=answer.model,
-            checkpoint=find_checkpoint(answer.model),
+class ServedRun(NamedTuple):
+    """Served configuration of a language model."""
+
+    label: str
+    """Name in the answer."""
+    hardware: str
+    precision: str
+    """Precision, with the format of the weights."""
+    batch: int
+    device_count: int
+    """Devices of one server."""
+    rate_per_s: float = 0.0
+    """Arrival rate of random requests at one server; 0 for a batch."""
+
+
+def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell: Callable[[str], str]) -> Checks:
+    """Return the commands that measure requests to a language model; `spell` returns a chip's name in a question."""
+    checked = []
+    for run in runs:
+        precision, weights = split_precision(run.precision)
+        settings = CheckedRun(
+            model=model,
+            checkpoint=find_checkpoint(model),
             kind=LANGUAGE,
             precision=precision,
             weights=weights,
-            batch=row.batch,
-            engine=answer.serving.engine,
-            prompt=answer.serving.prompt,
-            output=answer.serving.output,
-            devices=row.device_count,
+            batch=run.batch,
+            engine=serving.engine,
+            prompt=serving.prompt,
+            output=serving.output,
+            devices=run.device_count,
+            rate_per_s=run.rate_per_s,
         )
-        runs.append((row.label, answer.scope.spell(row.hardware), run))
-    return find_checks(runs)
+        checked.append((run.label, spell(run.hardware), settings))
+    return find_checks(checked)

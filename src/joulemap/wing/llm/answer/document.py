@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -27,6 +27,9 @@ from joulemap.wing.llm.capacity.load import LoadRow, choose_loads
 from joulemap.wing.llm.capacity.pool import PoolRow
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.row import ServedPhase, ServedWinner
+
+if TYPE_CHECKING:
+    from joulemap.answer.check import Checks
 
 SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
@@ -80,6 +83,13 @@ class LlmAnswer(RunAnswer):
     def pay(self) -> str:
         """Payment for chips: rented, bought or both."""
         return self.phases[0].pay if self.phases.rows else ""
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure the requests of each served configuration."""
+        from joulemap.wing.llm.answer.check import ServedRun, check_served
+
+        runs = (ServedRun(row.label, row.hardware, row.precision, row.batch, row.device_count) for row in self.served)
+        return check_served(self.model, self.serving, runs, self.scope.spell)
 
     def title(self) -> str:
         """Return the title, which restates the question."""

@@ -37,6 +37,7 @@ from joulemap.wing.place.box.solve import has_solver
 from joulemap.wing.place.row import DoubtedDevice, PlacedLine, PlacementDifference
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import Checks
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.doubt import DeviceDoubt
     from joulemap.wing.place.box.member import Member
@@ -94,6 +95,18 @@ class PlaceAnswer(Answer):
     def why(self) -> str:
         """Lead of the best placement, and the copies of the best mixture."""
         return "; ".join(filter(None, (self._describe_lead(), self._describe_copies())))
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure the whole model on each device that runs a part.
+
+        No common tool measures a model that is divided over devices.
+        """
+        from joulemap.answer.check import PairedRun, check_runs
+
+        busy = [row for row in self.devices if row.subgraph_count]
+        return check_runs(
+            self.model, [PairedRun(row.hardware, row.precision, self.batch, self.runtime) for row in busy]
+        )
 
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
