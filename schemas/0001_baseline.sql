@@ -325,7 +325,8 @@ CREATE TABLE internal.workload_operator (
     is_foldable BOOLEAN NOT NULL,
     scalars VARCHAR NOT NULL,
     variant VARCHAR NOT NULL,
-    step_count BIGINT NOT NULL CHECK (step_count >= 1)
+    step_count BIGINT NOT NULL CHECK (step_count >= 1),
+    run_count BIGINT NOT NULL CHECK (run_count >= 1)
 );
 COMMENT ON TABLE internal.workload_operator IS 'ATen-level operators in execution order; counts are for the whole batch';
 COMMENT ON COLUMN internal.workload_operator.workload_id IS 'workload';
@@ -351,6 +352,7 @@ COMMENT ON COLUMN internal.workload_operator.is_foldable IS 'Depends on no model
 COMMENT ON COLUMN internal.workload_operator.scalars IS 'Scalar arguments that matter';
 COMMENT ON COLUMN internal.workload_operator.variant IS 'Of an attention: causal, the family of kernels that runs it, or both; dequantize of what makes weights wide for the product that reads them; decomposition of factorizations and solvers; empty for any other';
 COMMENT ON COLUMN internal.workload_operator.step_count IS 'Steps of a recurrence or decomposition that wait for one another inside the one call; 1 for all else';
+COMMENT ON COLUMN internal.workload_operator.run_count IS 'Sequential runs per inference, of a repeated stage of a pipeline; counts cover all runs; 1 for all else';
 
 CREATE TABLE internal.workload_tensor (
     workload_id INTEGER NOT NULL,

@@ -65,6 +65,12 @@ PARAMETERS = {
     "sam-vit-base-encoder": 90, "sam-vit-huge-encoder": 637, "detr-resnet-50": 41.5,
     "segformer-b0": 3.75, "depth-anything-v2-small": 24.8, "wav2vec2-base": 95, "wav2vec2-large": 317,
     "sd-1.5-unet": 860, "sd-1.5-vae-decoder": 49.5, "sdxl-unet": 2567, "sd-3-medium": 2028, "flux.1-dev": 11_901,
+    "deberta-v3-small": 141, "deberta-v3-base": 184, "deberta-v3-large": 434, "nomic-embed-text-v1.5": 137,
+    "gte-multilingual-base": 305, "jina-embeddings-v3": 559, "flan-t5-small": 77, "flan-t5-base": 248,
+    "flan-t5-large": 783, "flan-t5-xl": 2850, "siglip2-base-patch16-224": 375, "siglip-large-patch16-256": 652,
+    "eva02-base-patch14-448": 87.1, "eva02-large-patch14-448": 305, "mobilenetv4-conv-small": 3.77,
+    "mobilenetv4-conv-medium": 9.72, "mobilenetv4-conv-large": 32.6, "dinov3-vits16": 21.6,
+    "depth-anything-v2-base": 97.5, "rtdetr-r50vd": 42.7, "sd-3.5-large": 8057,
 }  # fmt: skip
 """Model -> millions of parameters as its publisher states them, or its checkpoint has."""
 
@@ -76,7 +82,8 @@ def test_a_published_model_has_its_published_parameters(name: str) -> None:
 
 GMACS = {
     "segformer-b0": 8.4, "detr-resnet-50": 86, "clip-vit-base-patch32-image": 4.4,
-    "sd-1.5-unet": 402, "sdxl-unet": 2980 + 400,
+    "sd-1.5-unet": 402, "sdxl-unet": 2980 + 400, "mobilenetv4-conv-small": 0.19, "mobilenetv4-conv-medium": 1.1,
+    "mobilenetv4-conv-large": 6.4, "rtdetr-r50vd": 68,
 }  # fmt: skip
 """Model -> billions of MACs of one pass as published.
 
@@ -88,6 +95,12 @@ DETR's figure is the mean over images of COCO.
 @pytest.mark.parametrize("name", GMACS)
 def test_a_published_model_has_its_published_macs(name: str) -> None:
     assert_close(float(load_shipped()[name].mac_count), GMACS[name] * 1e9, rel=0.06)
+
+
+def test_a_guided_step_is_two_samples() -> None:
+    for name in ("sd-1.5-unet", "sdxl-unet", "sd-3-medium"):
+        whole, half = load_shipped()[f"{name}-guided"], load_shipped()[name]
+        assert (whole.mac_count, whole.parameter_count) == (2 * half.mac_count, half.parameter_count)
 
 
 def test_the_attention_of_a_unet_is_counted() -> None:
@@ -107,6 +120,9 @@ def test_the_attention_of_a_unet_is_counted() -> None:
         ("sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2"),
         ("facebook/dinov2-large", "dinov2-large"),
         ("black-forest-labs/FLUX.1-dev", "flux.1-dev"),
+        ("microsoft/deberta-v3-base", "deberta-v3-base"),
+        ("nomic-ai/nomic-embed-text-v1.5", "nomic-embed-text-v1.5"),
+        ("stabilityai/stable-diffusion-3.5-large", "sd-3.5-large"),
         ("stabilityai/stable-diffusion-xl-base-1.0", "sdxl-unet"),
         ("SD15", "sd-1.5-unet"),
         ("microsoft/resnet-50", "resnet50"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.hub.speech import CACHED, NETWORKS, SIZES, VOCABULARY, build_whisper
+from joulemap.hub.speech import CACHED, NETWORKS, SIZES, build_whisper
 from joulemap.system.errors import UsageError
 
-PUBLISHED = {"tiny": 37_184_640, "base": 71_825_920, "small": 240_582_912}
+PUBLISHED = {
+    "tiny": 37_184_640, "base": 71_825_920, "small": 240_582_912, "medium": 762_321_920, "large_v2": 1_541_384_960,
+    "large_v3": 1_541_570_560, "turbo": 806_958_080,
+}  # fmt: skip
 """Size -> parameters of the released checkpoint, without the sine waves that are the encoder's positions."""
 
 POSITIONS = 30 * 100 // 2
@@ -24,13 +27,14 @@ def test_both_parts_have_the_published_parameters(size: str) -> None:
 
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_macs_of_a_clip_and_of_a_token_by_hand(size: str) -> None:
-    layers, width = SIZES[size]
+    layers, decoder_layers, width, mels, vocabulary = SIZES[size]
     square = width * width
-    convolutions = 3 * (80 * width * 2 * POSITIONS + square * POSITIONS)
+    convolutions = 3 * (mels * width * 2 * POSITIONS + square * POSITIONS)
     # four projections and eight of the perceptron a layer, both products of attention, and two for the decoder
-    encoder = convolutions + layers * POSITIONS * ((12 + 2) * square + 2 * POSITIONS * width)
+    encoder = convolutions + layers * POSITIONS * (12 * square + 2 * POSITIONS * width)
+    encoder += decoder_layers * POSITIONS * 2 * square
     # two projections less for the audio, whose keys are there
-    step = layers * (14 * square + 2 * (CACHED + 1 + POSITIONS) * width) + VOCABULARY * width
+    step = decoder_layers * (14 * square + 2 * (CACHED + 1 + POSITIONS) * width) + vocabulary * width
     shipped = load_shipped()
     assert shipped[f"whisper_{size}_encoder"].mac_count == encoder
     assert shipped[f"whisper_{size}_decoder"].mac_count == step

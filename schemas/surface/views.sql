@@ -152,6 +152,7 @@ SELECT
     o.scalars,
     o.variant,
     o.step_count,
+    o.run_count,
     -- a causal mask hides MACs: of S queries over L keys each sees one key less than the next; scores, which scale each
     -- element, have their keys in N, the weighted sum in K
     CASE
@@ -206,6 +207,7 @@ SELECT
     o.scalars,
     o.variant,
     o.step_count,
+    o.run_count,
     o.skipped_mac_count,
     o.bias_addition_count,
     o.bias_element_count

@@ -129,6 +129,14 @@ def test_a_large_value_of_small_constants_is_not_computed(tmp_path: Path, op: st
     assert work.operators[-1].output_element_count == 900_000_000
 
 
+@pytest.mark.parametrize("opset", [12, 16, 22])
+def test_an_operator_that_others_define_has_their_shape(tmp_path: Path, opset: int) -> None:
+    """GreaterOrEqual is a Less and a Not, or a Greater, an Equal and an Or; BERT's mask has one."""
+    nodes = [helper.make_node("GreaterOrEqual", ["x", "c"], ["t"]), helper.make_node("Where", ["t", "x", "c"], ["y"])]
+    work = read(write(tmp_path / "m.onnx", nodes, {"c": floats(6)}, [4, 6], opset=opset))
+    assert [one.output_element_count for one in work.operators] == [24, 24]
+
+
 def test_a_reshape_behind_a_transpose_copies(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
@@ -354,6 +362,10 @@ def _new(path: Path) -> Path:
     return write(path, [helper.make_node("Relu", ["x"], ["y"])], {}, [1], opset=99)
 
 
+def _odd(path: Path) -> Path:
+    return write(path, [helper.make_node("MyRelu", ["x"], ["y"])], {}, [1])
+
+
 def _cut(path: Path) -> Path:
     write(path, [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": floats(64, 64)}, [1, 64])
     path.write_bytes(path.read_bytes()[:-4000])
@@ -369,7 +381,9 @@ def _missing(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("make", [_range, _cycle, _unknown, _branchless, _unmade, _scan, _new, _cut, _other, _missing])
+@pytest.mark.parametrize(
+    "make", [_range, _cycle, _unknown, _branchless, _unmade, _scan, _new, _odd, _cut, _other, _missing]
+)
 def test_files_that_are_refused(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(ModelError):
         read(make(tmp_path / "m.onnx"))

@@ -173,3 +173,42 @@ def test_a_file_is_served_by_llama_cpp_unless_another_engine_is_given(tmp_path: 
     assert "llama.cpp" in workspace.llm(str(path), hardware=["l4"], batch=(1,)).engine
     (row,) = workspace.llm(str(path), hardware=["raspberry_pi_5"], batch=(1,)).rows
     assert row.precision.endswith("/q4_k")
+
+
+FILES = {
+    "llama-3.1-8b": {"q4_k_m": 4.92, "q6_k": 6.60, "q8_0": 8.54},
+    "mistral-7b": {"q4_k_m": 4.37, "q8_0": 7.70},
+    "gemma-3-12b": {"q4_k_m": 7.30},
+    "qwen3-14b": {"q3_k_m": 7.32, "q4_k_m": 9.00},
+    "qwen3-32b": {"q4_k_m": 19.76, "q5_k_m": 23.21, "q6_k": 26.88},
+    "qwen3-30b-a3b": {"q4_k_m": 18.63, "q6_k": 25.09},
+    "mistral-small-3.1-24b": {"q6_k": 19.35, "q8_0": 25.05},
+}
+"""Model -> format -> GB of the file as bartowski and unsloth publish it (recalled)."""
+
+FITTING = {
+    ("rtx_4060", "llama-3.1-8b"): {"q4_k_m", "q6_k"}, ("rtx_4060", "mistral-7b"): {"q4_k_m"},
+    ("rtx_3090", "qwen3-32b"): {"q4_k_m", "q5_k_m"}, ("rtx_3090", "qwen3-30b-a3b"): {"q4_k_m"},
+    ("rtx_3090", "mistral-small-3.1-24b"): {"q6_k"}, ("rtx_4060", "qwen3-14b"): set(), ("rtx_4060", "gemma-3-12b"): set(),
+}  # fmt: skip
+"""(Card, model) -> formats that llama.cpp loads whole: the file without the token table, the cache of 640 tokens and the
+logits of 512 leave 1 GiB of the 24,576 or 8,188 MiB free.
+"""
+
+
+@pytest.mark.parametrize("model", FILES)
+def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(model: str) -> None:
+    source = Workspace.in_memory()._source
+    cards = [card for card, name in FITTING if name == model]
+    for weights, size in FILES[model].items():
+        settings = attrs.evolve(
+            SERVED, hardware=("ryzen_9_5950x", *cards), batch=(1,), weight_precision=(weights,)
+        )
+        question, whole = plan_served(
+            source, model, settings, Serving(prompt=512, output=128, engine="llamacpp", devices=(1,))
+        )
+        processor, *found = list_cases(question, whole, find_targets(source, whole))
+        assert processor.room is not None
+        assert_close(processor.room.weights, size * 1e9, rel=0.02)
+        for card, case in zip(cards, found, strict=True):
+            assert (case.status == OK) is (weights in FITTING[card, model])

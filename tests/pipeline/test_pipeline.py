@@ -7,7 +7,8 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
-from joulemap.domain.configuration import Configuration
+from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import Limits, Settings
 from joulemap.domain.workload import Workload
@@ -16,6 +17,7 @@ from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
 from joulemap.wing.pipeline.merge import merge_workloads
+from joulemap.wing.pipeline.picture import list_pictures
 from joulemap.wing.pipeline.stage import read_pipeline
 from joulemap.workspace import Workspace
 from models import KEY
@@ -35,6 +37,8 @@ PIPELINE = "mobilenet_v2:30fps + resnet18:2/frame"
         ("a:30fps + b:1.5/frame", 15.0, [2, 3]),
         ("a:30fps + b:10fps", 10.0, [3, 1]),
         ("a:30fps + a:1/frame + b:0.25/frame", 7.5, [8, 1]),
+        ("a + b x 30 + a", 0.0, [1, 30, 1]),
+        ("a x2 + path/to/b.onnx", 0.0, [2, 1]),
     ],
 )
 def test_a_name_states_a_rate_and_the_runs_of_each_stage_per_frame(name: str, rate: float, counts: list[int]) -> None:
@@ -47,7 +51,12 @@ def test_a_name_states_a_rate_and_the_runs_of_each_stage_per_frame(name: str, ra
     ("name", "word"),
     [
         ("a:30fps + b", "no rate"),
+        ("a:30fps + b x 3", "no rate"),
+        ("a + b:30fps", "no rate"),
         ("a:30fps + ", "no rate"),
+        ("a x 0 + b", "1 to 1,000"),
+        ("a x 1001 + b", "1 to 1,000"),
+        ("a + b:5", "unknown unit"),
         ("a:30fps + b:5kps", "unknown unit"),
         ("a:30fps + b:5", "unknown unit"),
         ("a:5/frame + b:30fps", "frame rate"),
@@ -68,11 +77,11 @@ def work_of(name: str) -> Workload:
 
 
 def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
-    """Runs of a stage share its weights; times, energies and counts add up."""
+    """Runs of a stage share its weights and operators; times, energies and counts add up."""
     one, other = work_of("elementwise(kind=relu,elements=1048576)"), work_of("gemm(m=64,n=256,k=512)")
     frame = merge_workloads([(one, 1), (other, 3)], "frame", KEY)
     assert frame.mac_count == one.mac_count + 3 * other.mac_count == 3 * 64 * 256 * 512
-    assert len(frame.operators) == len(one.operators) + 3 * len(other.operators)
+    assert [operator.run_count for operator in frame.operators] == [1] * len(one.operators) + [3] * len(other.operators)
     assert len({operator.name for operator in frame.operators}) == len(frame.operators)
     assert frame.weight_bytes == one.weight_bytes + other.weight_bytes
     weights = [tensor for tensor in frame.tensors if tensor.role == "parameter"]
@@ -85,6 +94,38 @@ def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
     parts, whole = (run(one), run(other)), run(frame)
     for index in range(2):
         assert_close(whole[index], parts[0][index] + 3 * parts[1][index], rel=1e-9)
+
+
+@pytest.mark.parametrize("runtime", ["eager", "fused", "engine"])
+def test_counted_runs_take_what_separate_stages_take(runtime: Runtime, workspace: Workspace) -> None:
+    asked = Settings(hardware=("l4",), precision="fp16", runtime=runtime)
+    (once,), (counted,), (apart,) = (
+        workspace.compare(name, asked).rows
+        for name in ("mobilenet_v2 x 1 + resnet18", "mobilenet_v2 x 3 + resnet18", "mobilenet_v2 + " * 3 + "resnet18")
+    )
+    assert counted.peak_memory_bytes == once.peak_memory_bytes  # runs share weights
+    for name in ("latency_s", "energy_j"):
+        assert_close(getattr(counted, name), getattr(apart, name), rel=1e-3)
+    assert [row for table in workspace.check().tables for row in table] == []
+
+
+def test_a_picture_is_its_encoders_steps_and_decoder() -> None:
+    found = read_pipeline("SDXL-txt2img(steps=7)")
+    assert (str(found), found.frames_per_s) == ("sdxl-txt2img(steps=7)", 0.0)
+    assert read_pipeline(str(found)) == found
+    assert {stage.model: stage.count for stage in found.stages}["sdxl-unet-guided"] == 7
+    for name in list_pictures():
+        pipeline = read_pipeline(name)
+        assert max(stage.count for stage in pipeline.stages) == int(str(pipeline).partition("=")[2].rstrip(")"))
+        assert {stage.model for stage in pipeline.stages} <= set(load_shipped())
+
+
+def test_a_picture_of_an_unknown_model_names_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError) as raised:
+        read_pipeline("sdx-txt2img")
+    assert raised.value.near[0] == "sdxl-txt2img"
+    with pytest.raises(UsageError, match="steps"):
+        read_pipeline("sdxl-txt2img(size=512)")
 
 
 def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) -> None:

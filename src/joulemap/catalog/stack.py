@@ -146,11 +146,6 @@ class Stack:
         return attrs.evolve(self, coefficients=kept)
 
     @property
-    def memory_share(self) -> float:
-        """Share of device memory available to weights, cache and activations."""
-        return self.value("memory_share")
-
-    @property
     def cache_share(self) -> float:
         """Share of the memory left by weights and activations that holds the KV cache."""
         return self.value("cache_share")
@@ -205,7 +200,13 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
-    "memory_share": Coefficient(value=0.95, unit="1", meaning="share of memory for weights, cache, activations"),
+    "memory_share": Coefficient(
+        value=0.95, unit="1", meaning="share of the nominal memory for weights, cache, activations and the margin"
+    ),
+    "logit_bytes": Coefficient(
+        value=0.0, unit="B", meaning="workspace per entry of the vocabulary and token of the largest pass"
+    ),
+    "memory_margin": Coefficient(value=0.0, unit="B", meaning="memory of a GPU that the engine leaves free"),
     "cache_share": Coefficient(
         value=1.0, unit="1", meaning="share of the memory that weights and activations leave, for the KV cache"
     ),

@@ -102,6 +102,10 @@ class Operator:
     """Sequential steps of a recurrence or decomposition within one call; 1 for all others. Counts and rows of the GEMM
     view cover all steps.
     """
+    run_count: int = 1
+    """Sequential runs of the operator per inference, each with equal inputs and the same weights; 1 unless a pipeline
+    repeats its stage. Counts, rows of the GEMM view and bytes of activations cover all runs.
+    """
 
     @property
     def skipped_mac_count(self) -> int:

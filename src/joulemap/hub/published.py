@@ -1,8 +1,9 @@
-"""Published models by name: the classes of transformers and diffusers that a data file lists, built without weights.
+"""Published models by name: classes of transformers, diffusers and timm that a data file lists, built without weights.
 
 bert-base-uncased       transformers.BertModel, with the settings and the default input of the data file
 bert-base-uncased-384   the same at another number of tokens
 sd-1.5-vae-decoder      diffusers.AutoencoderKL: its method `decode`, without the parts that only encode
+sdxl-unet-guided        two samples in each input of one inference
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from joulemap.hub.guess import Guesses
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.guest import first_line
+from joulemap.trace.library import build_timm
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import InputSpec, ModelRequest, parse_input
 from joulemap.trace.tensor import DTYPES
@@ -49,7 +51,7 @@ class Published:
     aliases: tuple[str, ...]
     """Other names, and models of equal sizes."""
     inputs: tuple[InputSpec, ...]
-    """Default inputs with a batch of 1."""
+    """Default inputs of one inference."""
     basis: str
     source: str
     settings: Mapping[str, Any] = attrs.field(factory=dict)
@@ -58,6 +60,8 @@ class Published:
     """Inputs without a batch."""
     calls: Mapping[str, str] = attrs.field(factory=dict)
     """Method that one pass runs -> its input; empty for the forward pass."""
+    untied: tuple[str, ...] = ()
+    """Modules whose weight the checkpoint stores beside that of the embedding, which the library ties it to."""
     lacks: tuple[str, ...] = ()
     """Parts that these methods do not use."""
     note: str = ""
@@ -85,7 +89,7 @@ def load_published() -> Mapping[str, Published]:
         lengths = entry.pop("lengths", ())
         for field in ("inputs", "shared"):
             entry[field] = tuple(map(_parse, entry.get(field, ())))
-        for field in ("aliases", "lacks"):
+        for field in ("aliases", "lacks", "untied"):
             entry[field] = tuple(entry.get(field, ()))
         made = Published(name=name, library=library, kind=kind, **entry)
         found[name] = made
@@ -114,7 +118,7 @@ def build_published(request: ModelRequest) -> tuple[nn.Module, Guesses, tuple[st
     """
     model = load_published()[request.model]
     batch = request.batch or 1
-    listed = {spec.name: attrs.evolve(spec, shape=(batch, *spec.shape[1:])) for spec in model.inputs}
+    listed = {spec.name: attrs.evolve(spec, shape=(batch * spec.shape[0], *spec.shape[1:])) for spec in model.inputs}
     given = {spec.name: spec for spec in request.inputs}
     if "" in given and len(given) == len(listed) == 1:
         (own,) = listed.values()
@@ -134,10 +138,17 @@ def build_published(request: ModelRequest) -> tuple[nn.Module, Guesses, tuple[st
             request, kind="hf", factory=model.kind, arguments=settings, inputs=(*inputs, *shared), batch=batch
         )
         module, guesses, differences = transformers.build_transformers(asked)
-        if guesses is not None and not model.calls:
+        if guesses is not None and not model.calls and not model.untied:
             return module, guesses, (*notes, *differences)
+    elif model.library == "timm":
+        given_settings = {name: transformers.read_setting(text) for name, text in request.arguments}
+        module, _ = build_timm(attrs.evolve(request, factory=model.kind), given_settings)
     else:
         module = _build_diffusers(model, request)
+    for name in model.untied:
+        part = module.get_submodule(name)
+        assert isinstance(part.weight, torch.Tensor)
+        part.weight = nn.Parameter(torch.empty_like(part.weight))
     whole = Part(module, model.calls, model.lacks) if model.calls else module
     return whole, _make_inputs(inputs, model.shared), notes
 

@@ -1,7 +1,7 @@
 """Whisper, which transcribes speech, by name: its encoder and a step of its decoder, each a model of its own.
 
-    whisper_tiny_encoder, whisper_base_encoder, whisper_small_encoder    mel spectrogram of 30 s to states, once a clip
-    whisper_tiny_decoder, whisper_base_decoder, whisper_small_decoder    next token, against caches, once for each token
+    whisper_base_encoder, whisper_large_v3_encoder, …  mel spectrogram of 30 s to states, once a clip
+    whisper_base_decoder, whisper_large_v3_decoder, …  next token, against caches, once for each token
 
 The encoder also computes the keys and values of all cross-attention layers, which the decoder reads at every step. The
 number of tokens is that of steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip each ten
@@ -12,7 +12,7 @@ Source: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervisi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
@@ -24,20 +24,35 @@ from joulemap.trace.module import build_on_meta
 FAMILY: Final = "whisper"
 """Family of these networks in the catalogue."""
 
-SIZES: Final[Mapping[str, tuple[int, int]]] = {"tiny": (4, 384), "base": (6, 512), "small": (12, 768)}
-"""Size -> (layers of the encoder, and of the decoder; width)."""
+
+class Size(NamedTuple):
+    """Sizes of a network."""
+
+    encoder_layers: int
+    decoder_layers: int
+    width: int
+    mels: int = 80
+    """Bands of the spectrogram."""
+    vocabulary: int = 51_865
+    """Tokens that multilingual models know."""
+
+
+SIZES: Final[Mapping[str, Size]] = {
+    "tiny": Size(4, 4, 384),
+    "base": Size(6, 6, 512),
+    "small": Size(12, 12, 768),
+    "medium": Size(24, 24, 1024),
+    "large_v2": Size(32, 32, 1280),
+    "large_v3": Size(32, 32, 1280, mels=128, vocabulary=51_866),
+    "turbo": Size(32, 4, 1280, mels=128, vocabulary=51_866),
+}
+"""Name of a size -> its sizes."""
 
 HEAD: Final = 64
 """Width of an attention head."""
 
-MELS: Final = 80
-"""Bands of the spectrogram."""
-
 FRAMES_PER_S: Final = 100
 """Frames of the spectrogram per second of audio."""
-
-VOCABULARY: Final = 51_865
-"""Tokens that multilingual models know."""
 
 MOST_TOKENS: Final = 448
 """Positions of the decoder."""
@@ -114,15 +129,16 @@ class Encoder(nn.Module):
 
     positions: torch.Tensor
 
-    def __init__(self, layers: int, width: int, seconds: int = MOST_SECONDS) -> None:
+    def __init__(self, size: Size, seconds: int = MOST_SECONDS) -> None:
         super().__init__()
-        self.first = nn.Conv1d(MELS, width, 3, padding=1)
+        width = size.width
+        self.first = nn.Conv1d(size.mels, width, 3, padding=1)
         self.second = nn.Conv1d(width, width, 3, stride=2, padding=1)
         self.register_buffer("positions", torch.empty(seconds * FRAMES_PER_S // 2, width))
-        self.layers = nn.Sequential(*(EncoderLayer(width) for _ in range(layers)))
+        self.layers = nn.Sequential(*(EncoderLayer(width) for _ in range(size.encoder_layers)))
         self.norm = nn.LayerNorm(width)
-        self.cross = nn.ModuleList(KeyValue(width) for _ in range(layers))
-        self.example_inputs = torch.empty(1, MELS, seconds * FRAMES_PER_S, device="meta")
+        self.cross = nn.ModuleList(KeyValue(width) for _ in range(size.decoder_layers))
+        self.example_inputs = torch.empty(1, size.mels, seconds * FRAMES_PER_S, device="meta")
 
     def forward(self, mel: torch.Tensor) -> list[Caches]:
         """Return keys and values of the audio for each layer of the decoder."""
@@ -153,9 +169,10 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """One step of the decoder: the scores of the next token."""
 
-    def __init__(self, layers: int, width: int, seconds: int = MOST_SECONDS, cached: int = CACHED) -> None:
+    def __init__(self, size: Size, seconds: int = MOST_SECONDS, cached: int = CACHED) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(VOCABULARY, width)
+        layers, width = size.decoder_layers, size.width
+        self.tokens = nn.Embedding(size.vocabulary, width)
         self.positions = nn.Embedding(MOST_TOKENS, width)
         self.layers = nn.ModuleList(DecoderLayer(width) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
@@ -187,7 +204,7 @@ MOST: Final = {"seconds": MOST_SECONDS, "cached": MOST_TOKENS - 1}
 
 def build_whisper(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
     """Return (module, example inputs) of a network; UsageError for an unknown argument or a value out of its range."""
-    _, size, part = name.split("_")
+    size, _, part = name.removeprefix("whisper_").rpartition("_")
     known = ("seconds",) if part == "encoder" else tuple(MOST)
     for argument, value in arguments.items():
         if argument not in known:
@@ -195,5 +212,5 @@ def build_whisper(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, A
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST[argument]:
             raise UsageError(f"{name}: {argument} is {value}, expected a whole number from 1 to {MOST[argument]}")
     with build_on_meta():
-        module = (Encoder if part == "encoder" else Decoder)(*SIZES[size], **arguments)
+        module = (Encoder if part == "encoder" else Decoder)(SIZES[size], **arguments)
     return module, module.example_inputs

@@ -47,6 +47,11 @@ _PRETRAINED: Final = "use_pretrained_backbone"
 _DTYPES: Final = ("dtype", "torch_dtype")
 """Settings of a file with the dtype of its weights; a trace uses fp32, and a precision is requested separately."""
 
+UNDECLARED: Final[Mapping[str, tuple[str, ...]]] = {
+    "DebertaV2Config": ("norm_rel_ebd", "position_buckets", "share_att_key"),
+}
+"""Configuration -> settings that the model reads although the configuration does not declare them."""
+
 
 def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses | None, tuple[str, ...]]:
     """Return (module, its possible inputs or None if all inputs are given by position, notes on the differences).
@@ -320,6 +325,6 @@ def _is_changed(changes: Any, part: str, name: str) -> bool:
 def _check_setting(kind: Any, usual: Any, setting: str, name: str) -> None:
     known = {entry for entry in vars(usual) if not entry.startswith("_")}
     known |= {entry for entry in inspect.signature(kind).parameters if entry not in ("args", "kwargs")}
-    known |= set(getattr(kind, "attribute_map", {}))
+    known |= set(getattr(kind, "attribute_map", {})) | set(UNDECLARED.get(kind.__name__, ()))
     if setting not in known and not isinstance(getattr(type(usual), setting, None), property):
         raise UnknownNameError(f"setting of {name}", setting, sorted(known))

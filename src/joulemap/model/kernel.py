@@ -331,6 +331,22 @@ class KernelColumns:
         )
 
     @cached_property
+    def one_run(self) -> KernelColumns:
+        """Kernels of one run of each operator that a pipeline repeats; the batch and the peak stay those of the whole.
+
+        In `eager` the host launches each run, otherwise the whole workload once.
+        """
+        runs = self.work.run_count
+        if not (runs > 1.0).any():
+            return self
+        return attrs.evolve(
+            self.part(runs),
+            batch=self.batch,
+            peak_activation_bytes=self.peak_activation_bytes,
+            host_launch_count=self.host_launch_count / (1.0 if self.runtime == "eager" else runs),
+        )
+
+    @cached_property
     def without_dequantization(self) -> KernelColumns:
         """Kernels without the dequantization operations of GEMMs."""
         if not self.dequantization_count.any():

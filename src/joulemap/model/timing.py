@@ -158,23 +158,24 @@ def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
     """Return the kernels of one part of the batch that the runtime passes to the chip, and the number of parts.
 
-    The number of parts is per operator; 1 everywhere if the batch is not split.
+    The number of parts is per operator; 1 everywhere if the batch is not split. A part is one run of each operator.
     """
     each = count_parts(kernels.batch, hardware)
     each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
     times = np.broadcast_to(each, kernels.work.operator_count)
-    return (kernels.part(times) if (times > 1.0).any() else kernels), times
+    once = kernels.one_run
+    return (once.part(times) if (times > 1.0).any() else once), times
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
     """Return one part of the kernels; the host calls all parts once, but each part if their number equals `times`."""
-    part = kernels.part(trial)
+    part = kernels.one_run.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
 
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
     """Return the placement of all parts of a batch together, given one part from `split`."""
-    return place(part, hardware, architecture).repeated(times, part)
+    return place(part, hardware, architecture).repeated(times * part.work.run_count, part)
 
 
 def _count(
@@ -198,9 +199,10 @@ def _count(
     counts = order_counts(counted, hardware)
     if step is kernels:
         return kernels, placement, counts
-    repeats = times * step.repeat_count
-    kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * times)
-    return kernels, placement.repeated(times, part), {place: one * repeats for place, one in counts.items()}
+    runs = times * part.work.run_count
+    kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * runs)
+    repeats = runs * step.repeat_count
+    return kernels, placement.repeated(runs, part), {place: one * repeats for place, one in counts.items()}
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:

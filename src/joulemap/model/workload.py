@@ -62,6 +62,7 @@ OPERATOR_COUNTS: Final = (
     "gemm_groups",
     "tap_count",
     "step_count",
+    "run_count",
 )
 
 
@@ -82,6 +83,8 @@ class Work:
     tap_count: Floats
     step_count: Floats
     """Sequential steps of the operator's own call."""
+    run_count: Floats
+    """Sequential runs of the operator per inference."""
     kernel_step_count: Floats
     """Sequential steps of the operator's subgraph."""
     row_length: Floats

@@ -33,8 +33,11 @@ from joulemap.system.record import frozen
 
 PROOF_BATCH: Final = 5
 
+FIXED: Final = ("tap_count", "step_count", "run_count")
+"""Counts of an operator that do not depend on the batch."""
+
 GROWING: Final = {
-    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name not in ("tap_count", "step_count")),
+    "workload_operator": tuple(name for name in OPERATOR_COUNTS if name not in FIXED),
     "workload_tensor": ("byte_count",),
     "workload_access": ("byte_count", "fused_byte_count"),
     "workload_buffer": ("byte_count",),
@@ -73,7 +76,7 @@ DICTIONARY: Final = (
     "model", "kind", "dtype", "role", "scalars", "variant", "tap_count", "gemm_k", "gemm_k_excess", "gemm_groups",
     "gemm_groups_excess", "gemm_m_excess", "mac_count_excess", "elementwise_count_excess", "special_count_excess",
     "output_element_count_excess", "output_shape_growth", "shape_growth", "operator_index", "consumer_index",
-    "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count",
+    "item_bytes", "fused_byte_count", "fused_byte_count_excess", "step_count", "run_count",
 )  # fmt: skip
 """Columns with few distinct values, for which dictionary encoding makes reads faster."""
 

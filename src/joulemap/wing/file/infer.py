@@ -18,7 +18,7 @@ from joulemap.wing.file.value import DTYPES, MOST_ELEMENTS, Node, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from onnx import NodeProto
+    from onnx import ModelProto, NodeProto
 
 MOST_COMPUTED: Final = 65_536
 """Maximum elements of a value that is computed while a file is read."""
@@ -131,22 +131,13 @@ class Values:
         """Store the values that an operator computes from known values; False if it is not an operator that can be
         evaluated.
         """
-        from onnx import helper
         from onnx.reference import ReferenceEvaluator
 
         if proto.domain not in ("", "ai.onnx"):
             return False
         names = list(dict.fromkeys(one for one in proto.input if one))
-        graph = helper.make_graph(
-            [proto],
-            "one",
-            [helper.make_value_info(one, self.types[one]) for one in names],
-            [helper.make_empty_tensor_value_info(one) for one in proto.output if one],
-        )
-        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
-        made = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
         try:
-            results = ReferenceEvaluator(made).run(None, {one: self.values[one].known for one in names})
+            results = ReferenceEvaluator(self._wrap(proto)).run(None, {one: self.values[one].known for one in names})
         except Exception:  # an operator that the evaluator lacks is only inferred
             return False
         for output, found in zip((one for one in proto.output if one), results, strict=False):
@@ -154,6 +145,25 @@ class Values:
                 return False
             self.keep_known(output, found)
         return True
+
+    def _wrap(self, proto: NodeProto) -> ModelProto:
+        """Return a model of one operator."""
+        from onnx import helper
+
+        graph = helper.make_graph(
+            [proto],
+            "one",
+            [helper.make_value_info(one, self.types[one]) for one in dict.fromkeys(proto.input) if one],
+            [helper.make_empty_tensor_value_info(one) for one in proto.output if one],
+        )
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
+
+    def _infer_function(self, proto: NodeProto) -> dict[str, Any]:
+        """Return the types of the outputs of an operator that the standard defines by others, as GreaterOrEqual."""
+        from onnx import shape_inference
+
+        return {one.name: one.type for one in shape_inference.infer_shapes(self._wrap(proto)).graph.output}
 
     def infer(self, proto: NodeProto, inputs: Sequence[Value | None]) -> list[Value]:
         """Return the outputs of an operator with their shapes; ModelError if the shapes are unknown."""
@@ -184,7 +194,14 @@ class Values:
                 opset_imports=[helper.make_opsetid(domain, version) for domain, version in self.opsets.items()],
                 ir_version=self.ir_version,
             )
-        except (checker.ValidationError, defs.SchemaError, shape_inference.InferenceError, *BROKEN) as error:
+            if proto.op_type not in OPEN and not all(one.tensor_type.HasField("shape") for one in types.values()):
+                types = self._infer_function(proto)
+        except defs.SchemaError as error:
+            version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
+            raise ModelError(
+                f"{self.name}: {proto.op_type} {proto.name!r} is not an operator of ONNX's set {version}"
+            ) from error
+        except (checker.ValidationError, shape_inference.InferenceError, *BROKEN) as error:
             reason = self.describe_outside(proto) or str(error).strip().splitlines()[-1][:120]
             raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
         made = []

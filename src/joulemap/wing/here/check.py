@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks
+from joulemap.catalog.check import LANGUAGE, Check, CheckedRun, list_checks
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
@@ -29,6 +29,12 @@ VERIFY_OWN: Final = Template(
 """Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
 LAYERS: Final = re.compile(r"(\d+) of \d+ layers")
+
+ONNX: Final = ".onnx"
+"""Suffix of files that tools read as they are."""
+
+WIDE: Final = "fp32"
+"""Precision of most files."""
 
 UNREAD: Final = ("migraphx-driver", "onnxruntime_perf_test")
 """Tools whose output `verify` does not read."""
@@ -60,10 +66,16 @@ def list_run_checks(row: RunHere, device: Device, system: str) -> Iterator[str]:
     """Yield the command that measures another model on a chip; none for a chip without a common tool."""
     for check in list_checks(_find_entry(device), CheckedRun(model=row.model, precision=row.precision)):
         if check.tool in UNREAD:
-            yield check.command
+            yield check.command + _add_needs(check, row)
         else:
             told = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None
-            yield from _compare(check.command, device, system, told)
+            for command in _compare(check.command, device, system, told):
+                yield command + _add_needs(check, row)
+
+
+def _add_needs(check: Check, row: RunHere) -> str:
+    """Return a shell comment on the form of the model that a command needs; empty if the user's file has it."""
+    return "" if not check.needs or (row.model.endswith(ONNX) and row.precision == WIDE) else f"  # {check.needs}"
 
 
 def _find_entry(device: Device) -> HardwareEntry:

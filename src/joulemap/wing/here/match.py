@@ -38,6 +38,16 @@ METAL_SMALL: Final = 34e9
 prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 """
 
+AMD: Final = "AMD"
+HALVED: Final = (AMD, "Intel")
+"""Vendors whose integrated GPUs get a share of the memory, beside what the firmware reserves for AMD's."""
+
+SHARED_SHARE: Final = 1 / 2
+"""Share of the machine's memory that Windows and Linux lend an integrated GPU.
+
+Source: recalled; shared GPU memory of Windows' Task Manager, and the limit of Linux's TTM, are half of it by default.
+"""
+
 OWN_MEMORY: Final = ("GDDR", "HBM")
 """Beginnings of the memory types of GPUs with dedicated memory."""
 
@@ -238,6 +248,8 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
         if entry.core_count and cpu.core_count > entry.core_count and not cpu.core_count % entry.core_count:
             notes.append(text.SOCKETS(label=entry.id, count=cpu.core_count // entry.core_count))
+        elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:
+            notes.append(text.CORES(label=entry.id, count=cpu.core_count, whole=entry.core_count))
         return device
     if found:
         notes.append(_explain(cpu.name, found, entries))
@@ -311,11 +323,12 @@ def _use(
     hardware = _describe(entry)
     shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
-    if capacity and card is not None and entry.vendor == APPLE:
+    usable = _limit_shared(entry.vendor, capacity, card) if capacity and card is not None and shares else None
+    if usable:
         from joulemap.catalog.stack import find_engine
+        from joulemap.wing.llm.serving.memory import find_memory_share
 
-        capacity *= METAL_SHARE if capacity > METAL_SMALL else METAL_SMALL_SHARE
-        capacity /= find_engine(ENGINE).memory_share  # llama.cpp may use all of it, without a reserve of its own
+        capacity = usable / find_memory_share(find_engine(ENGINE), hardware.memory_type)  # llama.cpp may use all of it
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value
@@ -335,12 +348,22 @@ def _use(
         hardware=str(HardwareRef(entry.id, label[len(entry.id) :], mode)),
         label=entry.id,
         count=count,
-        memory_bytes=own_capacity,
+        memory_bytes=usable or own_capacity,
         memory_bytes_per_s=own_rate,
         power_w=power,
         origin=text.CATALOGUE,
         shares_memory=shares,
     )
+
+
+def _limit_shared(vendor: str, memory_bytes: float, card: Graphics) -> float | None:
+    """Return the bytes of the machine's memory that a GPU without its own may use; None for all of them."""
+    if vendor == APPLE:
+        return memory_bytes * (METAL_SHARE if memory_bytes > METAL_SMALL else METAL_SMALL_SHARE)
+    if vendor not in HALVED:
+        return None
+    own = card.memory_bytes if vendor == AMD and card.memory_bytes else 0.0
+    return min(memory_bytes, own + memory_bytes * SHARED_SHARE)
 
 
 def _find_mode(entry: HardwareEntry, hardware: Hardware, card: Graphics | None, cpu: Cpu | None) -> tuple[str, float]:

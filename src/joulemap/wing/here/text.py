@@ -94,4 +94,5 @@ NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; st
 AMBIGUOUS: Final = Template("{name} may be {names:list}: name one with `joulemap llm MODEL NAME`")
 NEAREST: Final = Template("{name} is not in the catalogue[; nearest: {near:list}][; {described}]")
 SOCKETS: Final = Template("{label}: {count} processors; answers are for one")
+CORES: Final = Template("{label}: answers are for the {count} of {whole} cores that this machine has")
 PROBE: Final = Template("measured: {stream:B/s} stream bandwidth, {product:1/s} fp32 operations[, {idle:W} idle]")

@@ -1,4 +1,4 @@
-"""Pipelines of models on one chip, each stage at its own rate: `detector.onnx:30fps + classifier:5/frame`."""
+"""Pipelines of models on one chip: `detector.onnx:30fps + classifier:5/frame`, `encoder + unet x 30 + decoder`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ JOIN: Final = " + "
 
 AROUND: Final = ("prepare(", "boxes(")
 """Beginnings of the names of work around a model, which a host computes."""
+
+PICTURE: Final = "-txt2img"
+"""End of the names of pipelines that make a picture from a text."""
 
 UNITS: Final = ("fps", "/s", "/frame")
 """Units of a stage's rate."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -16,22 +16,20 @@ BETWEEN: Final = (
 )
 """Note on every pipeline."""
 
-WEIGHTS: Final = ("parameter", "constant")
-"""Roles of tensors that all runs of a stage read."""
+WEIGHT: Final = "weight"
+"""Role of accesses whose bytes do not grow with the runs."""
 
 
 def merge_workloads(stages: Sequence[tuple[Workload, int]], model: str, key: WorkloadKey) -> Workload:
     """Return the fused workload of one frame, from (workload, runs per frame) of each stage.
 
-    Runs of a stage share its weights. The first part of a module path names the stage, the second its run if there are
-    several.
+    Runs of a stage are equal and share its weights, so its operators appear once with a run count. The first part of a
+    module path names the stage.
     """
     joined = _Joined()
     names = dict(zip(_name_stages([work for work, _ in stages]), (work for work, _ in stages), strict=True))
     for name, (work, count) in zip(names, stages, strict=True):
-        weights: dict[int, int] = {}
-        for run in range(count):
-            joined.append(work, name if count == 1 else f"{name}.{run}", weights)
+        joined.append(work, name, count)
     return Workload(
         key=key,
         model=model,
@@ -69,31 +67,44 @@ class _Joined:
     buffers: list[Buffer] = attrs.field(factory=list)
     subgraphs: list[Subgraph] = attrs.field(factory=list)
 
-    def append(self, work: Workload, name: str, weights: dict[int, int]) -> None:
-        """Append one run of a stage; `weights` maps its weights to those of the first run, which sets them."""
-        first, storage = len(self.operators), len(self.buffers)
-        places = list(self._place(work, first, storage, weights))
+    def append(self, work: Workload, name: str, count: int) -> None:
+        """Append `count` equal runs of a stage."""
+        first, storage, place = len(self.operators), len(self.buffers), len(self.tensors)
+        self.tensors += [
+            attrs.evolve(
+                one,
+                producer_index=None if one.producer_index is None else one.producer_index + first,
+                buffer_index=None if one.buffer_index is None else one.buffer_index + storage,
+            )
+            for one in work.tensors
+        ]
 
         def shift(index: int) -> int:
             return index + first
 
         self.operators += [
             attrs.evolve(
-                one,
+                _repeat(one, count),
                 name=f"{name}.{one.name}",
                 module_path=f"{name}.{one.module_path}" if one.module_path else name,
             )
             for one in work.operators
         ]
         self.accesses += [
-            attrs.evolve(one, operator_index=shift(one.operator_index), tensor_index=places[one.tensor_index])
+            attrs.evolve(
+                one,
+                operator_index=shift(one.operator_index),
+                tensor_index=one.tensor_index + place,
+                byte_count=one.byte_count * (1 if one.role == WEIGHT else count),
+                fused_byte_count=one.fused_byte_count * (1 if one.role == WEIGHT else count),
+            )
             for one in work.accesses
         ]
         self.edges += [
             Edge(
                 producer_index=shift(one.producer_index),
                 consumer_index=shift(one.consumer_index),
-                tensor_index=places[one.tensor_index],
+                tensor_index=one.tensor_index + place,
             )
             for one in work.edges
         ]
@@ -111,20 +122,17 @@ class _Joined:
             for one in work.subgraphs
         ]
 
-    def _place(self, work: Workload, first: int, storage: int, weights: dict[int, int]) -> Iterator[int]:
-        """Append the tensors of a run and yield the index of each."""
-        for index, one in enumerate(work.tensors):
-            if index in weights:
-                yield weights[index]
-                continue
-            place = len(self.tensors)
-            if one.role in WEIGHTS and one.producer_index is None:
-                weights[index] = place
-            self.tensors.append(
-                attrs.evolve(
-                    one,
-                    producer_index=None if one.producer_index is None else one.producer_index + first,
-                    buffer_index=None if one.buffer_index is None else one.buffer_index + storage,
-                )
-            )
-            yield place
+
+def _repeat(operator: Operator, count: int) -> Operator:
+    """Return an operator that runs `count` times; a GEMM of two activations has more groups, any other more rows."""
+    by_group = operator.kind == "matmul"
+    return attrs.evolve(
+        operator,
+        run_count=operator.run_count * count,
+        mac_count=operator.mac_count * count,
+        elementwise_count=operator.elementwise_count * count,
+        special_count=operator.special_count * count,
+        output_element_count=operator.output_element_count * count,
+        gemm_groups=operator.gemm_groups * (count if by_group else 1),
+        gemm_m=operator.gemm_m * (1 if by_group else count),
+    )

@@ -1,19 +1,21 @@
-"""Names of pipelines for the core: stages, each with a rate, joined by +."""
+"""Names of pipelines for the core: stages joined by +, each with a rate or a number of runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from joulemap.plan.name import ModelNames
-from joulemap.wing.pipeline import AROUND, JOIN, UNITS
+from joulemap.wing.pipeline import AROUND, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from joulemap.domain.settings import Settings
     from joulemap.plan.model import Model
 
 
 class PipelineNames(ModelNames):
-    """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame`."""
+    """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame` and `sdxl-txt2img(steps=30)`."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a pipeline."""
@@ -37,15 +39,22 @@ class PipelineNames(ModelNames):
         return find_around(name, settings, batch)
 
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, for one stage with a rate, and for work around a model."""
+        """Return True for stages joined by +, for one stage with a rate, for a picture, and for work around a model."""
         return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
 
     @staticmethod
     def _is_pipeline(word: str) -> bool:
-        return JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+        is_picture = word.partition("(")[0].lower().rstrip().endswith(PICTURE)
+        return is_picture or JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+
+    def list_names(self) -> Sequence[str]:
+        """Return the names of pipelines that make pictures."""
+        from joulemap.wing.pipeline.picture import list_pictures
+
+        return list_pictures()
 
     def find_rate(self, model: str) -> float:
-        """Return the frames per second of a pipeline."""
+        """Return the frames per second of a pipeline; 0 if its name states none."""
         if not self._is_pipeline(model):
             return 0.0
         from joulemap.wing.pipeline.stage import read_pipeline

@@ -1,10 +1,13 @@
 """Stages of a pipeline: parsing of its name, and the workload of one frame.
 
     detector.onnx:30fps + classifier:5/frame
+    encoder + unet x 30 + decoder
 
 The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip.
 Unless that is a whole number, several frames are one: 30fps with 1.5 runs per frame is 15fps with two runs of the first
 stage and three of the other. A second stage of the first model that follows it is one with it.
+
+Without rates, one inference runs every stage once, or the stated number of times.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from itertools import dropwhile
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.plan.model import Model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.pipeline import JOIN, UNITS
+from joulemap.wing.pipeline.picture import read_picture
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -35,8 +41,11 @@ KIND: Final = "pipeline"
 SPLIT: Final = r"\s+\+\s*|(?<=fps)\+\s*|(?<=/s)\+\s*|(?<=/frame)\+\s*"
 """Pattern between two stages: a + after a space, or after the unit of a rate."""
 
+RUNS: Final = re.compile(r"(.*\S)\s+x\s*(\d+)", re.IGNORECASE)
+"""Stage with its runs per inference."""
+
 MOST_OPERATORS: Final = 50_000
-"""Maximum operators per frame."""
+"""Maximum operators per frame; those of repeated runs count once."""
 
 MOST_RUNS: Final = 1_000
 """Maximum runs of a stage per frame."""
@@ -58,9 +67,16 @@ class Pipeline:
     """Frame rate and stages of a pipeline."""
 
     frames_per_s: float
+    """Frame rate; 0 if none is stated."""
     stages: tuple[Stage, ...]
+    name: str = ""
+    """Name of a known pipeline; empty for one of named stages."""
 
     def __str__(self) -> str:
+        if self.name:
+            return self.name
+        if not self.frames_per_s:
+            return JOIN.join(f"{one.model} x {one.count}" if one.count > 1 else one.model for one in self.stages)
         first, *rest = self.stages
         again = [Stage(model=first.model, count=first.count - 1)] if first.count > 1 else []
         words = [
@@ -83,19 +99,24 @@ class Frame:
         from joulemap.wing.pipeline.merge import merge_workloads
 
         found = [(find_workload_of(part, talk), count) for part, count in self.parts]
-        operators = sum(len(work.operators) * count for work, count in found)
+        operators = sum(len(work.operators) for work, _ in found)
         if operators > MOST_OPERATORS:
             raise UsageError(
-                f"a frame of {quote(model.request.model)} runs {operators:,} operators, expected at most "
-                f"{MOST_OPERATORS:,}: name fewer runs per frame"
+                f"a frame of {quote(model.request.model)} has {operators:,} operators, expected at most "
+                f"{MOST_OPERATORS:,}: name fewer stages"
             )
         return merge_workloads(found, model.request.model, model.request.key)
 
 
 @cache
 def read_pipeline(name: str) -> Pipeline:
-    """Return the pipeline of a name; raise UsageError if a stage has no rate, or one that cannot be parsed."""
-    first, *rest = (_read_stage(text) for text in re.split(SPLIT, name.strip()))
+    """Return the pipeline of a name; raise UsageError if only some stages have a rate, or one cannot be parsed."""
+    if (picture := read_picture(name)) is not None:
+        return attrs.evolve(read_pipeline(picture.stages), name=str(picture))
+    texts = re.split(SPLIT, name.strip())
+    if not any(":" in text and text.lower().rstrip().endswith(UNITS) for text in texts):
+        return Pipeline(frames_per_s=0.0, stages=tuple(map(_read_repeated, texts)))
+    first, *rest = map(_read_stage, texts)
     model, rate, unit = first
     if unit == "/frame":
         raise UsageError(f"the first stage of a pipeline states the frame rate: write {quote(model + ':30fps')}")
@@ -108,6 +129,17 @@ def read_pipeline(name: str) -> Pipeline:
                 f"{MOST_RUNS:,} runs in up to {MOST_FRAMES} frames: round its rate"
             )
     return Pipeline(frames_per_s=float(rate / frames), stages=tuple(_join(runs, frames)))
+
+
+def _read_repeated(text: str) -> Stage:
+    """Return a stage without a rate; its runs are 1 if not stated."""
+    found = RUNS.fullmatch(text.strip())
+    model, count = (found[1], int(found[2])) if found else (text.strip(), 1)
+    if not model or model.rpartition(":")[2].strip().replace(".", "").isdigit():
+        return Stage(model=_read_stage(text)[0], count=1)  # raises
+    if not 0 < count <= MOST_RUNS:
+        raise UsageError(f"{quote(model)} runs {count:,} times, expected 1 to {MOST_RUNS:,}")
+    return Stage(model=model, count=count)
 
 
 def _read_stage(text: str) -> tuple[str, Fraction, str]:

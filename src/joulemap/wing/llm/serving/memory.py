@@ -15,11 +15,17 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
+from joulemap.domain.weight import GGUF_METHOD, find_weight_format
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.serving.deployment import MEMORIES
 
 if TYPE_CHECKING:
+    from joulemap.catalog.stack import Stack
     from joulemap.wing.llm.serving.deployment import Deployment
+
+ECC: Final = "ECC"
+"""Word of memory types with error correction, which takes a sixteenth of GDDR."""
 
 MIDDLE: Final = 0.5
 """Mean share of an answer that is in the KV cache under a steady load, where answers are at every stage."""
@@ -43,6 +49,13 @@ Source: offline batches larger than memory, vLLM and TensorRT-LLM on A100 and H1
 """
 
 
+def find_memory_share(stack: Stack, memory_type: str) -> float:
+    """Return the share of a device's nominal memory that an engine uses; error correction may take part of it."""
+    own = next((one for one in MEMORIES if memory_type.startswith(one)), "")
+    kinds = [f"{own}_{ECC}"] if ECC in memory_type.split() else []
+    return stack.value("memory_share", *kinds, own)
+
+
 @frozen(kw_only=True, eq=False)
 class Room:
     """Memory budget of one device, in bytes."""
@@ -55,10 +68,10 @@ class Room:
 
     @property
     def capacity(self) -> float:
-        """Usable memory of the device in bytes, less the fixed overhead of the engine's process."""
+        """Usable memory of the device in bytes, less the fixed overhead and the margin of the engine's process."""
         one = self.deployment
-        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1)
-        share = one.hardware.memory_capacity.value * one.stack.memory_share
+        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1) + one.stack.value("memory_margin")
+        share = one.hardware.memory_capacity.value * find_memory_share(one.stack, one.hardware.memory_type)
         return share - kept * (one.hardware.architecture == "gpu")
 
     @cached_property
@@ -66,7 +79,23 @@ class Room:
         """Stored weights on this device in bytes, including those of the draft model."""
         decoder = self.deployment.decoder
         weights, _ = self._held(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
-        return weights + (self._draft.weights if self._draft else 0.0)
+        return weights - self._narrowed + (self._draft.weights if self._draft else 0.0)
+
+    @property
+    def _narrowed(self) -> float:
+        """Bytes of the token table that a pass counts and an engine of GGUF files does not store on this device.
+
+        llama.cpp leaves the table in host memory, in the format of the file. A table that is also the head is a weight.
+        """
+        one, decoder = self.deployment, self.deployment.decoder
+        if one.stack.methods != (GGUF_METHOD,) or decoder.is_tied or one.stages > 1:
+            return 0.0
+        wide = PRECISION_BYTES[carried_precision(one.precision)]
+        kept = 0.0
+        if one.hardware.architecture != "gpu":
+            stored = find_weight_format(one.precision, one.weight_precision)
+            kept = wide if stored is None else min((stored.others or stored).width_bytes, wide)
+        return decoder.vocabulary * (decoder.embedding_width or decoder.hidden) * (wide - kept)
 
     @cached_property
     def _draft(self) -> Room | None:
@@ -82,7 +111,8 @@ class Room:
         sequences = max(1, tokens // size) if decoder.is_traced else 1
         _, activations = self._held(Step(tokens=size), sequences)
         written = (self.cache(2) - self.cache(1)) * size * sequences * self.deployment.stages
-        return max(0.0, activations - written)
+        logits = self.deployment.stack.value("logit_bytes") * decoder.vocabulary * size
+        return max(0.0, activations - written) + logits
 
     def cache(self, tokens: float) -> float:
         """Return the KV cache bytes of a sequence of `tokens` tokens on this device."""
