@@ -24,9 +24,14 @@ from gguf_file import (
     write_gguf,
 )
 
-from joulemap.domain.settings import Settings
+from compare import assert_close
+from joulemap.domain.default import SERVED
+from joulemap.domain.settings import Serving, Settings
+from joulemap.plan.hold import find_targets
 from joulemap.plan.run import Plan, plan_runs
+from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.wing.llm.capacity.case import OK, list_cases, plan_served
 from joulemap.wing.llm.decoder.layer import tell
 from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, is_pass, load_shipped
 from joulemap.wing.llm.decoder.step import Step
@@ -189,26 +194,26 @@ FILES = {
 FITTING = {
     ("rtx_4060", "llama-3.1-8b"): {"q4_k_m", "q6_k"}, ("rtx_4060", "mistral-7b"): {"q4_k_m"},
     ("rtx_3090", "qwen3-32b"): {"q4_k_m", "q5_k_m"}, ("rtx_3090", "qwen3-30b-a3b"): {"q4_k_m"},
-    ("rtx_3090", "mistral-small-3.1-24b"): {"q6_k"}, ("rtx_4060", "qwen3-14b"): set(), ("rtx_4060", "gemma-3-12b"): set(),
+    ("rtx_3090", "mistral-small-3.1-24b"): {"q6_k"}, ("rtx_4060", "qwen3-14b"): set(),
+    ("rtx_4060", "gemma-3-12b"): set(),
 }  # fmt: skip
-"""(Card, model) -> formats that llama.cpp loads whole: the file without the token table, the cache of 640 tokens and the
-logits of 512 leave 1 GiB of the 24,576 or 8,188 MiB free.
+"""(Card, model) -> formats that llama.cpp loads whole: file without token table, cache of 640 tokens and
+logits of 512 leave 1 GiB of 24,576 or 8,188 MiB free.
 """
 
 
 @pytest.mark.parametrize("model", FILES)
-def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(model: str) -> None:
-    source = Workspace.in_memory()._source
+def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(tmp_path: Path, model: str) -> None:
+    source = Source(path=tmp_path / "fit.duckdb")
     cards = [card for card, name in FITTING if name == model]
     for weights, size in FILES[model].items():
-        settings = attrs.evolve(
-            SERVED, hardware=("ryzen_9_5950x", *cards), batch=(1,), weight_precision=(weights,)
-        )
+        settings = attrs.evolve(SERVED, hardware=("ryzen_9_5950x", *cards), batch=(1,), weight_precision=(weights,))
         question, whole = plan_served(
             source, model, settings, Serving(prompt=512, output=128, engine="llamacpp", devices=(1,))
         )
-        processor, *found = list_cases(question, whole, find_targets(source, whole))
-        assert processor.room is not None
-        assert_close(processor.room.weights, size * 1e9, rel=0.02)
-        for card, case in zip(cards, found, strict=True):
-            assert (case.status == OK) is (weights in FITTING[card, model])
+        found = {case.hardware: case for case in list_cases(question, whole, find_targets(source, whole))}
+        room = found["ryzen_9_5950x"].room
+        assert room is not None
+        assert_close(room.weights, size * 1e9, rel=0.02)
+        for card in cards:
+            assert (found[card].status == OK) is (weights in FITTING[card, model])
