@@ -364,7 +364,7 @@ def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak])
     if entry.batch < 1:
         raise ValueError(f"{key}.batch: {entry.batch} is not a whole number from 1")
     shipped = load_shipped()[entry.model]
-    if entry.batch > 1 and not shipped.is_affine:
+    if not shipped.ships(entry.batch):
         raise ValueError(f"{key}.batch: {entry.model} ships at batch 1 only")
     return Load(**resolve_fields(entry, f"{key}.", resolve), tracer_version=shipped.tracer_version)
 

@@ -468,6 +468,17 @@ class ShippedWorkload:
     torch_version: str
     torchvision_version: str
     tracer_version: str
+    is_affine_above: bool = False
+    """True if that holds for batch sizes from 2 on, of a model that runs other operators at batch size 1."""
+
+    @property
+    def ships_any(self) -> bool:
+        """True if workloads at all batch sizes follow from built-in ones."""
+        return self.is_affine or self.is_affine_above
+
+    def ships(self, batch: int | None) -> bool:
+        """Return True if the workload at a batch size follows from built-in ones."""
+        return batch == 1 or self.ships_any
 
 
 def _filled(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:

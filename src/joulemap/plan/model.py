@@ -52,7 +52,7 @@ class Model:
         entry = load_shipped().get(self.request.model)
         if self.retrace or not self.request.is_default or entry is None or entry.tracer_version != tracer_version():
             return None
-        return entry if self.request.batch == 1 or entry.is_affine else None
+        return entry if entry.ships(self.request.batch) else None
 
     @property
     def is_traced(self) -> bool:

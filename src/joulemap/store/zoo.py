@@ -6,8 +6,9 @@ for most models: with v1 and v2 traced at batches 1 and 2 and e = v2 - 2 v1,
     v(b) = v1 + (v2 - v1) (b - 1) = v1 b + e (b - 1)
 
 e is 0 for a proportional number and -v1 for a constant one, so it compresses to almost nothing. Affine growth is not
-assumed: a third trace at `PROOF_BATCH` must agree in every number of every table, or the model ships at batch 1
-only and is traced for any other.
+assumed: a third trace at `PROOF_BATCH` must agree in every number of every table. A model that runs other operators at
+batch 1, where a copy is a view, ships twice: at batch 1, and for larger batches by traces at 2, 3 and `PROOF_BATCH`
+with v1 = 2 v2 - v3. If these disagree too, it is traced for any batch but 1.
 
 Models repeat each other's blocks, so files are small if repeated blocks become repeated bytes. Therefore row
 numbers are not stored, references to rows are differences from the previous row, and names omit their module path.
@@ -32,6 +33,10 @@ from joulemap.store.workload import read_shape
 from joulemap.system.record import frozen
 
 PROOF_BATCH: Final = 5
+SECOND_BATCH: Final = 3
+
+ABOVE: Final = " from batch 2"
+"""End of the stored name of a workload that applies to batches from 2 on."""
 
 FIXED: Final = ("tap_count", "step_count", "run_count")
 """Counts of an operator that do not depend on the batch."""
@@ -100,6 +105,8 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
     Many at once take little longer than one, because data compressed together are read once.
     """
     first = next_id(connection, "workload", "workload_id")
+    above = _find_above(connection, folder, wanted)
+    stored = [one.model + ABOVE * (one.batch > 1 and one.model in above) for one in wanted]
     ids = list(range(first, first + len(wanted)))
     values = {
         "models": [one.model for one in wanted],
@@ -120,7 +127,8 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
         "unnest($shapes) AS input_shape) USING (model) ORDER BY workload_id",
         {**values, "now": utc_now(), "path": str(folder / "workload.parquet")},
     )
-    models = ", ".join(quote_text(model) for model in {one.model: None for one in wanted})
+    models = ", ".join(map(quote_text, dict.fromkeys(stored)))
+    values["models"] = stored
     for table, growing in GROWING.items():
         described = connection.execute(f"FROM internal.{table} LIMIT 0").description or ()
         picked = [_restored(table, str(column[0]), growing) for column in described]
@@ -135,6 +143,18 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
         )
     Digester(connection).seal(WORKLOAD, ids)
     return ids
+
+
+def _find_above(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> set[str]:
+    """Return the models of which another workload applies to batches from 2 on."""
+    if all(one.batch == 1 for one in wanted):
+        return set()
+    rows = execute(
+        connection,
+        "SELECT model FROM read_parquet($path) WHERE is_affine_above",
+        {"path": str(folder / "workload.parquet")},
+    ).fetchall()
+    return {str(model) for (model,) in rows}
 
 
 def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
@@ -168,23 +188,23 @@ def _sizes(shape: str) -> str:
 
 
 def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload, ...]:
-    """Write the workloads of a database with each model at batches 1, 2 and `PROOF_BATCH`; return the shipped models.
+    """Write the workloads of a database with each model at its traced batches; return the shipped models.
 
     Models with a trace at batch 1 alone, or whose third trace disagrees, are written without growth.
     """
+    traced = {"one": 1, "two": 2, "three": SECOND_BATCH, "proof": PROOF_BATCH}
+    ids = ", ".join(f"max(workload_id) FILTER (WHERE batch = {batch}) AS {name}" for name, batch in traced.items())
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE chosen AS
-        SELECT
-            model,
-            max(workload_id) FILTER (WHERE batch = 1) AS one,
-            max(workload_id) FILTER (WHERE batch = 2) AS two,
-            max(workload_id) FILTER (WHERE batch = {PROOF_BATCH}) AS proof,
-            TRUE AS is_affine,
-            '' AS kin
-        FROM internal.workload
-        GROUP BY model
-        HAVING one IS NOT NULL
+        WITH traced AS (SELECT model, {ids} FROM internal.workload GROUP BY model HAVING one IS NOT NULL)
+        SELECT model, model AS stored, one, two, proof, {PROOF_BATCH - 1} AS steps, TRUE AS is_affine,
+            FALSE AS is_above, '' AS kin
+        FROM traced
+        UNION ALL
+        SELECT model, model || '{ABOVE}', two, three, proof, {PROOF_BATCH - 2}, TRUE, TRUE, ''
+        FROM traced
+        WHERE two IS NOT NULL AND three IS NOT NULL
         """
     )
     connection.execute(
@@ -195,25 +215,31 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
     for table in GROWING:
         connection.execute(
             "UPDATE chosen SET is_affine = FALSE "
-            f"WHERE model IN (SELECT model FROM ({_disagreement(connection, table)}))"
+            f"WHERE stored IN (SELECT stored FROM ({_disagreement(connection, table)}))"
         )
+    connection.execute(
+        "DELETE FROM chosen WHERE is_above AND (NOT is_affine "
+        "OR model IN (SELECT model FROM chosen WHERE is_affine AND NOT is_above))"
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for table in GROWING:
         _copy(connection, _shipped_rows(connection, table), folder / f"{table}.parquet")
+    has_above = "c.model IN (SELECT model FROM chosen WHERE is_above) AS is_affine_above"
     _copy(
         connection,
         "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.work, w.torch_version, "
-        "w.torchvision_version, w.tracer_version, w.notes "
-        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
+        f"w.torchvision_version, w.tracer_version, w.notes, {has_above} "
+        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one WHERE NOT c.is_above "
         "ORDER BY w.model",
         folder / "workload.parquet",
     )
     rows = connection.execute(
         "SELECT w.model, c.is_affine, w.parameter_count, "
         "CAST(coalesce(sum(o.mac_count) FILTER (WHERE NOT o.is_foldable), 0) AS BIGINT), "
-        "w.torch_version, w.torchvision_version, w.tracer_version "
+        f"w.torch_version, w.torchvision_version, w.tracer_version, {has_above} "
         "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
-        "JOIN internal.workload_operator AS o ON o.workload_id = c.one GROUP BY ALL ORDER BY w.model"
+        "JOIN internal.workload_operator AS o ON o.workload_id = c.one WHERE NOT c.is_above "
+        "GROUP BY ALL ORDER BY w.model"
     ).fetchall()
     names = [field.name for field in attrs.fields(ShippedWorkload)]
     return tuple(ShippedWorkload(**dict(zip(names, row, strict=True))) for row in rows)
@@ -257,24 +283,30 @@ def _shipped_rows(connection: Connection, table: str) -> str:
     for column in GROWING[table]:
         beside = DERIVED.get((table, column))
         same = f"a.{beside} = a.{column} AND (b.{beside} = b.{column} OR NOT c.is_affine)" if beside else "FALSE"
-        excess = f"CASE WHEN c.is_affine THEN b.{column} - 2 * a.{column} ELSE 0 END"
+        one = f"CASE WHEN c.is_above THEN 2 * a.{column} - b.{column} ELSE a.{column} END"
+        excess = (
+            f"CASE WHEN c.is_above THEN 2 * b.{column} - 3 * a.{column} "
+            f"WHEN c.is_affine THEN b.{column} - 2 * a.{column} ELSE 0 END"
+        )
         picked += [
-            f"CASE WHEN {same} THEN NULL ELSE a.{column} END AS {column}",
+            f"CASE WHEN {same} THEN NULL ELSE {one} END AS {column}",
             f"CASE WHEN {same} THEN NULL ELSE {excess} END AS {column}_excess",
         ]
     if table in SHAPES:
         column = SHAPES[table]
         first, second = _sizes(f"a.{column}"), _sizes(f"b.{column}")
+        pairs = f"list_zip({first}, {second})"
         picked += [
-            f"a.{column}",
+            f"CASE WHEN c.is_above AND a.{column} <> b.{column} THEN array_to_string(list_transform({pairs}, "
+            f"lambda pair: 2 * pair[1] - pair[2]), 'x') ELSE a.{column} END AS {column}",
             f"CASE WHEN c.is_affine AND a.{column} <> b.{column} THEN array_to_string(list_transform("
-            f"list_zip({first}, {second}), lambda pair: pair[2] - pair[1]), 'x') END AS {column}_growth",
+            f"{pairs}, lambda pair: pair[2] - pair[1]), 'x') END AS {column}_growth",
         ]
     return (
-        f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN internal.{table} AS a ON a.workload_id = c.one "
-        f"LEFT JOIN internal.{table} AS b ON b.workload_id = c.two "
-        f"AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.model "
-        f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.kin, c.model, a.{row}"
+        f"SELECT c.stored AS model, {', '.join(picked)} FROM chosen AS c "
+        f"JOIN internal.{table} AS a ON a.workload_id = c.one LEFT JOIN internal.{table} AS b ON b.workload_id = c.two "
+        f"AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.stored "
+        f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.kin, c.stored, a.{row}"
     )
 
 
@@ -282,24 +314,22 @@ def _disagreement(connection: Connection, table: str) -> str:
     """Return a query of the models whose values at three batches are not collinear in this table."""
 
     def side(alias: str, which: str) -> str:
-        return (
-            f"(SELECT c.model, t.* FROM chosen AS c JOIN internal.{table} AS t ON t.workload_id = c.{which}) AS {alias}"
-        )
+        joined = f"chosen AS c JOIN internal.{table} AS t ON t.workload_id = c.{which}"
+        return f"(SELECT c.stored, c.steps, t.* FROM {joined}) AS {alias}"
 
-    keys = f"model, {ROW[table]}"
+    keys = f"stored, {ROW[table]}"
     other = [f"a.{column} IS DISTINCT FROM {x}.{column}" for column in _fixed(connection, table) for x in "bp"]
     other += [
-        f"p.{column} IS DISTINCT FROM a.{column} + (b.{column} - a.{column}) * {PROOF_BATCH - 1}"
-        for column in GROWING[table]
+        f"p.{column} IS DISTINCT FROM a.{column} + (b.{column} - a.{column}) * a.steps" for column in GROWING[table]
     ]
     if table in SHAPES:
         shapes = ", ".join(_sizes(f"{alias}.{SHAPES[table]}") for alias in "abp")
         other.append(
             f"len(list_filter(list_zip({shapes}), lambda size: size[3] IS DISTINCT FROM "
-            f"size[1] + (size[2] - size[1]) * {PROOF_BATCH - 1})) > 0"
+            "size[1] + (size[2] - size[1]) * a.steps)) > 0"
         )
     return (
-        f"SELECT DISTINCT coalesce(a.model, b.model, p.model) AS model FROM {side('a', 'one')} "
+        f"SELECT DISTINCT coalesce(a.stored, b.stored, p.stored) AS stored FROM {side('a', 'one')} "
         f"FULL JOIN {side('b', 'two')} USING ({keys}) FULL JOIN {side('p', 'proof')} USING ({keys}) "
         f"WHERE a.workload_id IS NULL OR b.workload_id IS NULL OR p.workload_id IS NULL OR {' OR '.join(other)}"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,7 @@ from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
 from joulemap.store.connection import Connection, transaction, writing
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import PROOF_BATCH, Shipped, read_shipped, write_shipped
+from joulemap.store.zoo import PROOF_BATCH, SECOND_BATCH, Shipped, read_shipped, write_shipped
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.source import resolve_model
@@ -30,6 +30,9 @@ from joulemap.trace.version import tracer_version
 
 BATCHES: Final = (1, 2, PROOF_BATCH)
 """Batches at which a model is traced."""
+
+ABOVE: Final = (SECOND_BATCH,)
+"""Further batches of a model that runs other operators at batch 1."""
 
 
 def keep(connection: Connection, names: Collection[str]) -> None:
@@ -41,7 +44,8 @@ def keep(connection: Connection, names: Collection[str]) -> None:
     wanted = [
         Shipped(entry.model, batch, workload_key=f"{entry.model}:{batch}")
         for entry in entries
-        for batch in (BATCHES if entry.is_affine else BATCHES[:1])
+        for batch in (*BATCHES, *ABOVE)
+        if entry.ships(batch)
     ]
     with transaction(connection):
         read_shipped(connection, ZOO, wanted)
@@ -57,8 +61,9 @@ def main(names: Collection[str] = ()) -> None:
     with tempfile.TemporaryDirectory() as folder, writing(Path(folder) / "zoo.duckdb") as connection:
         if names:
             keep(connection, models.keys() - set(names))
-        for name in names or models:
-            for batch in BATCHES:
+
+        def trace(name: str, batches: Sequence[int]) -> None:
+            for batch in batches:
                 try:
                     workload = fuse(trace_request(resolve_model(name, models, batch=batch)))
                 except ModelError as error:
@@ -66,13 +71,21 @@ def main(names: Collection[str] = ()) -> None:
                     continue
                 with transaction(connection):
                     write_workload(connection, workload)
+
+        for name in names or models:
+            trace(name, BATCHES)
         shipped = write_shipped(connection, ZOO)
+        other = [entry.model for entry in shipped if not entry.ships_any and (not names or entry.model in names)]
+        for name in other:
+            trace(name, ABOVE)
+        if other:
+            shipped = write_shipped(connection, ZOO)
     with SHIPPED.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in attrs.fields(ShippedWorkload))
         writer.writerows(attrs.astuple(entry) for entry in shipped)
     size = sum(path.stat().st_size for path in ZOO.iterdir())
-    fixed = [entry.model for entry in shipped if not entry.is_affine]
+    fixed = [entry.model for entry in shipped if not entry.ships_any]
     print(f"{len(shipped)} workloads, {size:,} bytes; at batch 1 only: {', '.join(fixed) or 'none'}")
 
 

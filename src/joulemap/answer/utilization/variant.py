@@ -81,7 +81,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     if own is None:
         return (), "the model brings its own inputs"
     entry = plan.models[0].shipped
-    if entry is not None and entry.is_affine:
+    if entry is not None and entry.ships_any:
         return _evaluate(source, _evolve(plan, batch=sorted({*BATCHES, own}))), ""
     found: list[int] = []
     untraced = ""
@@ -119,7 +119,7 @@ def _vary_place(plan: Plan) -> Plan:
 def evaluate_sizes(source: Source, plan: Plan) -> None:
     """Evaluate a few shipped models of every class of FLOPs on the configurations of a plan."""
     batch = plan.models[0].request.batch or 1
-    entries = [entry for entry in load_shipped().values() if batch == 1 or entry.is_affine]
+    entries = [entry for entry in load_shipped().values() if entry.ships(batch)]
     names = [name for group in _by_size(entries) for name in _middle(group)]
     own = plan.settings
     settings = Settings(
