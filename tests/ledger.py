@@ -118,7 +118,8 @@ class Book:
             )
             self._connection.execute(
                 "INSERT INTO internal.workload_operator VALUES "
-                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '', 1)",
+                "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '', "
+                "1, 1)",
                 [number, index, index, f"part{index}", part.mac_count, part.mac_count],
             )
         return number
