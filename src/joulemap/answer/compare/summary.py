@@ -333,6 +333,9 @@ class CompareAnswer(RunAnswer):
         rival = (next(iter(goal.rivals), goal.runner_up or others[0].hardware)) if goal else ""
         winner = goal.hardware if goal else ""
         is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
+        values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in self.answered}
+        if rival in values and values[rival] == values.get(winner):
+            is_close = False  # two that are equal have no order to flip
         spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
             one.words(
