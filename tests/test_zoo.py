@@ -61,6 +61,8 @@ def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]
 
 
 def assert_shipped_is_traced(name: str, batch: int) -> None:
+    if package := load_models()[name].package:
+        pytest.importorskip(package)
     connection = open_blank()
     anew = write_workload(connection, traced(name, batch))
     (shipped,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key="shipped")])
