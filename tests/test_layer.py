@@ -209,6 +209,13 @@ def test_the_core_names_no_wing() -> None:
     assert named == set()
 
 
+def test_tests_of_the_core_import_no_wing_until_they_run() -> None:
+    imports = re.compile(r"^(from|import) joulemap\.wing", re.MULTILINE)
+    files = sorted(Path(__file__).parent.glob("test_*.py"))
+    assert len(files) > 100
+    assert [path.name for path in files if imports.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_questions_are_answered_below_who_asks_them() -> None:
     """They are found by name, which no import says."""
     homes = {one.home for one in vars(Workspace).values() if isinstance(one, Question)}

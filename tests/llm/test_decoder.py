@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from chips import find
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import Workload
@@ -434,3 +435,10 @@ def test_a_model_is_suggested_for_its_family_and_not_for_its_size(typed: str, ne
     assert ("--config" in text) == bool(near and near[0].startswith("hf:"))
     # a question ends its sentence
     assert "?;" not in text
+
+
+def test_a_small_decoder_is_found_by_its_other_names_and_none_is_named_as_another_model() -> None:
+    assert find_shipped("openai-community/gpt2") == find_shipped("gpt2-small") == "gpt2"
+    aliases = [name for entry in load_models().values() for name in entry.aliases]
+    assert aliases
+    assert [name for name in aliases if find_shipped(name)] == []
