@@ -55,6 +55,7 @@ def allocate(tmp_path_factory: pytest.TempPathFactory) -> Allocate:
     return find
 
 
+@pytest.mark.slow
 def test_a_small_feature_map_leaves_a_kpu_mostly_idle(allocate: Allocate) -> None:
     # 7 x 7 positions by 512 channels in blocks of 32 x 32: 2 x 16 blocks; of their 64 rows 49 are outputs
     late = allocate("convolution", "kpu_t256", "fp32", size=7, channels=512, outputs=512, kernel=3, batch=1)

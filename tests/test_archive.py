@@ -160,7 +160,7 @@ def test_stored_runs_are_recognised_and_ids_are_new(exported: Path, tmp_path: Pa
     assert workspace.compare("resnet18", hardware=["tpu_v4"]).scope.run_ids == kept.scope.run_ids
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 def test_chosen_runs_take_along_what_they_consist_of_and_no_more(source: Path, tmp_path: Path) -> None:
     workspace = Workspace(source)
     run_ids = workspace.compare(QUESTIONS[1][0], **QUESTIONS[1][1]).scope.run_ids

@@ -148,6 +148,7 @@ def test_a_choice_has_the_share_of_the_run_that_it_names(workspace: Workspace) -
     assert share in said and "up to" not in said
 
 
+@pytest.mark.slow
 def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Workspace) -> None:
     asked = Settings(precision=("int8",), batch=(8,))
     pair = ("hailo_8", "rdk_x3")
@@ -157,6 +158,7 @@ def test_a_choice_says_that_a_host_is_left_out_where_it_decides(workspace: Works
     assert ["--host" in one for one in (mixed, hosted, alike)] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_recommendation_says_which_host_it_counts(workspace: Workspace) -> None:
     """An energy of the chip alone has no host, which the headline then says as that of pareto does."""
     asked = Settings(precision=("int8",), batch=(8,), hardware=("l4", "xeon_8490h"))

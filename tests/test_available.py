@@ -121,6 +121,7 @@ def test_only_an_accelerator_takes_the_assumed_share_of_a_host(workspace: Worksp
     assert {name: found[name] for name in unstated} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_cost_recommend_and_fleet_count_the_same_host(workspace: Workspace) -> None:
     shares = {"xeon_8490h": 0.0, "rk3588_cpu": 0.0, "l4": 0.4, "h100_sxm5": 0.4, "mi300a": 0.0}

@@ -158,6 +158,7 @@ def test_both_prices_are_two_ways_to_pay_that_are_ranked_apart_unless_both_are_a
     assert [row["pay"] for row in (rows[0], bought[0], both[0])] == ["rented", "bought", "both"]
 
 
+@pytest.mark.slow
 def test_the_way_of_a_ranking_is_that_which_more_hardware_has_a_price_of(made_up: Connection) -> None:
     other = attrs.evolve(BOUGHT, hardware="other")
     dream = attrs.evolve(RENTED, hardware="dream", unavailable="never made")
@@ -201,6 +202,7 @@ FREE: dict[str, Any] = {
 DEAR = attrs.evolve(RENTED, hardware="dear", cloud_usd_per_hour=3.6 * 1.3)
 
 
+@pytest.mark.slow
 def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
     for basis, factor in (("published", 1.2), ("recalled", 1.3), ("assumed", 2.0)):
         (row,) = ask_doubted(doubted, "cost.million", [attrs.evolve(RENTED, price_basis=basis)])
@@ -516,7 +518,7 @@ def test_the_ranking_is_what_brute_force_finds(
     assert found == {run: set(misses) for run, misses in missed.items() if misses}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("host_share", "needs_host", "host", "total"),
     [
@@ -551,6 +553,7 @@ def test_a_limit_on_the_power_takes_the_host_share_that_is_asked_for(made_up: Co
         assert_close(value, 80.0, rel=1e-9)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("hardware", "shares"), [("l4", (1.4, 1.0)), ("raspberry_pi_5", (1.0, 1.0))])
 def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, shares: Sequence[float]) -> None:
     one = Settings(hardware=hardware, precision="fp32", batch=1)
@@ -560,7 +563,7 @@ def test_a_host_that_is_given_counts_once(workspace: Workspace, hardware: str, s
         assert_close(row.total_power_w, share * row.average_power_w, rel=1e-9)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("objective", "alone", "whole"),
     [
@@ -600,6 +603,7 @@ def test_the_host_of_a_stick_counts_in_what_is_ranked(
     assert (chip["hardware"], chip["host_energy_per_inference_j"]) == ("stick", 0.0)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("needs_host", "host", "mean_w", "hostless_w"),
     [
@@ -651,6 +655,7 @@ def test_a_chip_below_the_rate_is_never_idle(made_up: Connection) -> None:
     assert_close(row["total_power_w"], 0.5 * (1.0 + (row["host_energy_per_inference_j"] / 0.05)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_camera_compares_average_power_with_its_budget(workspace: Workspace) -> None:
     """One of two boards draws over 3 W at full speed; at 30 images per second both keep within it."""
     asked = Settings(hardware=("ax630c_npu", "rdk_x5"), precision="int8", scenario="camera", power_budget_w=3.0)
@@ -963,7 +968,7 @@ def check_limits(joulemap: Run, path: Path, limits: Mapping[str, int], form: str
         assert all(set(row["failed"].split(", ")) <= asked for row in document["rows"] if row["failed"])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("option", LIMIT_OPTIONS)
 def test_every_limit_alone(option: str, place: int, chosen: Path, joulemap: Run) -> None:
@@ -1100,6 +1105,7 @@ def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
         workspace.recommend("resnet18", hardware="coral", precision="fp32", batch=1)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("between", "error", "message"),
     [

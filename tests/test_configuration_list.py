@@ -105,6 +105,7 @@ def test_other_levels_take_one_configuration(workspace: Workspace) -> None:
             ask()
 
 
+@pytest.mark.slow
 def test_the_command_shows_what_differs_and_goes_on_from_the_best(joulemap: Run, workspace: Workspace) -> None:
     asked = ("compare", "resnet18", "--hardware", "H100 kpu_t256", "--batch", "1,4", "--precision", "FP32,bf16")
     done = joulemap(*asked, "--db", workspace.path, variables={"COLUMNS": "80"})

@@ -112,6 +112,7 @@ def _differ(quantity: str, widths: Sequence[tuple[float, float]]) -> float:
     return math.sqrt(wide_a**2 + wide_b**2 - 2.0 * common * wide_a * wide_b)
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_two_models_on_a_chip_as_far_as_they_differ(workspace: Workspace) -> None:
     answer = workspace.diff("softmax(rows=64,columns=64)", "gemm(m=256,n=256,k=256)", hardware="l4")
     for metric in ("latency", "energy"):

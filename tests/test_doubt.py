@@ -402,6 +402,7 @@ def write_mine(folder: Path, basis: str) -> str:
     return str(file)
 
 
+@pytest.mark.slow
 def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     mine, sure = (write_mine(tmp_path, basis) for basis in ("assumed", "published"))

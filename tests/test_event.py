@@ -86,6 +86,7 @@ def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer])
     assert has_hits == (name in CACHED)
 
 
+@pytest.mark.slow
 def test_lines_times_their_size_are_bytes(analyses: Mapping[str, AnalyzeAnswer]) -> None:
     found, acted = counts(analyses["cpu"]), actions(analyses["cpu"])
     for level in ("l1", "l2", "l3"):

@@ -85,6 +85,7 @@ def test_energy_of_a_system_is_power_at_the_wall_of_each_device() -> None:
     assert_close(read_single(boundary="system", power_w="90", device_count="3").wall_power_w, 30.0, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_what_was_subtracted_from_a_measurement_is_subtracted_from_its_prediction(tmp_path: Path) -> None:
     """Net energy is E - idle x t; its error is the time's, and the power's as much larger as the power is."""
     workspace = Workspace(tmp_path / "own.duckdb")

@@ -129,6 +129,7 @@ def test_a_waterfall_ends_where_the_other_run_does(metric: PartMetricName, works
     assert (first.end, last.end) == pytest.approx(answer.values, rel=1e-12, abs=0)
 
 
+@pytest.mark.slow
 def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -> None:
     answer = workspace.pareto("resnet18", hardware=HARDWARE["pareto"], x="throughput", y="power")
     (figure,) = answer.figures()

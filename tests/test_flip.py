@@ -116,6 +116,7 @@ def test_shares_of_the_variance_add_up_and_name_what_to_measure(workspace: Works
     assert answer.largest.word in answer.measure_next()[0]
 
 
+@pytest.mark.slow
 def test_one_constant_is_never_likelier_to_flip_it_than_all_of_them(workspace: Workspace) -> None:
     # P(n spreads) = 1 / (1 + exp(ln 9 x n x sqrt(sum of squares) / half-width)): so are all that are off together by
     # what takes away the lead, and a constant has its part of the same interval

@@ -55,6 +55,7 @@ def test_boards_with_one_line_are_candidates() -> None:
     assert set(load_scenarios()["camera"].kinds) == {"board", "card"}
 
 
+@pytest.mark.slow
 def test_a_camera_takes_one_frame_at_a_time(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     for scenario, batches in (("camera", {1}), ("edge", {1, 8, 32})):
@@ -62,6 +63,7 @@ def test_a_camera_takes_one_frame_at_a_time(tmp_path: Path) -> None:
         assert {row.batch for row in answer.rows} == batches
 
 
+@pytest.mark.slow
 def test_a_battery_lasts_its_energy_over_the_average_power(tmp_path: Path, joulemap: Run) -> None:
     """A CR2032 cell of 225 mAh at 3 V holds 0.675 Wh."""
     asked = Settings(hardware=("stm32u575",), precision=("int8",), scenario="coin_cell")

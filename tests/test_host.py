@@ -176,6 +176,7 @@ def test_lists_say_who_needs_a_host(joulemap: Run) -> None:
     assert "M.2 slot" in joulemap("hardware", "show", "hailo_8").stdout
 
 
+@pytest.mark.slow
 def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspace: Workspace) -> None:
     asked = Settings(hardware=("hailo_8",), precision=("int8",), runtime=("engine",), host="raspberry_pi_5")
     workspace.compare("mobilenet_v2", asked)

@@ -176,6 +176,7 @@ def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) 
     assert {"ranked", "side", "act"} <= seen
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["run", "subgraph", "operator"])
 def test_every_division_of_causes_adds_up_to_the_run(level: str, opened: Connection) -> None:
     ids = [run_id for (run_id,) in opened.execute("SELECT run_id FROM runs ORDER BY 1 LIMIT 4").fetchall()]

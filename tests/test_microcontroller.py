@@ -55,7 +55,7 @@ def joules(found: RunColumns) -> float:
     return found.energy_fj * FEMTO
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", sorted(MACS))
 @pytest.mark.parametrize(("hardware", "core"), [("stm32u575", 1.0), ("stm32l4r5", 1.26), ("stm32h7a3", 0.73)])
 def test_each_kind_of_kernel_takes_its_clocks_per_mac(name: str, hardware: str, core: float) -> None:
@@ -141,6 +141,7 @@ def test_a_file_of_a_microcontroller_is_tried_with_small_models(tmp_path: Path) 
     assert {trial.reason for trial in checked.trials} == {""}
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_the_mean_power_of_a_keyword_spotter_on_a_coin_cell(tmp_path: Path) -> None:
     """One inference a second: its energy, and the power asleep in the rest of the second."""

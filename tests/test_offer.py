@@ -105,6 +105,7 @@ def test_sellers_share_as_much_as_the_offers_say() -> None:
 PAIR = ("h100_sxm5", "mi300x")
 
 
+@pytest.mark.slow
 def test_unlike_sellers_are_not_in_one_ranking(workspace: Workspace) -> None:
     """Of a hyperscaler's rents and one of a GPU cloud, the kind with more chips is ranked, the other is told."""
     answer = workspace.cost("resnet18", hardware=(*PAIR, "t4", "rtx_4090"), precision="fp16", batch=8)
@@ -164,6 +165,7 @@ def test_flip_and_sensitivity_take_the_prices_that_cost_compares(
         assert_close(moved.of(name)[0].metric_value or 0.0, costs[name] or 0.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace) -> None:
     settings: dict[str, Any] = {"hardware": (*PAIR, "t4", "rtx_4090"), "precision": "fp16", "batch": 8}
     answer = workspace.recommend("resnet18", objective="cost", **settings)
@@ -174,6 +176,7 @@ def test_a_recommendation_by_cost_says_whose_price_it_lacks(workspace: Workspace
     assert {row.hardware for row in limited.rows if row.status == "feasible"} == {"t4", "rtx_4090"}
 
 
+@pytest.mark.slow
 def test_the_command_reads_a_kind_of_seller(joulemap: Run) -> None:
     done = joulemap(
         "cost", "resnet18", "h100_sxm5", "mi300x", "--precision", "bf16", "--batch", "8", "--seller", "cloud"

@@ -93,6 +93,7 @@ def test_rows_that_cannot_be_scored_are_counted(joulemap: Run, folder: Path, mon
     assert len(answer["left_out"]) == 3
 
 
+@pytest.mark.slow
 def test_a_run_at_other_inputs_is_no_prediction_of_a_measurement(joulemap: Run, tmp_path: Path) -> None:
     """ResNet-18 at 64 x 64 is not what was measured at 224 x 224, though it goes by the same name."""
     asked = ("resnet18", "h200_sxm", "--precision", "bf16", "--runtime", "graph", "--batch", "1")

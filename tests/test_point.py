@@ -63,6 +63,7 @@ def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     assert _flags(workspace) == [(1, True), (2, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_passes_of_a_served_model_are_totals_bounded_as_their_ledgers_are(tmp_path: Path) -> None:
     path = tmp_path / "served.duckdb"

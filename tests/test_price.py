@@ -125,6 +125,7 @@ def test_a_price_that_is_wrong_is_one_line(
     assert not (tmp_path / "joulemap.duckdb").exists()
 
 
+@pytest.mark.slow
 def test_the_command_says_whose_price_it_counts_with(joulemap: Run, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("hardware,usd_per_hour,source\nT4,0.2,my contract\nl4,9,my contract\n")
     own = ("--price-file", "prices.csv", "--price-per-hour", "L4=0.40USD/h", "--max-latency", "20ms")

@@ -53,7 +53,7 @@ def check_document(document: dict[str, Any], words: str) -> None:
     check(document, schema()["$defs"]["commands"][document["command"]])
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_documents_follow_the_schema_of_their_command(
     words: str, joulemap: Run, database: Path, workspace: Workspace

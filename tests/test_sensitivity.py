@@ -223,8 +223,7 @@ def collective(name: str) -> WorkloadColumns:
 ALL_REDUCE: Final = "all_reduce(elements=1048576,devices=8)"
 
 
-@pytest.mark.sample(3)
-@pytest.mark.sample(5)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("target", "precision", "runtime", "model", "batch"),
     [

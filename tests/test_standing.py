@@ -76,6 +76,7 @@ def check_one_more(workspace: Workspace, data: st.DataObject) -> None:
     assert more[run][0] <= pair[run][0] + SLACK
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(data=st.data())
 def test_one_more_candidate_raises_none(workspace: Workspace, data: st.DataObject) -> None:

@@ -59,7 +59,7 @@ BUDGETS = {
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", BUDGETS, ids=" ".join)
 def test_a_command_makes_no_more_than_its_budget(command: tuple[str, ...], own_database: Path) -> None:
     list_queries()  # remembered in the cache folder from here on: reading them takes modules of its own

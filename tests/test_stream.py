@@ -157,6 +157,7 @@ def test_days_without_end_are_texts_and_others_stay_days(database: Path) -> None
 LEDGER = "SELECT * FROM energy_ledger ORDER BY run_id, operator_index, action, component"
 
 
+@pytest.mark.slow
 def test_parquet_is_written_by_the_engine_and_says_what_it_is(joulemap: Run, database: Path, tmp_path: Path) -> None:
     place = tmp_path / "ledger.parquet"
     done = joulemap("sql", LEDGER, "-f", "parquet", "-o", place, "--db", database)

@@ -61,7 +61,7 @@ def grids(document: Document) -> Iterator[tuple[str, Grid]]:
         yield from ((section.title, block) for block in section.blocks if isinstance(block, Grid) and block.rows)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap: Run, workspace: Workspace) -> None:
     documents: list[Document] = []
@@ -98,6 +98,7 @@ def named(grid: Grid) -> list[int]:
     return [index for index in range(len(grid.headings)) if not index or index not in grid.numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_what_headlines_name_is_among_the_rows_that_are_shown(workspace: Workspace) -> None:
     answer = workspace.llm(
@@ -110,6 +111,7 @@ def test_what_headlines_name_is_among_the_rows_that_are_shown(workspace: Workspa
     assert drawn.cut == len(answer.served) - len(drawn.rows) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_loads_of_two_precisions_have_names_and_prices_and_what_cannot_take_one_a_reason(workspace: Workspace) -> None:
     """14 billion weights in bf16 are more than the 24 GB of an L4, and at fp8 they are not."""

@@ -96,7 +96,7 @@ QUESTIONS = {
 CASES = [pytest.param(one, marks=[pytest.mark.wings] if "box" in one else []) for one in QUESTIONS]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("question", "boundary"),
     [
@@ -115,7 +115,7 @@ def test_a_target_knows_the_digest_of_the_record_that_it_makes(question: str, bo
     assert len({target.digest for target, _ in targets}) == len(targets)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("question", CASES)
 def test_equal_questions_have_equal_targets_and_others_do_not(question: str) -> None:
     def digests(one: Settings) -> set[str]:

@@ -77,6 +77,7 @@ def test_questions_allow_it_and_what_scores_measurements_does_not() -> None:
     assert (SETTINGS.tf32, CANDIDATES.tf32, Settings().tf32) == ("allowed", "allowed", "never")
 
 
+@pytest.mark.slow
 def test_runs_say_so_and_none_of_them_scores_a_measurement(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     asked: dict[str, Any] = {"hardware": ["h200_sxm", "mi300x", "xeon_8490h"], "batch": 1, "calibration": "none"}
@@ -136,7 +137,7 @@ def test_every_command_has_a_title_that_is_tested_or_none() -> None:
     assert not TITLED.keys() & UNTITLED
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("command", TITLED)
 def test_every_title_at_fp32_says_what_runs_in_tf32(command: str, joulemap: Run) -> None:
     done = joulemap(command, *TITLED[command].split(), "--precision", "fp32")
@@ -176,6 +177,7 @@ def test_a_title_is_marked_once_where_it_names_the_precision(title: str, marked:
     assert "(T)" not in attrs.evolve(scope, tf32="").bounded(title)
 
 
+@pytest.mark.slow
 def test_a_follow_up_command_asks_as_the_answer_was_asked(joulemap: Run) -> None:
     asked = ("compare", "resnet18", "--hardware", "h100_sxm5,a100_sxm4_80gb", "--calibration", "none")
     plain = joulemap(*asked, "--tf32", "never").stdout

@@ -74,6 +74,7 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     assert {row.status for row in hosted.rows} == {"feasible"}
 
 
+@pytest.mark.slow
 def test_a_headline_says_that_the_operators_of_a_winner_are_not_known(workspace: Workspace) -> None:
     said = "It is unknown whether groq_tsp_v1 can run every operator."
     answer = workspace.recommend("resnet18", hardware=("groq_tsp_v1", "raspberry_pi_5"), precision="int8", batch=1)
@@ -83,6 +84,7 @@ def test_a_headline_says_that_the_operators_of_a_winner_are_not_known(workspace:
     assert "It is unknown whether" not in listed.document().answer
 
 
+@pytest.mark.slow
 def test_an_accelerator_that_nobody_measured_has_the_widest_interval(workspace: Workspace) -> None:
     """The doubt of a TPU of 275 TFLOPS does not come from a board of 4, nor that of an NPU from fitted ones."""
     names = ("tpu_v4", "rk3588_npu", "kpu_t64", "coral_edge_tpu", "hailo_8", "t4")

@@ -330,6 +330,7 @@ def test_a_model_fits_where_its_weights_do() -> None:
     assert run(work, hardware, "bf16", "int4").weight_bytes == 8192 * 8192 // 2 + 8192 * 64 * 2
 
 
+@pytest.mark.slow
 def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) -> None:
     database = tmp_path / "weight.duckdb"
     workspace = Workspace(database)

@@ -61,6 +61,7 @@ def test_tokens_that_choose_weights_are_work_of_their_own() -> None:
     assert sort_of(nn.Linear(16, 16), torch.zeros(1, 16)) == "model"
 
 
+@pytest.mark.slow
 def test_what_nobody_measured_is_not_as_sure_as_what_was(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     step = workspace.compare("transformer_decoder_layer", hardware=["h200_sxm", "l4"], runtime=["graph"])

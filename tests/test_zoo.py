@@ -152,6 +152,7 @@ def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     assert summary(connection, shipped) == summary(connection, anew)
 
 
+@pytest.mark.slow
 def test_another_input_and_retracing_do_not_use_what_ships(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     shipped = workspace.profile("squeezenet1_1").profile

@@ -279,6 +279,7 @@ def test_a_design_is_written_and_read_to_the_same_numbers(tmp_path: Path) -> Non
     assert read_design(path).set == values
 
 
+@pytest.mark.slow
 def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     vary = {"units": "64,128", "clock": "0.5GHz,0.8GHz", "dram.bandwidth": "x0.7", "l3.capacity": "x2"}

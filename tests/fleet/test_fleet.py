@@ -52,6 +52,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FleetAnswer]:
     return answer
 
 
+@pytest.mark.slow
 def test_a_model_is_served_under_its_other_names(tmp_path: Path) -> None:
     settings = Settings(hardware=("l4",), precision=("int8",), batch=(1, 8))
     answer = Workspace(tmp_path / "x.duckdb").fleet(
@@ -120,6 +121,7 @@ def test_utilization_is_of_the_rate_that_is_carried_and_not_of_time(ask: Callabl
     assert show_share(batched.utilization_fraction) in answer.document().answer
 
 
+@pytest.mark.slow
 def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
     for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
         answer = ask(of_rate(30_000.0, objective=objective))
@@ -240,6 +242,7 @@ def test_a_limit_on_power_counts_the_hosts() -> None:
     assert "140 W" in over.reason
 
 
+@pytest.mark.slow
 def test_a_fleet_over_a_limit_is_shown_and_ends_with_the_code_of_what_cannot_be(tmp_path: Path) -> None:
     words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
     for limit in (["--max-power", "1W"], ["--max-cost", "1USD"]):
@@ -249,6 +252,7 @@ def test_a_fleet_over_a_limit_is_shown_and_ends_with_the_code_of_what_cannot_be(
     assert run_here([*words, "--max-power", "1kW"], tmp_path, {}).returncode == 0
 
 
+@pytest.mark.slow
 def test_engines_serve_unless_something_else_is_asked_for(tmp_path: Path) -> None:
     words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
     by_itself, asked = (

@@ -57,6 +57,7 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
         assert answer.document().answer
 
 
+@pytest.mark.slow
 def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "here.duckdb").here(
         "llama-3.1-8b", recorded=MACHINES / "container.json", asked=Asked(weights="q4_k_m")

@@ -40,6 +40,7 @@ def test_every_recorded_machine_is_listed() -> None:
     assert {path.stem for path in MACHINES.glob("*.json")} == FOUND.keys()
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_recorded_machine_is_found(name: str) -> None:
     labels, rate = FOUND[name]

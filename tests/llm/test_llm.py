@@ -430,6 +430,7 @@ def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
         PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")
 
 
+@pytest.mark.slow
 def test_a_question_about_one_step_says_so_and_names_the_one_about_requests(workspace: Workspace) -> None:
     name = "llama-3.2-1b"
     cost = workspace.cost(name, hardware=["l4"], precision="bf16", batch=(8,)).document()

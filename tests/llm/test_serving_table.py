@@ -297,6 +297,7 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
         assert found == load_doubt().serving_half_width(quantity, **named)
 
 
+@pytest.mark.slow
 def test_the_better_of_two_is_named_rightly_by_source(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
     rows = list(csv.DictReader((HEAD + FIGURES + ROWS).splitlines()))
     # the same question on another board: slower, as predicted

@@ -62,6 +62,7 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+@pytest.mark.slow
 def test_a_precision_that_was_asked_for_is_not_the_published_one(tmp_path: Path) -> None:
     answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.060), precision=("fp8",))
     (row,) = answer.rows
@@ -77,6 +78,7 @@ def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path
     assert counts == sorted(counts) and counts[0] < counts[2]
 
 
+@pytest.mark.slow
 def test_a_target_that_nobody_keeps_has_a_nearest(tmp_path: Path) -> None:
     answer = ask(tmp_path, LatencyTarget(users=8, between_s=0.002), precision=("bf16",))
     assert not answer.is_met

@@ -115,6 +115,7 @@ def test_a_pipeline_is_recommended_by_its_average_power(workspace: Workspace) ->
     assert_close(shares["ax630c_npu"][1], 2 * other / (one + 2 * other), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_chip_that_cannot_keep_the_rate_is_left_out(workspace: Workspace) -> None:
     asked = Settings(hardware=("ax630c_npu", "rk1808_npu"), precision="int8", scenario="camera")
     rows = {row.hardware: row for row in workspace.recommend("yolov8n:30fps + mobilenet_v2:5/frame", asked).rows}
@@ -122,6 +123,7 @@ def test_a_chip_that_cannot_keep_the_rate_is_left_out(workspace: Workspace) -> N
     assert rows["rk1808_npu"].worst_limit == "throughput"
 
 
+@pytest.mark.slow
 def test_a_comparison_shows_a_pipeline_at_its_rate(workspace: Workspace) -> None:
     asked = Settings(hardware=("rk3588_npu", "rk1808_npu"), precision="int8", runtime="engine")
     found = workspace.compare("yolov8n:30fps + mobilenet_v2:5/frame", asked)

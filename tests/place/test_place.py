@@ -222,6 +222,7 @@ def test_the_assumed_share_of_a_placement_is_that_of_its_ledger() -> None:
             assert 0.0 <= found.static_fraction <= found.fraction <= 1.0
 
 
+@pytest.mark.slow
 def test_the_assumed_share_stands_in_table_and_headline(workspace: Workspace) -> None:
     settings = Settings(precision="fp16", runtime="engine")
     ask = partial(workspace.place, "resnet18", on=("xeon_8490h", "l4"), links=("pcie4x16",), settings=settings)

@@ -162,6 +162,7 @@ def test_a_base_at_nf4_has_codes_of_4_bits_and_nested_scales() -> None:
     assert columns_of(step_of_seven(lora=16)).dequantization_count("bf16", "").sum() == 0.0
 
 
+@pytest.mark.slow
 def test_lora_needs_less_time_and_memory_than_training_all_weights(tmp_path: Path) -> None:
     asked: dict[str, list[str]] = {"full": [], "lora": ["--lora", "8"], "qlora": ["--lora", "8", "--quantize", "nf4"]}
     rows: dict[str, dict[str, Any]] = {}
@@ -175,6 +176,7 @@ def test_lora_needs_less_time_and_memory_than_training_all_weights(tmp_path: Pat
     assert used == sorted(used, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_file_with_patterns_and_the_header(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
         "import torch\n\n\ndef net():\n    found = torch.nn.Sequential()\n"

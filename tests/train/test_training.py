@@ -519,6 +519,7 @@ def test_a_module_without_a_trained_weight_is_not_trained() -> None:
         step_of(Three("abc"), torch.zeros(8, 64))
 
 
+@pytest.mark.slow
 def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
     body = (
         "import torch\n\n\ndef net(frozen: int = 0):\n"
@@ -539,7 +540,7 @@ def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
     assert rows[0]["weight_bytes"] == rows[1]["weight_bytes"] == 4 * one
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "hardware", ["a40@200W,l4@900MHz,jetson_agx_orin@30W,a40", "l4[memory_bandwidth=200GB/s]", "./mine.toml"]
 )

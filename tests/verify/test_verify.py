@@ -524,6 +524,7 @@ def check_impossible(value: Any, every: slice, tmp_path: Path, joulemap: Run) ->
         assert len(done.stderr.splitlines()) == (done.returncode != 0)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", range(len(IMPOSSIBLE)), ids=[str(one)[:10] for one in IMPOSSIBLE])
 def test_a_number_that_nobody_can_have_measured_ends_in_one_line(place: int, tmp_path: Path, joulemap: Run) -> None:
     """Each value in some of the places, each place with some value."""
@@ -594,6 +595,7 @@ def test_a_decode_rate_calibrates_its_engine_halfway_and_a_single_prompt_does_no
     assert_close(again["output_tokens_per_s"].calibrated, decode.calibrated, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_chip_that_inherits_a_calibration_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOULEMAP_CALIBRATION", str(tmp_path / "calibration"))
     file = tmp_path / "bench.md"

@@ -418,6 +418,7 @@ def test_a_shipped_model_by_modules(joulemap: Run, database: Path) -> None:
         assert_close(rows[name]["energy_j"], sum(row["own_energy_fj"] for row in inside) * 1e-15, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_modules_are_counted_beside_many_stored_tensors(joulemap: Run, own_database: Path) -> None:
     """221,000 more tensors, some without dimensions: the engine splits every shape that there is."""
     asked = ("model", "show", "resnet18", "--energy", "l4", "--precision", "bf16", "--format", "json")
