@@ -68,6 +68,7 @@ def test_tf32_is_switched_off_if_the_prediction_forbids_it() -> None:
     assert set(shlex.split(one.command)) - set(shlex.split(other.command)) == {"--noTF32"}
 
 
+@pytest.mark.wings
 def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
     assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
     assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"
