@@ -59,6 +59,7 @@ def test_a_part_of_an_energy_has_no_share_of_its_own() -> None:
     assert is_whole(whole, 2.0) and not is_whole(whole, 1.5) and not is_whole(whole, None)
 
 
+@pytest.mark.slow
 def test_the_share_stands_beside_the_energy_in_every_table(workspace: Workspace) -> None:
     asked = Settings(hardware=("l4", "xeon_8490h"), precision="int8", batch=8)
     recommended = workspace.recommend("resnet18", asked)

@@ -258,6 +258,7 @@ def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
     assert between.break_even is not None and between.break_even.hardware_a.startswith("kpu_t256")
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_had_the_rest_is_ranked_and_said_to_be_so(joulemap: Run) -> None:
     done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS, "--format", "json")
     answer = json.loads(done.stdout)

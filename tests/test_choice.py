@@ -995,6 +995,7 @@ def test_every_limit_with_each_other(first: str, chosen: Path, joulemap: Run) ->
             check_limits(joulemap, chosen, {first: 1 - one, second: 1 - other}, "json")
 
 
+@pytest.mark.slow
 def test_all_limits_together(chosen: Path, joulemap: Run) -> None:
     limits = dict.fromkeys((one for one in LIMIT_OPTIONS if one == one.strip()), 0)  # an option stands once
     for form in ("table", "json"):
@@ -1004,7 +1005,7 @@ def test_all_limits_together(chosen: Path, joulemap: Run) -> None:
 COST_LIMITS: Final = tuple(one for one in LIMIT_OPTIONS if not one.startswith("--max-price"))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 def test_costs_take_all_limits(place: int, chosen: Path, joulemap: Run) -> None:
     words = [word for option in COST_LIMITS for word in (option, LIMIT_OPTIONS[option][place])]

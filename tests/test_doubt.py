@@ -448,6 +448,7 @@ def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, n
     assert moved <= {asked, *(["peak.int8"] if name == "l4" else [])}
 
 
+@pytest.mark.slow
 def test_what_a_question_sets_is_taken_as_given(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("resnet18", hardware="kpu_t256", precision="int8")

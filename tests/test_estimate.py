@@ -94,6 +94,7 @@ def test_a_wrong_operator_is_named_and_nothing_is_stored(tmp_path: Path) -> None
         stored(tmp_path, "T4,gemm,fp16,1,graph,0.001,,,ours")
 
 
+@pytest.mark.slow
 def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
     large = "gemm(m=1,n=1048576,k=65536)"
     workspace = stored(

@@ -111,6 +111,7 @@ def test_what_was_subtracted_from_a_measurement_is_subtracted_from_its_predictio
     assert_close(wide**2 - narrow**2, power**2 * ((gross / net) ** 2 - 1.0), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_classes_without_measured_energies_are_named(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = tmp_path / "mine.csv"

@@ -324,7 +324,6 @@ def test_model_explorer_finds_every_node(program: Path, tmp_path: Path) -> None:
     ("metric", "column"),
     [("latency", "latency_s"), ("edp", "edp_js"), ("memory", "dram_bytes"), ("energy", "energy_j")],
 )
-@pytest.mark.sample(1)
 def test_node_data_are_of_any_metric(metric: Any, column: str, program: Path, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = export(workspace, tmp_path / "x.json", str(program), "tpu_v4", "explorer", metric=metric)

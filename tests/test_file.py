@@ -56,7 +56,6 @@ def make_hard_link(path: Path, target: Path) -> Path:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("force", [(), ("--force",)])
 def test_an_answer_never_replaces_a_database(

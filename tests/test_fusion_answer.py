@@ -201,7 +201,7 @@ def test_passes_are_those_of_a_gpu(name: str, answers: Mapping[str, FusionAnswer
     assert any(text.PASSED in line for line in answers[name].notes()) == (name == "gpu")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("runtime", "told"), [("graph", text.GRAPH), ("eager", text.SEPARATE["eager"])])
 def test_what_is_not_fused_stands_beside_what_is(runtime: Runtime, told: str, workspace: Workspace) -> None:
     fused = workspace.fusion("resnet18", "tpu_v4")

@@ -117,6 +117,7 @@ def test_a_host_sets_the_pace_of_what_it_launches_where_it_calls() -> None:
     assert {name: one.is_counted for name, one in hosts.items()} == {"l4": True, "h200_sxm": False}
 
 
+@pytest.mark.slow
 def test_an_eager_answer_names_who_launches(workspace: Workspace) -> None:
     asked = Settings(hardware=("h200_sxm",), runtime=("eager",), calibration="none")
     workspace.compare(RELU, asked)

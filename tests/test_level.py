@@ -249,6 +249,7 @@ def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
         assert row.peak_memory_bytes == (row.activation_bytes or 0) + (row.weight_bytes or 0)
 
 
+@pytest.mark.slow
 def test_several_models_are_ranked_both_ways(workspace: Workspace) -> None:
     answer = workspace.compare_models(MODELS[:3], hardware=["xeon_8490h", "h100_sxm5", "coral"], metric="latency")
     answered = [row for row in answer.rows if row.status == "ok"]

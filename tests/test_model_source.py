@@ -124,6 +124,7 @@ def operators_of(workspace: Workspace, run_id: int) -> list[tuple[object, ...]]:
     return list(workspace.sql(statement).rows)
 
 
+@pytest.mark.slow
 def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "many.py"
     path.write_text(MULTIPLE)

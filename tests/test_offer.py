@@ -118,6 +118,7 @@ def test_unlike_sellers_are_not_in_one_ranking(workspace: Workspace) -> None:
         assert row.price_told and row.price_half_width is not None and row.price_half_width > 0.1
 
 
+@pytest.mark.slow
 def test_a_kind_of_seller_can_be_chosen(workspace: Workspace) -> None:
     answer = workspace.cost("resnet18", hardware=(*PAIR, "t4"), precision="fp16", batch=8, usage=Usage(seller="cloud"))
     ranked = {row.hardware for row in answer.rows if row.rank is not None}

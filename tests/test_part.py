@@ -119,6 +119,7 @@ def of_runs(rows: Iterable[Any]) -> dict[str, int]:
     return dict(sums)
 
 
+@pytest.mark.slow
 def test_hardware_side_by_side_share_their_categories(workspace: Workspace) -> None:
     answer = workspace.compare_breakdowns(["resnet18"])
     energies = {row.hardware: row.energy_fj for row in workspace.compare_runs(["resnet18"]).rows}

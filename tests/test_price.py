@@ -17,6 +17,7 @@ from joulemap.workspace import Workspace
 FEW = ("--precision", "int8", "--batch", "1,8")
 
 
+@pytest.mark.slow
 def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Workspace) -> None:
     plain = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1)
     prices = (Price(hardware="NVIDIA L4", usd_per_hour=0.25), Price(hardware="T4", purchase_usd=900.0, source="shop"))

@@ -216,10 +216,9 @@ def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     assert many.latency_fs < 2 * run(b200, "int8", shipped("resnet50", 16), "engine").latency_fs
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", EVERY)
 @pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
-@pytest.mark.sample(2)
 def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
     for batch, runtime in ((1, "fused"), (3, "engine")):
         evaluator = Evaluator(shipped(model, batch))

@@ -110,6 +110,7 @@ def test_a_group_of_a_class_holds_for_the_sizes_that_were_measured() -> None:
     assert all(one.is_of_size(1.0) and one.is_of_size(1e18) for one in scales if not one.architecture)
 
 
+@pytest.mark.slow
 @pytest.mark.wings
 def test_what_no_board_is_sold_of_ranks_behind(workspace: Workspace) -> None:
     catalogue = load_catalogue().hardware

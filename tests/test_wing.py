@@ -105,12 +105,12 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("--help",), ExitCode.OK),
         (("compare", "resnet18", "--hardware", "l4,tpu_v4"), ExitCode.OK),
-        (("explain", "resnet18", "l4", "tpu_v4"), ExitCode.OK),
+        pytest.param(("explain", "resnet18", "l4", "tpu_v4"), ExitCode.OK, marks=pytest.mark.slow),
         (("sql", "SELECT count(*) FROM runs"), ExitCode.OK),
-        (("model", "list"), ExitCode.OK),
+        pytest.param(("model", "list"), ExitCode.OK, marks=pytest.mark.slow),
         (("llm", "llama-3.1-8b"), ExitCode.USAGE),
         (("compare", "llama-3.1-8b"), ExitCode.UNKNOWN_NAME),
-        (("compare", "resnet18", "jetson_agx_orin_module"), ExitCode.UNKNOWN_NAME),
+        pytest.param(("compare", "resnet18", "jetson_agx_orin_module"), ExitCode.UNKNOWN_NAME, marks=pytest.mark.slow),
         (("explain", "resnet18", "l4", "tpu_v4", "--phase", "decode"), ExitCode.USAGE),
     ],
 )

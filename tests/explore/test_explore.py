@@ -369,6 +369,7 @@ def test_options_of_designs_are_refused_where_chips_are_taken_as_they_are(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
     """Each is one line on stderr, before anything is evaluated."""
     chip = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8"]

@@ -275,6 +275,7 @@ def test_the_nearest_is_told_where_none_keeps_the_promise(ask: Callable[..., Fle
         ask(of_rate(100.0, p99_s=1e-6), "t4", "l4")
 
 
+@pytest.mark.slow
 def test_a_fleet_without_a_price_that_keeps_all_limits_is_no_fleet_over_a_limit(
     ask: Callable[..., FleetAnswer],
 ) -> None:
@@ -426,6 +427,7 @@ def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, tol
         read_levels(Demand(rates=str(path), p99_s=1.0))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [

@@ -501,6 +501,7 @@ def test_a_fleet_takes_speculation_and_the_next_command_repeats_its_requests() -
     assert (options.repeat(), ServerOptions().repeat()) == (words, ())
 
 
+@pytest.mark.slow
 def test_prompts_of_a_hybrid_leave_a_sound_database(workspace: Workspace, tmp_path: Path) -> None:
     """A scan of a prompt has GEMMs of several shapes: the rule on the view of one of them does not apply."""
     sizes = {

@@ -325,6 +325,7 @@ def two_chips(model: str, batch: int = 1, card: str = "l4") -> tuple[Box, Proble
     return box, build_problem(shipped(model, batch), members, find_ways(box, members))
 
 
+@pytest.mark.slow
 def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
     _, problem = two_chips("resnet50")
     choice = choose(problem, "latency", (0, 1))

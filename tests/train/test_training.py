@@ -334,6 +334,7 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert min(wide) > 0.1
 
 
+@pytest.mark.slow
 def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     answer = workspace.train(

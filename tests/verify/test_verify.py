@@ -340,6 +340,7 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     assert change in [one.change for one in causes if one.inside_count]
 
 
+@pytest.mark.slow
 def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> None:
     told = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})[0].row
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
@@ -402,6 +403,7 @@ def test_rows_of_a_file_are_records_of_measurements() -> None:
     assert kinds == {Measurement, ServingRow}
 
 
+@pytest.mark.slow
 def test_a_measured_file_names_no_path(tmp_path: Path, joulemap: Run) -> None:
     """A configuration beside it, which a person may name, is not opened for the file's sake."""
     config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -565,6 +567,7 @@ TABLE = """| model | size | params | backend | ngl | test | t/s |
 """Rates of one model, as llama-bench prints them; invented."""
 
 
+@pytest.mark.slow
 def test_a_decode_rate_calibrates_its_engine_halfway_and_a_single_prompt_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
