@@ -381,7 +381,7 @@ def test_an_own_board_that_is_sold_says_so() -> None:
             load_text(wrong, "mine.toml")
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["hailo_8", "gaudi2", "h100_sxm5"])
 def test_a_check_of_a_file_says_what_analyze_says(name: str, tmp_path: Path, joulemap: Run) -> None:
     # a compiler that leaves operators to a host, prices of circuits, a calibration that is inherited and TF32

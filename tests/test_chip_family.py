@@ -49,6 +49,7 @@ def write(folder: Path, table: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_every_member_is_whole() -> None:
     catalogue = load_catalogue().entries
     taken = {fold_name(name) for entry in catalogue.values() for name in (entry.id, *entry.aliases)}

@@ -139,7 +139,7 @@ def test_a_given_price_is_ranked_beside_any_kind(workspace: Workspace) -> None:
     assert row.rank is not None
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("usage", "hardware"),
     [

@@ -58,6 +58,7 @@ def model():
 """
 
 
+@pytest.mark.slow
 def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     workspace: Workspace, tmp_path: Path
 ) -> None:
