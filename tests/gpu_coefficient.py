@@ -100,6 +100,7 @@ COEFFICIENTS = {
     "chip_energy": 1.0,
     "tensor_register_bytes_per_mac": 0.5,
     "tensor_instruction_macs": 2048.0,
+    "byte_instruction_share": 1.0,
     "idle_lane_share": 0.5,
     "uncoalesced_share": 0.25,
     "device_time_scale": 1.0,

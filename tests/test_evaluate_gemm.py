@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from chip import DRAM_BYTES_PER_S, HOST_S, LAUNCH_S, cpu, gpu, kpu, tpu
+from chips import find
 from compare import assert_close
 from gpu_case import GPU_HOST_S, PRODUCT_BYTES_PER_S, clocks, norm
 from joulemap.domain.configuration import Configuration
@@ -93,6 +94,14 @@ def test_gpu_fp16_counts() -> None:
     # 8 warps a block at each of 1024 / 32 steps
     assert count(found, "barrier", "arrival") == 256 * 8 * 32
     assert count(found, "kernel", "launch") == 1
+
+
+def test_turing_has_smaller_tensor_instructions_than_ampere() -> None:
+    # 16 x 8 x 8 MACs at 16 bits, 8 x 8 x 16 at 8; of an Ampere 16 x 8 x 16 and 16 x 8 x 32. No tile is padded
+    shapes = {"t4": {"fp16": 1024, "int8": 1024}, "a40": {"fp16": 2048, "int8": 4096}}
+    for chip, each in shapes.items():
+        for precision, macs in each.items():
+            assert count(run(find(chip), precision), "tensor_core", "instruction") == MACS / macs
 
 
 def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:

@@ -232,6 +232,9 @@ def test_tensorrt_computes_silu_after_a_convolution_in_a_kernel_of_its_own() -> 
             found = extra(activation, precision, board)
             assert found[0] == moved
             assert_close(found[1], clocks(2000 + 1000) + moved / GPU_BYTES_PER_S, rel=1e-9)
+            # a compiler's kernel reads and writes as much
+            block = columns(nn.Sequential(conv(64, 64, 56), activation), image(64, 64, 56))
+            assert timed(block, precision, "fused")[0].pass_bytes.sum() == moved
     # its convolutions compute these, and other engines compute any
     for inside in (nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(), nn.GELU()):
         assert extra(inside, "fp16", board) == (0.0, 0.0)

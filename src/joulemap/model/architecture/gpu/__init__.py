@@ -236,6 +236,9 @@ class Gpu:
         operands = vector_macs * mac_register
         fragment_scale = item / PRECISION_BYTES["fp16"]
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
+        instruction_macs = hardware.coefficient("tensor_instruction_macs") / fragment_scale
+        if item < PRECISION_BYTES["fp16"]:
+            instruction_macs = instruction_macs * hardware.coefficient("byte_instruction_share")
         arrivals = placement.tile_count * BLOCK_THREADS / warp * ceil_divide(work.gemm_k, K_STEP)
         sector = hardware.coefficient("cache_sector")
         fences = kernels.of_leader(placement.units_used)
@@ -260,9 +263,7 @@ class Gpu:
             ("dispatcher", "memory_dispatch"): moving_groups,
             ("result_bus", "commit"): lane_groups,
             ("result_bus", "memory_commit"): moving_groups,
-            ("tensor_core", "instruction"): tensor_macs
-            * fragment_scale
-            / hardware.coefficient("tensor_instruction_macs"),
+            ("tensor_core", "instruction"): tensor_macs / instruction_macs,
             (BOARD, "unattributed_product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
             (BOARD, "unattributed_issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
             ("shared_memory", "read"): shared_read,
