@@ -69,8 +69,8 @@ A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one
 """
 
 ACTIVATED_BYTES: Final = 2.0
-"""Minimum bytes of a GEMM's result that a separate activation kernel reads. Source: assumed; GEMMs at 8 bits store
-16-bit results for a kernel that quantizes its own. PyTorch's `_int_mm` stores 32 bits."""
+"""Minimum bytes of a GEMM's result that an activation kernel reads. Source: assumed; GEMMs at 8 bits store 16-bit
+results for an activation that quantizes its own."""
 
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of GEMMs that are not cut by shape."""
@@ -349,7 +349,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
         often = _late_passes(kernels, engine, traits)
-        moved = 2.0 * often * work.output_element_count * max(kernels.carried_bytes, ACTIVATED_BYTES)
+        item = np.where(_is_activated(traits), max(kernels.carried_bytes, ACTIVATED_BYTES), kernels.carried_bytes)
+        moved = 2.0 * often * work.output_element_count * item
         stream = stream_seconds(engine, moved)
         # the passes run after the GEMM, at the memory rate regardless of the clock
         return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
@@ -390,9 +391,15 @@ def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floa
         return np.where(leads & _is_followed(kernels), engine.value("epilogue_passes"), 0.0)
     if name_engine(engine.hardware.architecture, engine.hardware.vendor) != TENSORRT:
         return np.zeros(kernels.work.operator_count)
+    return np.where(leads & _is_activated(traits) & kernels.work.of_kind(*CONVOLUTIONS), 1.0, 0.0)
+
+
+def _is_activated(traits: Traits) -> Booleans:
+    """Return the operators of kernels with an activation that TensorRT's convolutions do not compute."""
+    kernels = traits.kernels
     late = np.where(kernels.rides & traits.is_activation & ~kernels.work.of_operation("gelu"), 1.0, 0.0)
-    is_late = kernels.per_operator(kernels.per_kernel(late)) > 0.0
-    return np.where(leads & is_late & kernels.work.of_kind(*CONVOLUTIONS), 1.0, 0.0)
+    mask: Booleans = kernels.per_operator(kernels.per_kernel(late)) > 0.0
+    return mask
 
 
 def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
