@@ -4,6 +4,7 @@
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer, RankedAnswer as RankedAnswer
+from joulemap.answer.check import CheckedRow as CheckedRow, Checks as Checks
 from joulemap.answer.compare.architecture import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
@@ -56,6 +57,7 @@ from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityA
 from joulemap.answer.stage import Busiest as Busiest, Paced as Paced, Place as Place
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
+from joulemap.catalog.check import Check as Check
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.address import Address as Address
 from joulemap.domain.box import Goal as Goal
