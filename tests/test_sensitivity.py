@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -173,6 +174,19 @@ def test_what_is_asked_with_a_change_is_told_of_the_changed_hardware(workspace: 
     found = workspace.sensitivity("resnet18", hardware="l4", precision="bf16", changes={"static_power": "10W"})
     row = by_name(found, "l4")["static_power"]
     assert (row.value, row.basis, row.source) == (10.0, "assumed", "--set")
+
+
+def test_the_command_that_tries_a_constant_is_accepted(workspace: Workspace) -> None:
+    """It sets one that is not set yet, within its range: a voltage floor of 0.763 ends below 1."""
+    asked = Settings(hardware=("l4",), precision=("bf16",), changes={"static_power": "15W"})
+    found = workspace.sensitivity("resnet18", asked)
+    (step,) = found.document(repeated=("--set", "static_power=15W")).steps
+    name, factor = shlex.split(step)[shlex.split(step).index("--set") + 1].split("=")
+    assert name != "static_power"
+    row = by_name(found, "l4")[name]
+    assert row.low is not None and row.high is not None
+    assert row.low <= row.value * float(factor.removeprefix("x")) <= row.high
+    workspace.compare("resnet18", asked, changes={"static_power": "15W", name: factor})
 
 
 @pytest.mark.slow

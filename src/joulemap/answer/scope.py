@@ -286,6 +286,11 @@ class Scope:
         subject, colon, rest = title.partition(": ")
         return f"{subject}, {name}{colon}{rest}"
 
+    @property
+    def set_constants(self) -> frozenset[str]:
+        """Constants that `--set` changes on any hardware; a command that sets one of them again is refused."""
+        return frozenset(name.rpartition(":")[2] for name in self.settings.changes)
+
     def describe_changes(self) -> list[str]:
         """Return the changed numbers, with hardware that has the same changes grouped."""
         groups: dict[tuple[str, ...], list[str]] = {}

@@ -63,7 +63,7 @@ RANGE_NOTE: Final = "range: from the constant's own entry, the fit of its class,
 STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json lists them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
-STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x1.5 {repeated}")
+STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x{factor:plain} {repeated}")
 
 SHOWN: Final = 10
 """Default number of constants in the main table, all hardware together."""
@@ -165,9 +165,11 @@ class SensitivityAnswer(RunAnswer):
 
     def _steps(self, names: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
         pair = [self.scope.spell(name) for name in names]
-        steps = [*([STEP_FLIP] if len(pair) > 1 else []), *([STEP_TRY] if pair else [])]
+        row = next((row for row in self.rows if _moves(row) and row.constant not in self.scope.set_constants), None)
+        steps = [*([STEP_FLIP] if len(pair) > 1 else []), *([STEP_TRY] if row else [])]
+        factor = _find_factor(row) if row else 1.0
         values = {"model": self.scope.model, "pair": pair, "first": pair[0] if pair else "", "metric": self.metric}
-        return [one.words(row=next(iter(self.rows), None), repeated=repeated, **values) for one in steps]
+        return [one.words(row=row, factor=factor, repeated=repeated, **values) for one in steps]
 
     def _moving(self, hardware: str) -> list[Sensitivity]:
         return [row for row in self.of(hardware) if _moves(row)]
@@ -237,6 +239,13 @@ class SensitivityAnswer(RunAnswer):
 def _moves(row: Sensitivity) -> bool:
     found = (row.span_fraction, row.elasticity)
     return any(value is not None and abs(value) > LEAST_SPAN for value in found)
+
+
+def _find_factor(row: Sensitivity) -> float:
+    """Return the factor from a constant's value to an end of its range, rounded to within the range."""
+    if row.high is not None:
+        return math.floor(100.0 * row.high / row.value) / 100.0
+    return math.ceil(100.0 * (row.low or row.value) / row.value) / 100.0
 
 
 def _show_range(row: Sensitivity) -> str:

@@ -310,7 +310,8 @@ class FlipAnswer(RunAnswer):
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         pair = [self.scope.spell(name) for name in self.names]
-        row = next((row for row in self.rows if row.flip_ratio is not None), None)
+        given = self.scope.set_constants
+        row = next((row for row in self.rows if row.flip_ratio is not None and row.constant not in given), None)
         setting = ""
         steps = [text.STEP_EXPLAIN] if self.metric in ("energy", "latency", "edp") else []
         steps.append(text.STEP_SENSITIVITY)
