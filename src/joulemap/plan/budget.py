@@ -203,7 +203,10 @@ def keep_within(
         else:
             name = str(HardwareRef.at(entry.id, mode))
             with_host = " with its host" if entry.id in beside_w else ""
-            left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}"
+            limit_w = budget.power_w - beside_w.get(entry.id, 0.0)
+            is_settable = is_free and entry.limits_w and min(entry.limits_w) <= limit_w <= max(entry.limits_w)
+            own = f", or less as {entry.id}@{limit_w:g}W" if is_settable else ""
+            left_out[name] = f"at least {format_si(min(draw_w(entry, one) for one in modes), 'W')}{with_host}{own}"
     return tuple(dict.fromkeys(kept)), left_out
 
 
