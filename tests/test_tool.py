@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from conftest import Run
+from joulemap.answer.check import PairedRun, check_runs
 from joulemap.answer.engine import find_checkpoint
 from joulemap.catalog.check import LANGUAGE, CheckedRun, list_checks
 from joulemap.domain.catalogue import HardwareEntry
@@ -102,6 +103,12 @@ def test_a_load_is_made_at_the_rate_of_one_server() -> None:
 
 
 @pytest.mark.wings
+def test_a_pipeline_is_measured_stage_by_stage() -> None:
+    run = PairedRun("l4", "fp16", 2, "engine")
+    checks = check_runs("prepare(size=640):30fps + mobilenet_v2:2/frame + resnet18:1/frame", [run])
+    assert [shlex.split(one.command)[1] for one in checks.found] == ["--onnx=mobilenet_v2.onnx", "--onnx=resnet18.onnx"]
+
+
 def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
     assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
     assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"

@@ -15,6 +15,7 @@ from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import split_precision
+from joulemap.plan.name import list_stages
 from joulemap.plan.selection import select_hardware
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
@@ -35,6 +36,9 @@ INFERENCES: Final = "inferences"
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
+
+AROUND: Final = re.compile(r"\w+\(.*\)")
+"""Form of a stage that is work around a model."""
 
 ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 
@@ -124,8 +128,14 @@ def split_pair(total: RunPair) -> tuple[PairedRun, PairedRun]:
 def check_runs(
     model: str, rows: Iterable[CheckedRow], *, spell: Callable[[str], str] = str, allows_tf32: bool = True
 ) -> Checks:
-    """Return the commands that measure runs of a model; `spell` returns the name of a chip in a question."""
+    """Return the commands that measure runs of a model; `spell` returns the name of a chip in a question.
+
+    A pipeline is measured stage by stage; no tool measures work around its models.
+    """
     rows = tuple(rows)
+    if stages := list_stages(model):
+        names = (name for name, _ in stages if not AROUND.fullmatch(name) or count_in(name) != INFERENCES)
+        return Checks.join(check_runs(name, rows, spell=spell, allows_tf32=allows_tf32) for name in names)
     if is_operator(model):
         return Checks((), tuple(dict.fromkeys(row.hardware for row in rows)))
     models = load_models()
