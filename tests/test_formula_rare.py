@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from joulemap.trace.formula import Call, count
 from models import Function, trace
 
 
@@ -145,3 +146,13 @@ def test_a_deformable_convolution_counts_its_product_and_its_samples(groups: int
     assert found.kind == ("conv" if groups == 1 else "grouped_conv")
     assert found.mac_count == positions * 16 * 8 // groups * 9
     assert found.elementwise_count == samples * (17 + has_mask) + positions * 16
+
+
+def test_complex_numbers_count_as_real_ones() -> None:
+    """A complex MAC is four real ones; a complex product takes six operations, a sum two."""
+    left, right = (meta(*shape, dtype=torch.complex64) for shape in ((3, 4), (4, 5)))
+    product = count("mm", Call((left, right), {}, (meta(3, 5, dtype=torch.complex64),), "aten.mm.default"))
+    assert (product.mac_count, product.gemm) == (4 * 3 * 4 * 5, (3, 10, 8, 1))
+    for name, each in (("add", 2), ("mul", 6), ("mul_", 6), ("div", 11)):
+        cost = count(name, Call((left, left), {}, (left,), f"aten.{name}.Tensor"))
+        assert cost.elementwise_count == each * 12

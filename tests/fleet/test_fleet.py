@@ -505,6 +505,19 @@ def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)
 
 
+def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() -> None:
+    """One device of 100 USD at its capacity needs a second one in half of all cases, and then 130 USD are less."""
+    full, spare = (priced(*one).row for one in (("full", 1, 900.0, 100.0), ("spare", 1, 900.0, 130.0)))
+    full = attrs.evolve(full, carried_ratio=1.0, time_half_width=0.2, rented_half_width=0.0)
+    spare = attrs.evolve(spare, carried_ratio=16.0, time_half_width=0.2, rented_half_width=0.0)
+    (winner, *_) = find_winners([full, spare], takes_all=False)
+    assert (winner.label, winner.runner_up) == ("full", "spare")
+    assert_close(winner.probability_best or 0.0, 0.5, rel=1e-9)
+    roomy = attrs.evolve(full, carried_ratio=16.0)
+    (winner, *_) = find_winners([roomy, spare], takes_all=False)
+    assert_close(winner.probability_best or 0.0, 1.0, rel=1e-9)
+
+
 def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
     """Devices beyond those that are needed are paid for, and idle."""
     few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))

@@ -108,7 +108,10 @@ OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
 
-CHANCE_NOTE: Final = "confidence: probability that the chip, in one of its configurations, is the best of all chips"
+CHANCE_NOTE: Final = (
+    "confidence: probability of being the best, of a chip in any of its configurations; under `Every configuration`, "
+    "of that configuration"
+)
 MISS_NOTE: Final = (
     "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
     "limit / value - 1 for throughput"

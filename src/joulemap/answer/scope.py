@@ -130,7 +130,7 @@ class Scope:
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: str = ""
-    """Boundary of that hardware; empty if it is omitted."""
+    """Boundary used for the hardware in `unplugged`; empty if that hardware is omitted."""
     plugged: tuple[PluggedHardware, ...] = ()
     """Hardware of the runs at the boundary `system`."""
     hardware: tuple[str, ...]

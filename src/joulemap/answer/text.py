@@ -46,10 +46,10 @@ NEW: Final = Template(
     "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
 )
 OWN: Final = Template("{parts:and}[, and more on {more} other chips]")
-OWN_SPREAD: Final = Template("of this, {line}")
-OWN_OF: Final = Template("{whose} contribute {parts:list}")
+OWN_SPREAD: Final = Template("{line} of these")
+OWN_OF: Final = Template("{whose} account for {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{width:±} ({quantity})")
+OWN_WIDTH: Final = Template("{width:±} of {quantity}")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 
@@ -96,7 +96,7 @@ FALLEN_BESIDE: Final = {
 MORE: Final = Template("{count} more")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
-ENGINES: Final = Template("engine means {engines:list}; `--runtime fused` uses the framework's compiler")
+ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
     "fused means {own}; on other chips, the framework's compiler. Deployments would use {deployed}: `--runtime engine`"
 )
@@ -121,7 +121,7 @@ UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("of the intervals, {line}")
+OWN_NOTE: Final = Template("{line} of these intervals")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

@@ -21,6 +21,9 @@ SHARED: Final[dict[ActionKey, str]] = {
 }
 """Actions that no class declares, with their roles: board, links to other devices, and static power."""
 
+WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the board, which no circuit explains"}
+"""Role -> its description in classes that do not describe it."""
+
 
 STEP: Final = "instruction"
 """Role of the action that controls a unit, such as an instruction or a token."""
@@ -46,6 +49,6 @@ def resolve_roles(shared: ArchitectureFile) -> Iterator[ActionRole]:
             action=action,
             role=role,
             amount=amount,
-            way=shared.ways.get(role, ""),
+            way=shared.ways.get(role, WAYS.get(role, "")),
             step=shared.control_step if role == STEP and amount else "",
         )

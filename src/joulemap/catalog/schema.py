@@ -470,7 +470,7 @@ class StaticRangeEntry:
     """Range of static power among measured boards of a class with one kind of memory, as shares of `tdp`."""
 
     memory: str
-    """Beginning of the memory type."""
+    """Prefix of the memory type, such as `LPDDR`."""
     low: float
     high: float
     source: str

@@ -87,8 +87,8 @@ def import_(
     Stores every row of the file, or none if a line is wrong; the error names the lines. `measurements import
     --help-all` lists the columns. Hardware and models must be known.
 
-    Required columns are hardware, model, precision, batch, runtime and source. At least one result is required:
-    latency_s, energy_j and peak_memory_bytes are per batch. throughput_per_s is the steady rate of one device, power_w
+    Required columns are hardware, model, precision, batch, runtime and source. At least one result is required.
+    latency_s, energy_j and peak_memory_bytes are per batch; throughput_per_s is the steady rate of one device, power_w
     its power, and wall_power_w the wall power of a system divided by its devices. Energy and power need a boundary:
     chip, board or system, where energy_j and power_w of a system are those of all its devices. If idle power was
     subtracted from energy_j, idle_power_w states it, and the prediction subtracts the same; power_w is never net.

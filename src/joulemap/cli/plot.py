@@ -76,7 +76,7 @@ def plot(
 ) -> None:
     """Draw one figure for a slide or a paper.
 
-    A waterfall or flip needs two chips, a tornado or edp one. Images need vl-convert-python (pip install
+    waterfall and flip need two chips; tornado and edp need one. Images need vl-convert-python (pip install
     'joulemap[plot]'). Without it, an svg holds a text chart.
 
     \b

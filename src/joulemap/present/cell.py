@@ -159,7 +159,9 @@ def show_amount(count: float, per: str) -> str:
 
 
 def show_price(energy_j: float | None, per: str) -> str:
-    """Format the energy of one action: in watts per second of use, as a share per joule, or in joules per byte."""
+    """Format the energy of one action: in W if it is counted in seconds, as a share if in joules, in J/B if in
+    bytes.
+    """
     if per == "J":
         return show_share(energy_j)
     return show_quantity(energy_j, {"s": "W", "B": "J/B"}.get(per, "J"))

@@ -44,7 +44,9 @@ REMEMBERED: Final = 32
 """Maximum remembered results, newest kept."""
 
 REMEMBERED_ROWS: Final = 200
-"""Rows above which a result is not remembered; computing them takes longer than importing numpy."""
+"""Maximum rows of a remembered result; more rows take longer to compute than the import of numpy, which remembering
+saves.
+"""
 
 
 @frozen

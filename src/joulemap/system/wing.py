@@ -50,7 +50,7 @@ class Wing(NamedTuple):
 
     name: str
     commands: Mapping[str, str] = {}
-    """Command -> module with the function, or the group `app`, of that name."""
+    """Command -> module that has a function of the command's name, or a group `app`."""
     questions: Mapping[str, Ask] = {}
     tools: Mapping[str, str] = {}
     """Tool of the MCP server -> command."""

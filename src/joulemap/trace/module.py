@@ -39,7 +39,9 @@ MOST_ANSWERS: Final = 8
 
 @contextlib.contextmanager
 def build_with_storage(limit_bytes: float | None = None) -> Iterator[None]:
-    """Make `build_on_meta` inside allocate weights and initialize them as their constructors do, within a limit."""
+    """Within this context, let `build_on_meta` allocate and initialize weights as their constructors do, up to a
+    limit.
+    """
     with take("real", limit_bytes):
         yield
 

@@ -33,7 +33,7 @@ class Candidate:
     """Number of the candidate within its question."""
     run_id: int
     powers: Powers
-    """Powers in the cost."""
+    """Exponents of latency and energy in the cost."""
     cost: float
     """Logarithm of the metric's value if lower is better, else its negative."""
     price_half_width: float = 0.0
@@ -129,7 +129,7 @@ class Axis:
     """One of the two costs of a Pareto front."""
 
     powers: Powers
-    """Powers in the cost."""
+    """Exponents of latency and energy in the cost."""
     costs: Floats
     """Logarithms of values if lower is better, else their negatives."""
     has_price: bool

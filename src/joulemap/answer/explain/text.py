@@ -50,8 +50,8 @@ CAUSES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Cause -> words if it works for the larger side, and if it works against it."""
 CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
-    ("energy", "static"): {COUNT: ("longer time", "shorter time"), PRICE: ("higher power", "lower power")},
-    ("energy", "host"): {PRICE: ("more work", "less work")},
+    ("energy", "static"): {COUNT: ("longer time", "but shorter"), PRICE: ("higher power", "but lower power")},
+    ("energy", "host"): {PRICE: ("more work", "but less")},
     ("time", "compute"): {COUNT: ("more work", "but less"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "memory"): {COUNT: ("more bytes", "but fewer"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {

@@ -48,8 +48,8 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{probability:chance} confidence[, {tied}]; chance that the ratio is off by {ratio:x} or more: {odds:odds}"
-    "[, by 2x or more: {odds_of_two:odds}]"
+    "{probability:chance} confidence[, {tied}]; chance that the order reverses: {odds:odds}"
+    "[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
 )
 TIED: Final = "statistically tied"
 

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import attrs
+import torch
+
 from joulemap.trace.formula.own import count_own
 from joulemap.trace.formula.registry import Call, Cost, find_formula
+
+COMPLEX_MACS: Final = 4
+"""Real MACs of a complex one: (a + b i) (c + d i) + (e + f i) has four products of real numbers."""
+
+COMPLEX_OPERATIONS: Final = {"mul": 6, "div": 11}
+"""Elementwise operator -> its real operations on complex numbers; all others take two, one for each part.
+
+Derived: four products and two sums; for a quotient, also a squared norm (three) and two divisions.
+"""
 
 
 def count(name: str, call: Call) -> Cost:
@@ -17,4 +31,26 @@ def count(name: str, call: Call) -> Cost:
     registered = find_formula(name, call.aten)
     if registered is None:
         return Cost(kind="uncounted", operation=name.strip("_"))
-    return registered(call)
+    cost = registered(call)
+    return _count_complex(name, cost) if cost.operation != "fft" and _is_complex(call) else cost
+
+
+def _is_complex(call: Call) -> bool:
+    """Return True if a tensor argument has complex numbers."""
+    return any(isinstance(one, torch.Tensor) and one.is_complex() for one in call.args)
+
+
+def _count_complex(name: str, cost: Cost) -> Cost:
+    """Return the cost of an operator on complex numbers, in real operations.
+
+    A complex GEMM of M x K by K x N is a real one of M x 2 K by 2 K x 2 N.
+    """
+    each = COMPLEX_OPERATIONS.get(name.strip("_"), 2)
+    gemm = cost.gemm and (cost.gemm[0], 2 * cost.gemm[1], 2 * cost.gemm[2], cost.gemm[3])
+    return attrs.evolve(
+        cost,
+        mac_count=COMPLEX_MACS * cost.mac_count,
+        elementwise_count=each * cost.elementwise_count,
+        special_count=2 * cost.special_count,
+        gemm=gemm,
+    )

@@ -3,9 +3,10 @@
     detector.onnx:30fps + classifier:5/frame
     encoder + unet x 30 + decoder
 
-The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip.
-Unless that is a whole number, several frames are one: 30fps with 1.5 runs per frame is 15fps with two runs of the first
-stage and three of the other. A second stage of the first model that follows it is one with it.
+The first rate is the frame rate. A frame runs every stage in order, each as often as its rate demands, on one chip. If
+a stage would run a fractional number of times per frame, several frames are taken together: 30fps with 1.5 runs per
+frame is 15fps with two runs of the first stage and three of the other. If the first model appears again directly after
+its first stage, both stages are merged.
 
 Without rates, one inference runs every stage once, or the stated number of times.
 """

@@ -47,7 +47,9 @@ GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Med
 """Weight format in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
 TEST: Final = re.compile(r"(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?")
-"""Test in llama-bench's table, with tokens of the prompt, generated, and cached before: `pp512+tg128 @ d4096`."""
+"""Test in a llama-bench table: numbers of prompt tokens, generated tokens and tokens cached before: `pp512+tg128 @
+d4096`.
+"""
 
 BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 

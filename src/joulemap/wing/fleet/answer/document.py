@@ -386,7 +386,7 @@ class FleetAnswer(RunAnswer):
             yield text.OWNED_ELSEWHERE(names=unused)
 
     def _describe_interval(self) -> str:
-        """Return the interval of the best fleet's devices; empty if unknown."""
+        """Return the interval of the number of devices of the best fleet; empty if unknown."""
         best = next(iter(self.ok), None)
         if best is None or not best.device_low_count or not best.device_high_count:
             return ""

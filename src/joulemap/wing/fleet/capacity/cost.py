@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
+from joulemap.domain.doubt import LOGISTIC
 from joulemap.domain.use import add_up
 from joulemap.present.template import Template
 from joulemap.system.record import frozen
@@ -34,6 +35,9 @@ COST_OVER: Final = Template("cost is {value:USD} per month: {excess} the limit o
 NO_PRICE: Final = "its price is not known"
 SHARE_OVER: Final = Template("{share:%} over")
 TIMES_OVER: Final = Template("{ratio:x}")
+
+QUANTILES: Final = 40
+"""Number of equally probable times at which the devices of a fleet are counted."""
 
 HOURS: Final = 8760.0
 """Hours per year, for a fleet that is always present."""
@@ -259,8 +263,6 @@ def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
 
 def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
     """Return the best fleet of each objective, and the next hardware."""
-    from joulemap.uncertainty.probability import probability_better
-
     found = []
     for objective, (column, unit) in OBJECTIVES.items():
         known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
@@ -270,7 +272,6 @@ def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinn
         first, *others = ranked
         value = float(getattr(first, column))
         ratio = float(getattr(others[0], column)) / value if others else None
-        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
         found.append(
             FleetWinner(
                 objective=objective,
@@ -279,7 +280,44 @@ def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinn
                 unit=unit,
                 runner_up=others[0].label if others else "",
                 regret_ratio=ratio,
-                probability_best=probability_better(ratio, width) if ratio is not None and width else None,
+                probability_best=_find_chance(first, others[0], objective, ratio) if ratio is not None else None,
             )
         )
     return found
+
+
+def _find_chance(first: FleetRow, other: FleetRow, objective: Objective, ratio: float) -> float | None:
+    """Return the probability that the first of two fleets is better, given the ratio of their values; None if the
+    values are certain.
+
+    A cost grows in steps: slower devices than predicted need more of them once the capacity is exceeded.
+    """
+    import numpy as np
+
+    from joulemap.uncertainty.probability import probability_above, probability_better
+
+    width = math.hypot(first.find_doubt(objective), other.find_doubt(objective))
+    if not width:
+        return None
+    if objective != "cost" or not (first.carried_ratio and other.carried_ratio):
+        return probability_better(ratio, width)
+    growth, other_growth = (
+        np.log([_grow_devices(row, scale) for scale in _list_scales(row)]) for row in (first, other)
+    )
+    ahead = math.log(ratio) + other_growth[None, :] - growth[:, None]
+    return float(probability_above(ahead, math.hypot(first.price_half_width, other.price_half_width)).mean())
+
+
+def _list_scales(row: FleetRow) -> list[float]:
+    """Return equally probable factors on the predicted times of a fleet, by the logistic distribution."""
+    shares = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
+    return [(share / (1.0 - share)) ** ((row.time_half_width or 0.0) / LOGISTIC) for share in shares]
+
+
+def _grow_devices(row: FleetRow, scale: float) -> float:
+    """Return the devices needed if times are `scale` times the predicted ones, relative to the predicted number."""
+    assert row.device_count is not None
+    assert row.carried_ratio is not None
+    unit = math.gcd(row.device_count, row.device_low_count or 0, row.device_high_count or 0) or 1
+    needed = row.device_count * scale / row.carried_ratio
+    return max(unit * math.ceil(needed / unit - 1e-9), unit) / row.device_count

@@ -136,8 +136,12 @@ class FleetRow:
         """Return the half-width of the 80 % interval of the logarithm of an objective's value."""
         if objective != "cost":
             return self.energy_half_width or 0.0
-        price = self.rented_half_width if self.way == "rented" else self.bought_half_width
-        return math.hypot(self.time_half_width or 0.0, price)
+        return math.hypot(self.time_half_width or 0.0, self.price_half_width)
+
+    @property
+    def price_half_width(self) -> float:
+        """Half-width of the 80 % interval of the logarithm of the price."""
+        return self.rented_half_width if self.way == "rented" else self.bought_half_width
 
 
 @frozen(kw_only=True)

@@ -170,7 +170,7 @@ def _check_rank(told: Operator, module: str, rank: int, devices: int) -> None:
 def _store(forward: Forward, call: Call, quantize: str) -> Call:
     """Return a call whose weight is stored in a narrow format and dequantized on use.
 
-    The mark lists the format for every precision of a run, because a step's name does not state a precision.
+    The operator's mark lists the format for every precision of a run, because a step's name does not state a precision.
     """
     told = call.operator
     is_product = (told.kind == "linear" or told.operation in ROUTED) and told.mac_count
