@@ -74,12 +74,9 @@ OPEN: Final[dict[tuple[str, str], str]] = {
     },
     **{
         (one, "batch"): "two cores read the weights that they share at twice the rate of one"
-        for one in ("axelera_metis_m2", "axelera_metis_pcie", "vek280_dpu_c20b14", "alveo_v70_dpu_c20b14")
+        for one in ("vek280_dpu_c20b14", "alveo_v70_dpu_c20b14")
     },
-    **{
-        (one, "batch"): "one request has one engine with half of the SRAM, two have all of it"
-        for one in ("intel_ncs2", "luxonis_rvc2")
-    },
+    ("luxonis_rvc2", "batch"): "one request has one engine with half of the SRAM, two have all of it",
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
 }
 """(chip, what grows) -> why the rule does not hold there; a test fails once it does."""
