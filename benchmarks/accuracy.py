@@ -107,14 +107,13 @@ database. `joulemap validate --by kind` then scores it, unless the list calls it
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two. They are
-compared with two rooflines: one uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel, the other fits three
-numbers per kind of operator. The table shows mean errors;
-`make ladder` adds medians, boards and the gain of each modelled effect.
+of the shapes, and to all but one board. The held-out rows score the last two. They are compared with two rooflines: one
+uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel, the other fits three numbers per kind of operator. The
+table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect.
 
 The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A
-coefficient that depends on one board keeps its built-in value when that board is held out. The last table covers
-whole models.
+coefficient that depends on one board keeps its built-in value when that board is held out. The last table covers whole
+models.
 """
 
 LEFT_TEXT: Final = """\
