@@ -14,6 +14,7 @@ import attrs
 import pytest
 
 from conftest import Run
+from joulemap.answer.check import CheckedAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay
 from joulemap.cli.output import OutputOptions, _put_head
@@ -68,10 +69,10 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
     written: list[dict[str, Any]] = []
     original = OutputOptions.write
 
-    def keep(self: OutputOptions, document: Document) -> None:
+    def keep(self: OutputOptions, document: Document, checked: CheckedAnswer | None = None) -> None:
         documents.append(document)
         written.append(json.loads(dump(_put_head(document, is_wrapped=False).data)))
-        original(self, document)
+        original(self, document, checked)
 
     with patch.object(OutputOptions, "write", keep):
         asked = (*command.split(), "--details", "--db", workspace.path)

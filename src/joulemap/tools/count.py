@@ -252,7 +252,7 @@ class _Symbols(ast.NodeTransformer):
             kinds = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
             return _named(kinds[0]) if len(kinds) == 1 else _named(f"one of {', '.join(kinds)}")
         if name == "any":
-            names = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+            names = [str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)]
             return _named(f"the chip has {names[0] if names else 'one'}")
         arguments = [self.visit(one) for one in node.args]
         if name == "where":

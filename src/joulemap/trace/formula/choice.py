@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import attrs
-import torch
 
 from joulemap.trace.formula.own import count_own
 from joulemap.trace.formula.registry import Call, Cost, find_formula
@@ -37,7 +36,7 @@ def count(name: str, call: Call) -> Cost:
 
 def _is_complex(call: Call) -> bool:
     """Return True if a tensor argument has complex numbers."""
-    return any(isinstance(one, torch.Tensor) and one.is_complex() for one in call.args)
+    return any(getattr(getattr(one, "dtype", None), "is_complex", False) for one in call.args)
 
 
 def _count_complex(name: str, cost: Cost) -> Cost:
