@@ -186,6 +186,7 @@ wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first a
 	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
 		$(BIN)/joulemap hardware list > /dev/null
 	rm -f src/joulemap/template/code.json src/joulemap/template/queries.json
+	$(BIN)/python -c "import lzma, pathlib; [(pathlib.Path(f'{one}.xz').write_bytes(lzma.compress(one.read_bytes())), one.unlink()) for one in pathlib.Path('src/joulemap/template').glob('*.duckdb')]"
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template; exit $$code
 
 clean:

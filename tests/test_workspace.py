@@ -285,7 +285,11 @@ def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(
     made = find_catalogue()
     assert made is not None
     asked = catalogue_digest(), package_version("joulemap"), refuse
-    monkeypatch.setattr("joulemap.store.template.SHIPPED", made.parent)
+    shipped = tmp_path / "wheel"
+    shipped.mkdir()
+    (shipped / f"{made.name}.xz").write_bytes(lzma.compress(made.read_bytes(), preset=0))
+    (shipped / f"{made.stem}.json").write_bytes(made.with_suffix(".json").read_bytes())
+    monkeypatch.setattr("joulemap.store.template.SHIPPED", shipped)
     monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
     copied = find_template(*asked)
     assert copied is not None
@@ -295,7 +299,10 @@ def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(
     monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "blocked"))
     there = find_template(*asked)
     assert there is not None
-    assert (there.path, there.entries) == (made, copied.entries)
+    assert there.path.read_bytes() == made.read_bytes()
+    assert there.entries == copied.entries
+    (shipped / f"{made.name}.xz").write_bytes(b"damaged")
+    assert find_template(*asked) is None
 
 
 def test_one_run_alone_is_not_ranked(tmp_path: Path) -> None:

@@ -9,14 +9,15 @@ folder to keep it in, and without such a wheel, every new database is made from 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import duckdb
@@ -50,6 +51,9 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
 SHIPPED: Final = Path(__file__).parents[1] / "template"
 """Template folder of a wheel; absent in a checkout."""
+
+PACKED: Final = ".xz"
+"""Suffix of a wheel's template: xz makes it a third smaller than the compression of the wheel."""
 
 KEPT: Final = 8
 """Number of templates of other catalogues or versions that are kept."""
@@ -86,7 +90,13 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
         sweep(path.parent)
         return _read(path) or _make(path, fill)
     except (OSError, RuntimeError, duckdb.Error, DatabaseError):
-        return _read(SHIPPED / name)
+        if not (SHIPPED / f"{name}{PACKED}").exists():
+            return None
+        import tempfile
+
+        folder = Path(tempfile.mkdtemp(prefix="joulemap-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return _unpack(folder / name)
 
 
 def _index(path: Path) -> Path:
@@ -95,17 +105,44 @@ def _index(path: Path) -> Path:
 
 def _read(path: Path) -> Template | None:
     """Return the template at a path; None if it or its index is missing or was changed."""
+    with contextlib.suppress(FileNotFoundError):
+        noted = _read_index(path)
+        if noted and (noted["seen"] == _sight(path) or noted["file"] == _digest(path.read_bytes())):
+            return _form(path, noted)
+    return None
+
+
+def _unpack(path: Path) -> Template | None:
+    """Write the template of the wheel to a path and return it; None if there is none or it was changed."""
+    import lzma
+
+    with contextlib.suppress(FileNotFoundError, lzma.LZMAError):
+        noted = _read_index(SHIPPED / path.name)
+        content = lzma.decompress((SHIPPED / f"{path.name}{PACKED}").read_bytes())
+        if noted and noted["file"] == _digest(content):
+            path.write_bytes(content)
+            return _form(path, noted)
+    return None
+
+
+def _read_index(path: Path) -> dict[str, Any] | None:
+    """Return the index of a template; None if it was changed, FileNotFoundError if there is none."""
+    try:
+        noted: dict[str, Any] = json.loads(_index(path).read_text(encoding="utf-8"))
+        is_whole = noted["self"] == _digest(json.dumps([noted["file"], noted["entries"]]).encode())
+        return noted if is_whole and "seen" in noted else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _form(path: Path, noted: Mapping[str, Any]) -> Template | None:
     from joulemap.domain.catalogue import HardwareEntry
 
     try:
-        noted = json.loads(_index(path).read_text(encoding="utf-8"))
         entries = [HardwareEntry(**row) for row in noted["entries"]]
-        is_whole = noted["self"] == _digest(json.dumps([noted["file"], noted["entries"]]).encode())
-        if is_whole and (noted["seen"] == _sight(path) or noted["file"] == _digest(path.read_bytes())):
-            return Template(path, {entry.id: entry for entry in entries})
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        pass
-    return None
+    except TypeError:
+        return None
+    return Template(path, {entry.id: entry for entry in entries})
 
 
 def _digest(content: bytes) -> str:
@@ -122,8 +159,7 @@ def _make(path: Path, fill: Fill) -> Template:
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafting(path.parent) as folder:
         draft = folder / path.name
-        if shipped := _read(SHIPPED / path.name):
-            shutil.copyfile(shipped.path, draft)
+        if shipped := _unpack(draft):
             entries = shipped.entries
         else:
             with contextlib.closing(connect(draft)) as connection:
