@@ -54,7 +54,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(148, 329, 31, 95),
     ("compare", "resnet18"): Budget(167, 440, 56, 130),
     ("compare", "mobilenet_v2"): Budget(205, 493, 106, 134),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(274, 555, 156, 169),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(274, 556, 156, 169),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 

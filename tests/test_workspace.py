@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import lzma
 import re
 import subprocess
 import sys
