@@ -167,7 +167,10 @@ SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
 )
-COST_NOTE: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")
+COST_NOTE: Final = Template(
+    "cost and carbon: {use}, idle hours included, and cooling (PUE) for carbon; energies are of the devices while they "
+    "serve. `joulemap cost` lists the other assumptions"
+)
 OTHER_WAY: Final = Template("if {way}: {usd:USD} per million output tokens on {label} at batch {batch}")
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices}"

@@ -34,7 +34,8 @@ GOALS: Final = {
 """Goal -> field of the table and of its half-width."""
 
 COPIES: Final = Template(
-    "{copied_bytes:B} in {copy_count:n copy|copies} between devices take {copy_s:s} of {latency_s:s} per batch"
+    "on {placement}, {copied_bytes:B} in {copy_count:n copy|copies} between devices take {copy_s:s} of {latency_s:s} "
+    "per batch"
 )
 SIDE_BY_SIDE: Final = Template("each device runs the whole model; the rate is limited by {limit}")
 
