@@ -52,7 +52,8 @@ WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][ with {kept}]: {value}"
-    "[, {ratio:x} better than {next}][, equal to {equal}][; {chance:chance} confidence that it is the best chip]."
+    "[, {ratio:x} better than {next}][, equal to {equal}][; statistically tied with {tied:n other chip}]"
+    "[; {chance:chance} confidence that it is the best chip]."
 )
 ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
 NOT_SOLD: Final = Template(
@@ -303,6 +304,7 @@ class RecommendAnswer(RankedAnswer):
         is_equal = ratio is not None and ratio < TIE_RATIO
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
         chip = find_chip(best)
+        tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
         told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
             name=self._name(best),
             metric=self._metric,
@@ -313,7 +315,8 @@ class RecommendAnswer(RankedAnswer):
             ratio=None if is_equal else ratio,
             next=None if second is None else self.scope.mark(find_chip(second)),
             equal=self.scope.mark(find_chip(second)) if second is not None and is_equal else None,
-            chance=self._chances("probability_best").get(chip) if second is not None else None,
+            tied=len(tied) or None,
+            chance=self._chances("probability_best").get(chip) if second is not None and not tied else None,
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
         lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
