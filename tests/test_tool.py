@@ -109,6 +109,7 @@ def test_a_pipeline_is_measured_stage_by_stage() -> None:
     assert [shlex.split(one.command)[1] for one in checks.found] == ["--onnx=mobilenet_v2.onnx", "--onnx=resnet18.onnx"]
 
 
+@pytest.mark.wings
 def test_a_checkpoint_is_its_publishers_and_no_fine_tuned_one() -> None:
     assert find_checkpoint("llama-3.1-8b") == "meta-llama/llama-3.1-8b"
     assert find_checkpoint("qwen2.5-7b(cached=512)") == "qwen/qwen2.5-7b"
