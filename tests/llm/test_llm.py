@@ -394,7 +394,7 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
         serving = Serving(prompt=512, output=32, in_flight=1)
-        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving)
     (row,), (load,) = answer.rows, answer.loads
     assert load.request_count >= 300
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
@@ -487,7 +487,7 @@ def test_the_assumed_share_of_a_load_by_hand() -> None:
 
 @pytest.mark.slow
 def test_the_headline_has_the_share_of_the_batch_that_it_names(workspace: Workspace) -> None:
-    answer = workspace.llm(MODEL, hardware=("h100_sxm5", "l4"), batch=(1, 16))
+    answer = workspace.llm(MODEL, hardware=("a10", "l4"), batch=(1, 16))
     winner = next(row for row in answer.winners if row.goal == "energy")
     row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
     assert row.decode_run_id
