@@ -161,7 +161,6 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     assert {row.constant for row in answer.constants} == {
         "static_power",
         "energy.chip.static_power",
-        "context_power",  # of a copy both follow from the static power
         "loaded_power",
     }
     assert answer.explanation is not None
