@@ -196,7 +196,7 @@ class RunAnswer(Answer):
         return ()
 
     def find_checks(self) -> Checks:
-        """Return the commands of common tools that measure the runs of the answer."""
+        """Return the commands of benchmark tools that measure the runs of the answer."""
         from joulemap.answer.check import Checks, check_runs
 
         rows, scope = self.checked, self.scope

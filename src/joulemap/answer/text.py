@@ -46,7 +46,7 @@ NEW: Final = Template(
     "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
 )
 OWN: Final = Template("{parts:and}[, and more on {more} other chips]")
-OWN_SPREAD: Final = Template("{line} of these")
+OWN_SPREAD: Final = Template("in these, {line}")
 OWN_OF: Final = Template("{whose} account for {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
 OWN_WIDTH: Final = Template("{width:±} of {quantity}")
@@ -121,7 +121,7 @@ UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("{line} of these intervals")
+OWN_NOTE: Final = Template("in these intervals, {line}")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

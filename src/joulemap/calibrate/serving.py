@@ -11,8 +11,8 @@ shrunk towards their parent group, as for single runs (`calibrate.doubt`):
 Here n is the number of sources, counted on each board: rows of one source share host, date, prompts and meter. A
 user's server is always a source that no coefficient has seen; `new` is what such a source adds (`NEW`). It is larger on
 a board without measurements of the engine, and largest if no board of the vendor has any. The coarsest group is shrunk
-towards an assumed value. An energy has no scale of its own: its half-width
-combines those of its time and power, whose errors partly cancel.
+towards an assumed value. An energy has no scale of its own: its half-width combines those of its time and power, whose
+errors partly cancel.
 """
 
 from __future__ import annotations

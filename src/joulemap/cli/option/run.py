@@ -108,7 +108,7 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help=LIMIT_HELP), Place(OU
 
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Print the command of a common tool that measures each run."),
+    typer.Option("--check", help="Print a benchmark command that measures each run."),
     Place(OUTPUT, is_advanced=True),
 ]
 
