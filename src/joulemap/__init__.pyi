@@ -88,7 +88,6 @@ from joulemap.domain.hardware import (
     Peak as Peak,
     PowerMode as PowerMode,
 )
-from joulemap.domain.key import WorkloadKey as WorkloadKey
 from joulemap.domain.measurement import Measurement as Measurement, Timing as Timing
 from joulemap.domain.metric import (
     METRICS as METRICS,
@@ -136,6 +135,7 @@ from joulemap.domain.workload import (
     Tensor as Tensor,
     Work as Work,
     Workload as Workload,
+    WorkloadKey as WorkloadKey,
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName

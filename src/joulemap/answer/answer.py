@@ -14,8 +14,7 @@ import attrs
 from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import Cell, fill, lay
 from joulemap.answer.scope import Scope
-from joulemap.domain.module import is_module_name
-from joulemap.domain.name import PROJECTED
+from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE

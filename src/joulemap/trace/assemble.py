@@ -9,8 +9,7 @@ from typing import Final
 import attrs
 import torch
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload, WorkloadKey
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 

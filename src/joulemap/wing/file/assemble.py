@@ -7,8 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Buffer, Edge, Tensor, Workload
+from joulemap.domain.workload import Buffer, Edge, Tensor, Workload, WorkloadKey
 from joulemap.system.errors import ModelError
 from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
 from joulemap.wing.file.call import RULES, find_call

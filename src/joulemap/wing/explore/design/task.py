@@ -15,9 +15,8 @@ import numpy as np
 
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
-from joulemap.wing.explore.lake.block import describe, vary
+from joulemap.wing.explore.lake.block import describe, read_points, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
-from joulemap.wing.explore.lake.point import read_points
 from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:

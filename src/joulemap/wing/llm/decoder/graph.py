@@ -8,9 +8,8 @@ from functools import lru_cache
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import Value, make_operator
-from joulemap.domain.workload import KEPT, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import KEPT, Access, Buffer, Edge, Operator, Tensor, Workload, WorkloadKey
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator

@@ -17,8 +17,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Operator, Workload
+from joulemap.domain.workload import Operator, Workload, WorkloadKey
 from joulemap.fuse import fuse
 from joulemap.model.workload import number_calls
 from joulemap.system.errors import ModelError
