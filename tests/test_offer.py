@@ -23,7 +23,7 @@ from joulemap.domain.offer import (
 )
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.system.errors import ExitCode, UsageError
-from joulemap.uncertainty.draw import SELLER_SHARE
+from joulemap.uncertainty.standing import SELLER_SHARE
 from joulemap.workspace import Workspace
 
 

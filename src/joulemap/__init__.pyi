@@ -374,13 +374,12 @@ from joulemap.wing.explore.answer.answer import ExploreAnswer as ExploreAnswer
 from joulemap.wing.explore.answer.regret import RegretAnswer as RegretAnswer
 from joulemap.wing.explore.answer.row import RefusedDesigns as RefusedDesigns, RuleRow as RuleRow
 from joulemap.wing.explore.design.best import BestDesign as BestDesign, Margin as Margin
-from joulemap.wing.explore.design.group import Group as Group
-from joulemap.wing.explore.design.limit import Bound as Bound
-from joulemap.wing.explore.design.outcome import Outcomes as Outcomes
+from joulemap.wing.explore.design.outcome import Bound as Bound, Outcomes as Outcomes
 from joulemap.wing.explore.design.regret import ChipRegret as ChipRegret, ModelWinner as ModelWinner
 from joulemap.wing.explore.design.rule import Law as Law
 from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
 from joulemap.wing.explore.design.survey import Survey as Survey
+from joulemap.wing.explore.design.task import Group as Group
 from joulemap.wing.explore.shards import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.wing.fleet.answer.document import FleetAnswer as FleetAnswer
 from joulemap.wing.fleet.capacity.mixture import MixedRow as MixedRow

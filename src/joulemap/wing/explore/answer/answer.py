@@ -53,8 +53,7 @@ from joulemap.wing.explore.design.question import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.limit import Bound
-    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.outcome import Bound, Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
