@@ -49,27 +49,7 @@ class Held:
 
 def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
     """Return an operator of a workload."""
-    m, n, k, groups = cost.gemm
-    return Operator(
-        name=name,
-        module_path="",
-        operation=cost.operation,
-        kind=cost.kind,
-        aten=f"aten.{aten}",
-        output_shape=output,
-        dtype=DTYPE,
-        mac_count=cost.mac_count,
-        elementwise_count=cost.elementwise_count,
-        special_count=cost.special_count,
-        output_element_count=math.prod(output),
-        gemm_m=m,
-        gemm_n=n,
-        gemm_k=k,
-        gemm_groups=groups,
-        tap_count=cost.tap_count,
-        scalars=cost.scalars,
-        variant=cost.variant,
-    )
+    return cost.operator(name, "", f"aten.{aten}", output, DTYPE)
 
 
 @frozen

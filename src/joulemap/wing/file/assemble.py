@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.workload import Buffer, Edge, Tensor, Workload, WorkloadKey
+from joulemap.domain.workload import Edge, Workload, WorkloadKey, allocate
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
@@ -188,27 +188,7 @@ def _finish(
 ) -> Workload:
     outside = {made.place(one).base for one in program.outputs if not one.is_weight}
     last = max(len(made.operators) - 1, 0)
-    death = [made.makers.get(index, 0) for index in range(len(made.tensors))]
-    for access in made.accesses:
-        death[access.tensor_index] = max(death[access.tensor_index], access.operator_index)
-    buffers: list[Buffer] = []
-    tensors: list[Tensor] = []
-    for index, tensor in enumerate(made.tensors):
-        if tensor.role in ("parameter", "constant"):
-            tensors.append(tensor)
-            continue
-        end = last if index in outside or tensor.role == "input" else death[index]
-        buffers.append(
-            Buffer(
-                birth_index=made.makers.get(index, 0),
-                death_index=end,
-                release_index=end,
-                byte_count=tensor.byte_count,
-                item_bytes=made.items[index],
-                is_hidden=False,
-            )
-        )
-        tensors.append(attrs.evolve(tensor, buffer_index=len(buffers) - 1, is_output=index in outside))
+    tensors, buffers = allocate(made.tensors, made.items, made.makers, made.accesses, outside, last)
     weights = {access.tensor_index for access in made.accesses if access.role == "weight"}
     return Workload(
         key=key,
@@ -217,7 +197,7 @@ def _finish(
         parameter_count=sum(one.count for one in program.weights if one.dtype not in INDICES),
         weight_bytes=sum(tensors[index].byte_count for index in sorted(weights)),
         operators=tuple(made.operators),
-        tensors=tuple(tensors),
+        tensors=tensors,
         accesses=tuple(
             attrs.evolve(one, is_boundary=True) if one.role == "output" and one.tensor_index in outside else one
             for one in made.accesses
@@ -226,7 +206,6 @@ def _finish(
             Edge(producer_index=maker, consumer_index=reader, tensor_index=tensor)
             for maker, reader, tensor in made.edges
         ),
-        buffers=tuple(buffers),
-        subgraphs=(),
+        buffers=buffers,
         notes=notes,
     )
