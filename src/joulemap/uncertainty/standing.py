@@ -24,7 +24,7 @@ Hashes = NDArray[np.uint64]
 SELLER_SHARE: Final = 0.37
 """Share of the variance of a price's error that the prices of one seller have in common.
 
-Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of domain/offer.py)."""
+Derived: 136 pairs of offers of the catalogue (`correlate_sellers` of tests/test_offer.py)."""
 
 SCALE_TERMS: Final = 30
 SCALE_REST: Final = 0.0328

@@ -21,8 +21,6 @@ from joulemap.wing.file.call import AtenCall, Turned
 from joulemap.wing.file.rewrite import ATTENTION
 from joulemap.wing.file.value import Node, Value
 
-CHANGES: Final = frozenset({"view", "squeeze", "unsqueeze", "split", "expand", "select", "slice", "permute"})
-
 ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
 """Operators of attention, which are counted as three."""
 

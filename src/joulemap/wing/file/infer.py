@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 FLOAT: Final = 1
-INT32: Final = 6
 
 SAME: Final = frozenset(
     {"FastGelu", "Gelu", "QuickGelu", "BiasGelu", "BiasSplitGelu", "SimplifiedLayerNormalization", "RotaryEmbedding",
