@@ -20,9 +20,8 @@ from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration, Runtime
-from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.constant import Change, Constant, check_value, list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.quantity import BASES

@@ -69,7 +69,6 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
-from joulemap.domain.change import Change as Change
 from joulemap.domain.compiler import Compiler as Compiler
 from joulemap.domain.configuration import (
     Boundary as Boundary,
@@ -78,7 +77,7 @@ from joulemap.domain.configuration import (
     Runtime as Runtime,
     Tf32 as Tf32,
 )
-from joulemap.domain.constant import Constant as Constant
+from joulemap.domain.constant import Change as Change, Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,

@@ -231,7 +231,7 @@ class ExploreAnswer(Answer):
             limit=limit,
             noun="designs",
             ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
-            cells=cells,
+            **cells,
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.domain.change import check_value
+from joulemap.domain.constant import check_value
 from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR, TOLERANCE
 from joulemap.present.template import Template

@@ -23,11 +23,23 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.record import frozen
+from joulemap.system.resource import digest_code
+from joulemap.trace.version import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.step import Step
+
+
+CODE: Final = ("wing/llm/decoder", "fuse")
+
+
+@cache
+def decoder_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every decoder pass that is built from sizes."""
+    return digest_code(*CLOSED_FORMS, *CODE)
+
 
 DECODER: Final = "decoder"
 """Family and task of the built-in decoders."""
