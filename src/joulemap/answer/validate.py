@@ -63,6 +63,18 @@ UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: 
 UNSCORED: Final = Template("not scored: {models}: {reason}")
 UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no run describes it")
 
+MEASURED: Final = Template("measured energies: {classes:and}")
+CLASS: Final = Template("{count:#} of {architecture}")
+NONE: Final = Template("none of {classes:and}")
+POWER: Final = Template("{count:n power} without a time")
+ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
+
+STORED: Final = (
+    "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
+    "UNION SELECT source, hardware, model, batch FROM serving_measurements"
+)
+"""Keys of all stored measurements, as `PublicTable.keys` has them."""
+
 NUMBER: Final = re.compile(r"[\d.,]+")
 """Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
 
@@ -289,19 +301,6 @@ def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, li
             lost.setdefault(str(error), []).append(models[0])
             return ()
     return tuple(plan for one in models for plan in _plan_models((one,), settings, lost))
-
-
-MEASURED: Final = Template("measured energies: {classes:and}")
-CLASS: Final = Template("{count:#} of {architecture}")
-NONE: Final = Template("none of {classes:and}")
-POWER: Final = Template("{count:n power} without a time")
-ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
-
-STORED: Final = (
-    "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
-    "UNION SELECT source, hardware, model, batch FROM serving_measurements"
-)
-"""Keys of all stored measurements, as `PublicTable.keys` has them."""
 
 
 def energy_evidence(
