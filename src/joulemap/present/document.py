@@ -513,15 +513,13 @@ def draw_columns(
     *,
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
-    ranked: Sequence[str] = (),
     limit: int | None = None,
     is_bare: bool = False,
     projected: frozenset[str] = frozenset(),
-    noun: str = "rows",
 ) -> Grid:
     """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are the shown ones, all by default; `keep` are those kept longest, and `ranked` those that rank the rows.
+    `columns` are the shown ones, all by default, and `keep` those kept longest.
     Headings are shown without rows unless the table is bare.
     """
     merged = "unit" if "value" in table.names else ""
@@ -535,9 +533,7 @@ def draw_columns(
         [(text, name) for name, text in shown.items()],
         limit=limit,
         keep=[shown[name] for name in keep if name in shown],
-        ranked=[shown[name] for name in ranked if name in shown],
         projected=projected,
-        noun=noun,
         # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
     )

@@ -133,15 +133,7 @@ def prepare_question(
             chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
     total = sum(space.size for space in chips.values()) * len(settings.points) * batches
-    if count is None and total > MOST_POINTS:
-        raise UsageError(
-            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
-            "or look for the best: --search optuna --points 5000"
-        )
-    if count is not None and min(count, total) > MOST_DRAWN:
-        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
-    if total >= MOST_NUMBERED:
-        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
+    _check_total(count, total)
     with holding_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
@@ -187,6 +179,19 @@ def prepare_question(
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )
+
+
+def _check_total(count: int | None, total: int) -> None:
+    """Raise UsageError for more designs than can be evaluated, drawn or numbered."""
+    if count is None and total > MOST_POINTS:
+        raise UsageError(
+            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
+            "or look for the best: --search optuna --points 5000"
+        )
+    if count is not None and min(count, total) > MOST_DRAWN:
+        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
+    if total >= MOST_NUMBERED:
+        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
 
 
 def _find_work(connection: Any, plan: Plan, place: int) -> tuple[str, int]:
