@@ -25,7 +25,7 @@ from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, 
 from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
+from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares

@@ -37,12 +37,13 @@ from joulemap.wing.explore.design.best import (
     Margin,
     describe_design,
     find_best,
+    find_beyond,
     find_dimension,
+    find_oversize,
     list_margins,
     show_objective,
     show_objective_interval,
 )
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
     prepare_question,
@@ -340,8 +341,7 @@ def explore(
     """
     need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
-    from joulemap.wing.explore.design.survey import survey
-    from joulemap.wing.explore.design.watch import Watch
+    from joulemap.wing.explore.design.survey import Watch, survey
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:

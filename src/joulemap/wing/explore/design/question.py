@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
     from joulemap.wing.explore.design.outcome import Objective
-    from joulemap.wing.explore.design.watch import Watch
+    from joulemap.wing.explore.design.survey import Watch
 
 MOST_DOUBTED: Final = 200
 """Maximum runs of base chips whose pairwise uncertainty is computed."""
