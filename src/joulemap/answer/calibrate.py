@@ -145,7 +145,7 @@ class CalibrateAnswer(Answer):
     def _draw_errors(self, columns: str, *, is_family: bool) -> Grid:
         rows = tuple(row for row in self.errors if (row.family is not None) is is_family)
         return self._lay(
-            attrs.evolve(self.errors, rows=rows),
+            self.errors.with_rows(rows),
             f"{columns} | {SHARES}",
             runtime=lambda row: row.runtime or ALL,
             precision=lambda row: row.precision or ALL,

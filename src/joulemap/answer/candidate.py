@@ -222,7 +222,7 @@ class CandidateAnswer(RunAnswer):
 
     def select(self, *statuses: str) -> Table[Any]:
         """Return the rows with one of these statuses."""
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
+        return self.rows.with_rows(row for row in self.rows if row.status in statuses)
 
     def name(self, row: Candidate) -> str:
         """Return the name of a configuration."""
@@ -243,7 +243,7 @@ class CandidateAnswer(RunAnswer):
     ) -> Grid:
         """Return a grid of `limit` configurations and those that `stays` keeps; `shown` is as of `lay`."""
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             COLUMNS + (RUNTIME if self._has_runtimes else "") + columns,
             limit=limit,
             noun=noun,
@@ -287,7 +287,7 @@ class CandidateAnswer(RunAnswer):
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
-        rows = self.assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(self.assumptions, rows=())
+        rows = self.assumptions if {"cost", "carbon"} & set(metrics) else self.assumptions.with_rows(())
         return Section(
             ASSUMPTIONS,
             self._lay(

@@ -200,7 +200,7 @@ class CostAnswer(RankedAnswer):
         """Return the cost of the cheapest configuration of each chip by component; empty if nothing has a price."""
         if self.best is None:
             return ()
-        rows = attrs.evolve(self.rows, rows=tuple(self._each()))
+        rows = self.rows.with_rows(self._each())
         told = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
         subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
@@ -399,7 +399,7 @@ class CostAnswer(RankedAnswer):
 
     def _show_prices(self, rows: Sequence[CostOption], limit: int) -> Grid:
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             PRICES,
             limit=limit,
             noun="chips",

@@ -113,7 +113,7 @@ class DiffAnswer(RunAnswer):
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` subgraphs of each chip; csv contains the figures."""
-        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.change_fraction is not None))
+        rows = self.rows.with_rows(row for row in self.rows if row.change_fraction is not None)
         drawn = self._lay(
             rows,
             COLUMNS + (VERDICT if self.allowed else ""),
@@ -257,7 +257,7 @@ def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[Subgrap
     """Return the subgraphs that differ between two runs."""
     found = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
     moved = tuple(row for row in found if row.energy_difference_fj or row.latency_difference_fs)
-    return attrs.evolve(found, rows=moved)
+    return found.with_rows(moved)
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
@@ -279,7 +279,7 @@ def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[Vers
         ways = [way for way in ("rented", "bought") if way in costs[row.run_a] and way in costs[row.run_b]]
         if ways:
             found.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
-    return attrs.evolve(rows, rows=tuple(found))
+    return rows.with_rows(found)
 
 
 def _price(

@@ -224,7 +224,7 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
     if depth is None:
         fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in table) <= MOST_ROWS)
         depth = next(fitting, 1)
-    shown = attrs.evolve(table, rows=tuple(row for row in table if row.depth <= depth))
+    shown = table.with_rows(row for row in table if row.depth <= depth)
     drawn = lay(
         shown,
         columns,

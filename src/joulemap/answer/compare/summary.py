@@ -126,7 +126,7 @@ class CompareAnswer(RunAnswer):
         rate, busiest = self.paced.rate_per_s, self.paced.busiest
         rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
         grid = self._lay(
-            attrs.evolve(self.paced.rows, rows=tuple(rows)),
+            self.paced.rows.with_rows(rows),
             text.PACED,
             limit=limit,
             noun="configurations",
@@ -232,7 +232,7 @@ class CompareAnswer(RunAnswer):
             return row.label in winners
 
         drawn = self._lay(
-            attrs.evolve(self.rows, rows=self.answered),
+            self.rows.with_rows(self.answered),
             columns,
             ranked=f"{label} | latency",
             limit=limit,
@@ -385,8 +385,8 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
         found = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
         answer = CompareAnswer(
             scope=scope,
-            recommendations=attrs.evolve(found, rows=tuple(row for row in found if not row.is_among)),
-            available=attrs.evolve(found, rows=tuple(row for row in found if row.is_among or not others)),
+            recommendations=found.with_rows(row for row in found if not row.is_among),
+            available=found.with_rows(row for row in found if row.is_among or not others),
             insights=insights(),
             rows=compared,
         )

@@ -269,7 +269,7 @@ class FlipAnswer(RunAnswer):
             "likelihood": lambda row: show_odds(row.likelihood),
         }
         decisive = lay(
-            attrs.evolve(self.rows, rows=tuple(chosen)),
+            self.rows.with_rows(chosen),
             text.COLUMNS,
             **cells,
             value=lambda row: show_constant(row.value, row.unit, DIGITS),

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.run import BOUNDS, describe_clock
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
@@ -129,7 +127,7 @@ class UtilizationAnswer(RunAnswer):
         found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(self.used)),
+            self.rows.with_rows(self.used),
             text.USE_COLUMNS.format(remedies="" if self.remedies is None else text.REMEDY_COLUMNS),
             limit=limit,
             noun="chips",

@@ -199,7 +199,7 @@ class ExploreAnswer(Answer):
 
     def _select(self, status: str) -> Table[Any]:
         place = self.rows.names.index("status")
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
+        return self.rows.with_rows(row for row in self.rows if row[place] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
         """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
