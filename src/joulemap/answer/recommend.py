@@ -305,10 +305,11 @@ class RecommendAnswer(RankedAnswer):
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
         chip = find_chip(best)
         tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
-        told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
+        is_only = text is BEST and all(row.rank == 1 for row in ranked)
+        told = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
-            **({} if text is BEST and all(row.rank == 1 for row in ranked) else {"rate": self._rated or None}),
+            **({} if is_only else {"rate": self._rated or None}),
             sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
             kept=kept,
             value=self._show_objective(best.objective_value, best.objective_half_width),
