@@ -21,8 +21,8 @@ from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.pair import find_role, name_cause
 from joulemap.catalog.chip import load_class
+from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.role import load_roles, resolve_roles
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName

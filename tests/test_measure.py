@@ -15,7 +15,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
-from joulemap.device.subject import Subject, prepare
+from joulemap.device.trial import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 from joulemap.system.errors import ExitCode, ModelError

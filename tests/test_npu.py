@@ -14,7 +14,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.model.architecture.npu import Npu
 from joulemap.model.kernel import form_kernels
-from joulemap.model.replica import join_units
+from joulemap.model.stream import join_units
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe

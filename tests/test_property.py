@@ -25,9 +25,8 @@ from joulemap.model.bulk import Together
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
-from joulemap.model.replica import count_copies
 from joulemap.model.run import RunColumns, SubgraphColumns
-from joulemap.model.stream import DIVIDED, SHARED
+from joulemap.model.stream import DIVIDED, SHARED, count_copies
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped

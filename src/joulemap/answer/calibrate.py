@@ -16,12 +16,11 @@ from joulemap.catalog.calibration import calibration_text, own_folder, parse_cal
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
-from joulemap.domain.calibration import DETERMINED
+from joulemap.domain.calibration import DETERMINED, is_pace
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
-from joulemap.domain.pace import is_pace
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.model.version import formula_version

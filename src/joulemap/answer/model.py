@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
 from joulemap.answer.caveat import describe_caveat
-from joulemap.answer.layout import Cell, lay, lay_facts
+from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
@@ -213,7 +213,7 @@ class ModulesAnswer(RunAnswer):
         )
 
 
-def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Cell) -> Grid:
+def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Any) -> Grid:
     """Return rows with `module` and `depth` as a tree below the model; deeper rows are counted.
 
     Raises UsageError for a depth below 0.
@@ -229,12 +229,10 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
         shown,
         columns,
         keep=keep,
-        cells={
-            "module": lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
-            "weight_count": lambda row: _show_count(row.weight_count),
-            "mac_count": lambda row: _show_count(row.mac_count),
-            **cells,
-        },
+        module=lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
+        weight_count=lambda row: _show_count(row.weight_count),
+        mac_count=lambda row: _show_count(row.mac_count),
+        **cells,
     )
     total, count = len(table.rows), len(shown.rows)
     return attrs.evolve(drawn, is_tree=True, telling=()).out_of(total, count, "modules", f"--depth {deepest}")

@@ -17,7 +17,7 @@ from joulemap.domain.configuration import MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
-from joulemap.domain.module import is_module_name
+from joulemap.domain.name import is_module_name
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision

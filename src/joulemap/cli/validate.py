@@ -81,7 +81,7 @@ def validate(
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
     if evidence:
-        from joulemap.answer.evidence import describe_evidence
+        from joulemap.answer.validate import describe_evidence
 
         told = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
         output.write_table(told, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(told))

@@ -57,11 +57,9 @@ from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
-from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
-from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
+from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS, count_copies, count_units, find_shares
 from joulemap.model.traffic import ceil_divide, dram_bytes
-from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 

@@ -53,8 +53,7 @@ from joulemap.wing.explore.design.question import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.limit import Bound
-    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.outcome import Bound, Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
@@ -232,7 +231,7 @@ class ExploreAnswer(Answer):
             limit=limit,
             noun="designs",
             ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
-            cells=cells,
+            **cells,
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))

@@ -28,12 +28,11 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 from joulemap.system.units import parse_si
-from joulemap.wing.explore.design.group import Group
-from joulemap.wing.explore.design.limit import Bound
-from joulemap.wing.explore.design.outcome import OBJECTIVES, Load
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, Load
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
 from joulemap.wing.explore.design.survey import Difference
+from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.row import DesignDoubt
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ import numpy as np
 
 from joulemap.system.record import define, frozen
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
-from joulemap.wing.explore.design.group import Group
-from joulemap.wing.explore.design.limit import Bound, find_excess
-from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs, evaluate_values
+from joulemap.wing.explore.design.outcome import (
+    Bound,
+    Objective,
+    Outcomes,
+    evaluate_designs,
+    evaluate_values,
+    find_excess,
+)
+from joulemap.wing.explore.design.task import Group
 
 if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers

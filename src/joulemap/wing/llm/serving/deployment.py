@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.pace import name_pace
+from joulemap.domain.calibration import name_pace
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
-from joulemap.model.replica import join_units
+from joulemap.model.stream import join_units
 from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
