@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import UnknownNameError, UsageError
@@ -474,6 +474,12 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
         few, many = one.chips
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
+    # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
+    pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
+    few, many = pascal.chips
+    assert_close(
+        many.peaks["fp32"].rate.value, 4.0 * stack.value("integer_rate") * few.peaks["fp32"].rate.value, rel=1e-9
+    )
 
 
 def test_what_a_row_says_of_weights_becomes_a_format() -> None:

@@ -8,7 +8,7 @@ used for a kernel's compute and memory time. Graphs cover decode passes only, so
 by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
-previous one. An engine `like` another one has its releases too, before its own.
+previous one. An engine `like` another one has its releases up to its own first one, before its own.
 """
 
 from __future__ import annotations
@@ -311,7 +311,8 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
-    parent = _files()[raw["like"]]["releases"] if "like" in raw else ()
+    first = raw["releases"][0]["date"]
+    parent = [one for one in _files()[raw["like"]]["releases"] if one["date"] <= first] if "like" in raw else []
     for release in (*parent, *raw["releases"]):
         for key, value in release.items():
             if key == "date":

@@ -193,8 +193,9 @@ class Deployment:
     def chips(self) -> tuple[Hardware, Hardware]:
         """Hardware at the rates that the engine's kernels reach, for few rows and for many.
 
-        Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate. Gaming
-        boards accumulate in 32 bits at half that rate. `Room` checks the memory capacity.
+        Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate, also on chips
+        whose only floating-point products are fp32. Gaming boards accumulate in 32 bits at half that rate. `Room`
+        checks the memory capacity.
         """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
@@ -218,7 +219,8 @@ class Deployment:
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
         if integer and (eighth := few.peaks.get("int8")):
             reached = scaled(eighth.rate, integer)
-            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
+            wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
+            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         if compute == 1.0:
             return few, few
         own = {name: one for name, one in few.coefficients.items() if name == WIDE_SHARE}
