@@ -198,6 +198,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
     ),
+    "tiled_rows": Coefficient(
+        value=0.0,
+        unit="1",
+        meaning="rows from which products are cut into full tiles; fewer have tiles of their height",
+    ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(
