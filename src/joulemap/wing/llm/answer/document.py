@@ -270,7 +270,7 @@ class LlmAnswer(RunAnswer):
             up=lambda row: "no" if row.is_growing else "yes",
         )
         below = (Text(text.LEFT_OUT(reasons="; ".join(self.not_loaded))),) if self.not_loaded else ()
-        return show_under("", drawn, *below)
+        return show_under(text.LOADS_HEADING, drawn, *below)
 
     def _list_unsupported(self) -> tuple[Text, ...]:
         """Return the remark below a table about hardware that cannot run the model."""
@@ -355,6 +355,8 @@ class LlmAnswer(RunAnswer):
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on shared runs, payment, the best cost with the other payment, and other sellers."""
+        if self.loads.rows:
+            yield text.LOAD_NOTE
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))

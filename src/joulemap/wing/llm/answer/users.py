@@ -65,7 +65,7 @@ KEPT_ENERGY: Final = Template(
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
 TIMES: Final = Template(
-    "TTFT {first_token_s:s}[ (limit {first_most:s})], TPOT {between_s:s}[ (limit {between_most:s})]"
+    "mean TTFT {first_token_s:s}[ (limit {first_most:s})], mean TPOT {between_s:s}[ (limit {between_most:s})]"
 )
 SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
 SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
@@ -97,10 +97,11 @@ RISKY: Final = Template(
 NEXT_RUNNER: Final = Template("the next other chip is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
-    "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
-    "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
-    "gCO2/request ~request_gco2? | probability met_probability | *prefix hits prefix_hit_fraction? | "
-    "hits in tiers tier_hit_fraction? | *J/request without hits uncached_request_j?"
+    "*J/M million_j | gCO2/M ~gco2_per_million? | prompt and output tokens/s ~tokens_per_s | "
+    "users per server users_per_server | largest largest_users | request latency request_s | "
+    "USD/request #request_usd? | J/request request_j | gCO2/request ~request_gco2? | probability met_probability | "
+    "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
+    "*J/request without hits uncached_request_j?"
 )
 HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens are found in the prefix cache[, {below:%} of them below the devices]"
@@ -120,14 +121,14 @@ COLLECTED: Final = 8
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
-    "M: a million tokens, prompts and outputs together. Times are means of the steady state, where each user's next "
-    "request follows the last one; --in-flight gives percentiles",
+    "M: a million tokens, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
+    "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
     "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
     "ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",
 )
-WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
+WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
 
 @frozen(kw_only=True)
@@ -231,8 +232,8 @@ class UsersAnswer(RunAnswer):
     def _list_missed(self, row: UserRow) -> Iterator[str]:
         """Yield each time of a deployment that is above its target."""
         for quantity, time, most in (
-            ("TTFT", row.first_token_s, self.target.first_token_s),
-            ("TPOT", row.between_s, self.target.between_s),
+            ("mean TTFT", row.first_token_s, self.target.first_token_s),
+            ("mean TPOT", row.between_s, self.target.between_s),
         ):
             if most is not None and time > most:
                 yield MISSED(quantity=quantity, time=time, ratio=time / most, most=most)
