@@ -395,7 +395,8 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
         serving = Serving(prompt=512, output=32, in_flight=1)
-        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving)
+        paid: Any = {"usage": Usage(pay="rented"), "prices": (Price(hardware="l4", usd_per_hour=3.6),)}
+        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving, **paid)
     (row,), (load,) = answer.rows, answer.loads
     assert load.request_count >= 300
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
@@ -403,6 +404,10 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
     assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    # a tenth of a cent per second, for the hours of the load alone
+    assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)
+    (check,) = answer.find_checks().found
+    assert "--max-concurrency 1 " in check.command
     assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
     shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
     prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer

@@ -175,9 +175,11 @@ SHARED_RUNS: Final = Template(
     "largest batch of the same hardware, whichever is nearer"
 )
 COST_NOTE: Final = Template(
-    "cost and carbon: {use}, idle hours included, and cooling (PUE) for carbon; energies are of the devices while they "
-    "serve. `joulemap cost` lists the other assumptions"
+    "cost and carbon: {use}[, {idle}], and cooling (PUE) for carbon; energies are of the devices while "
+    "they serve. `joulemap cost` lists the other assumptions"
 )
+IDLE_HOURS: Final = "idle hours included"
+LOAD_HOURS: Final = Template("{pay} for the hours of the load (--busy-hours adds idle ones)")
 OTHER_WAY: Final = Template("if {way}: {usd:USD} per million output tokens on {label} at batch {batch}")
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices}"

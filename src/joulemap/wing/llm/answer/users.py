@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.candidate import describe_use
+from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import widen
 from joulemap.answer.text import SPAN
@@ -24,7 +24,7 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
-from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.capacity.case import Case
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
@@ -45,6 +45,7 @@ from joulemap.wing.llm.capacity.users import (
 )
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import Checks
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.question import Question
@@ -171,6 +172,25 @@ class UsersAnswer(RunAnswer):
         times = _compare_costs(surer, first) if surer else None
         return surer if surer is not None and (times is None or times <= DEAR) else first
 
+    def find_checks(self) -> Checks:
+        """Return the commands that measure one server of each deployment, or batches if a tool cannot make its load."""
+        from joulemap.wing.llm.answer.check import ServedRun, check_served
+
+        is_plain = not self.serving.reuses_prefixes
+        runs = (
+            ServedRun(
+                row.label,
+                row.hardware,
+                row.precision,
+                row.users_per_server,
+                row.device_count,
+                in_flight=row.users_per_server if is_plain else 0,
+            )
+            for row in self.rows
+            if not row.prefill_server_count
+        )
+        return check_served(self.model, self.serving, runs, self.scope.spell)
+
     def title(self) -> str:
         """Return the title, which restates the question."""
         wanted = WANTED(self.target)
@@ -273,7 +293,7 @@ class UsersAnswer(RunAnswer):
         """Return the note on cost and carbon; empty without a price."""
         if not self.assumptions.rows:
             return []
-        return [text.COST_NOTE(use=describe_use(self.assumptions, self.pay))]
+        return [describe_costs(self.assumptions, self.pay)]
 
     def _continue(self, repeated: Sequence[str]) -> list[str]:
         """Return the command that simulates the requests of one server of the best deployment."""
@@ -345,7 +365,7 @@ def serve_users(
 
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
-    settings = attrs.evolve(settings, batch=(1,))
+    settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
