@@ -116,7 +116,7 @@ MEMORY: Final = (
 )
 PHASES: Final = (
     "hardware @label | *batch | *phase | *time phase_s | *one pass run_latency_s | *J/token energy_per_token_j | "
-    "device power device_power_w | *limit bound | *run run_id"
+    "power per device device_power_w | *limit bound | *run run_id"
 )
 COSTS: Final = (
     "hardware @label | *batch | paid way | *prompt tokens prompt_usd_per_million | "
