@@ -233,7 +233,7 @@ class PassRunOptions(WholeRunOptions):
     )
     prompt: int = option(2048, "Prompt length in tokens, for prefill.", metavar="TOKENS", min=1, is_advanced=True)
     cached: int = option(
-        2048, "Context length in tokens before the new one, for decode.", metavar="TOKENS", min=0, is_advanced=True
+        2048, "Tokens in the KV cache before a decode step.", metavar="TOKENS", min=0, is_advanced=True
     )
     devices: int = option(1, "Tensor-parallel devices of the pass.", min=1, is_advanced=True)
     expert_devices: int = option(1, "Expert-parallel devices, out of --devices.", min=1, is_advanced=True)

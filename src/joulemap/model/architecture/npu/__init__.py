@@ -92,7 +92,7 @@ class NpuPlacement(Placement):
     copied_bytes: Floats
     """Bytes of weights that further copies of the model read, excluding the first copy."""
     batch_share: tuple[Floats | float, Floats | float]
-    """Shares of the units and of the memory rate that the copies processing one batch have."""
+    """Shares of units and of memory bandwidth of the model copies that process one batch."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
