@@ -86,6 +86,9 @@ Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per boar
 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed equal.
 """
 
+MOST_LINKS: Final = 0.5
+"""Maximum share of the power between static power and cap that links take; it binds only on caps below 150 W."""
+
 WIDE: Final = frozenset(("bf16", "fp16"))
 """16-bit precisions."""
 
@@ -213,8 +216,11 @@ class Deployment:
             self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
         )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
+        budget_w = whole.tdp.value - whole.static_power.value
+        links_w = min(self.awake_w / whole.around_factor, MOST_LINKS * budget_w)  # the board's cap includes its links
         few = attrs.evolve(
             whole,
+            tdp=attrs.evolve(whole.tdp, value=whole.tdp.value - links_w),
             memory_capacity=scaled(whole.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(
                 whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
