@@ -149,6 +149,11 @@ def _take_published(model: str, settings: Settings) -> Settings:
     return attrs.evolve(settings, precision=precisions, weight_precision=weights)
 
 
+def drop_idle_hours(usage: Usage) -> Usage:
+    """Return a usage with chips paid for while they work alone, unless it gives a utilization."""
+    return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
+
+
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the query parameters of a usage, and those of payment.
 

@@ -98,8 +98,8 @@ UNLIKE: Final = Template(
 )
 UNPRICED: Final = Template("{count:n chip} left out without a {noun} (--notes lists them)")
 
-PRICE_DOUBT: Final = Template("its price ({price}) is uncertain by {doubt:±}")
-PRICE_GIVEN: Final = "its price is given"
+PRICE_DOUBT: Final = Template("the price of {name} ({price}) is uncertain: {doubt:±}")
+PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
 PRICES_TITLE: Final = "Prices"
@@ -436,7 +436,8 @@ class CostAnswer(RankedAnswer):
             return ""
         sure = self._describe_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
         doubt = best.price_half_width
-        price = PRICE_DOUBT(price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN
+        name = self.scope.mark(find_chip(best))
+        price = PRICE_DOUBT(name=name, price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, price)))
 
 

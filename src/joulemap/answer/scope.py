@@ -712,7 +712,7 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
 
 
 def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]:
-    """Return the operators that these runs leave out; queries only if there are runs of devices alone."""
+    """Return the operators that these device-only runs leave out; empty without such runs."""
     if not ids:
         return ()
     from joulemap.row.run import Omitted

@@ -50,7 +50,10 @@ ALL_COLUMNS: Final = Template(
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
-ELASTICITY_NOTE: Final = "elasticity: percent of the metric per percent of the constant, each constant alone"
+ELASTICITY_NOTE: Final = (
+    "elasticity: percent of the metric per percent of the constant, each constant alone; of a count, the mean from "
+    "half to twice its value"
+)
 LINEAR_NOTE: Final = (
     "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"
 )

@@ -89,7 +89,7 @@ FALLEN: Final = Template(
     "{latency} of the time and {energy} of the energy, including copies"
 )
 FALLEN_BESIDE: Final = {
-    "first": Template("{count:n operator} after the first of them"),
+    "first": Template("the {count:n operator} after the first of these"),
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }

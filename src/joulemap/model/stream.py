@@ -147,15 +147,14 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
 START: Final = "program_start"
 
 
-def count_units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-    """Return the number of units for a batch: all, or the average over the copies among which it is divided."""
+def take_fullest(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats | float]:
+    """Return the kernels of the copy with the most samples of a batch, and the number of its units."""
     count: Floats | float = hardware.peaks[kernels.precision].unit_count
     if DIVIDED not in hardware.geometry:
-        return count
+        return kernels, count
     of_stream = hardware.geometry[STREAM_UNITS].value
     streams = np.maximum(1.0, np.floor(count / of_stream))
-    units: Floats | float = of_stream * kernels.batch / np.ceil(kernels.batch / streams)
-    return units
+    return kernels.part(kernels.batch / np.ceil(kernels.batch / streams)), of_stream
 
 
 def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:

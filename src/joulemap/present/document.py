@@ -519,14 +519,15 @@ def draw_columns(
 ) -> Grid:
     """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are the shown ones, all by default, and `keep` those kept longest.
+    `columns` are the shown ones, each as `name` or `heading name`, all by default, and `keep` those kept longest.
     Headings are shown without rows unless the table is bare.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
+    headings = {name: text for text, _, name in (column.rpartition(" ") for column in columns)}
     for column in table.columns:
-        if (not columns or column.name in columns) and column.name != merged:
-            text = heading(column)
+        if (not columns or column.name in headings) and column.name != merged:
+            text = headings.get(column.name) or heading(column)
             shown[column.name] = text if text not in shown.values() else column.name.replace("_", " ")
     drawn = grid(
         table,

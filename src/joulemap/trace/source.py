@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import math
 import os
@@ -337,7 +338,7 @@ def resolve_model(
             plain,
             (),
             "see `joulemap model list`, or give path/to/file.py:factory",
-            near=kin[:3] or _find_meant(plain, models, others()),
+            near=difflib.get_close_matches(plain.lower(), kin, cutoff=0) or _find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)
 

@@ -280,7 +280,7 @@ def estimate_front(
             placed = np.lexsort((order, y[:, draw], x[:, draw]))
             sorted_x, sorted_y = x[placed, draw], y[placed, draw]
             is_front = np.concatenate([[True], sorted_y[1:] < np.minimum.accumulate(sorted_y)[:-1]])
-            is_other = np.concatenate([[True], (np.diff(sorted_x) != 0.0) | (np.diff(sorted_y) != 0.0)])
+            is_other = np.concatenate([[True], (sorted_x[1:] != sorted_x[:-1]) | (sorted_y[1:] != sorted_y[:-1])])
             first = np.maximum.accumulate(np.where(is_other, np.arange(len(placed)), 0))
             there[placed[is_front[first]]] += 1.0  # equal candidates do not beat each other
     return there / FRONT_DRAW_COUNT

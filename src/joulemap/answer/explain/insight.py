@@ -137,11 +137,11 @@ def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
 
 def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
     """Return the energy of a role on both sides, with the count or energy per action that makes the difference."""
-    total, is_more = answer.total, row.difference_fj > 0
+    is_more, periods = row.difference_fj > 0, _name_periods(row, answer)
     name_a, name_b = answer.names
     sides = [
-        (name_a, row.energy_a_j, row.way_a, _describe_cost(row, row.count_a, row.price_a_j, total.latency_a_s)),
-        (name_b, row.energy_b_j, row.way_b, _describe_cost(row, row.count_b, row.price_b_j, total.latency_b_s)),
+        (name_a, row.energy_a_j, row.way_a, _describe_cost(row, row.count_a, row.price_a_j, periods[0])),
+        (name_b, row.energy_b_j, row.way_b, _describe_cost(row, row.count_b, row.price_b_j, periods[1])),
     ]
     (more, energy, way, detail), (less, other, other_way, beside) = sides[::-1] if is_more else sides
     given = {"noun": find_role(row).noun, "take": "takes" if row.role == "static" else "take", "energy": energy}
@@ -159,7 +159,30 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
     )
 
 
-def _describe_cost(row: RoleDifference, count: float, price: float | None, latency: float) -> str:
+def _name_periods(row: RoleDifference, answer: PairAnswer) -> tuple[str, str]:
+    """Return what the seconds of static power are on each side; empty if they are the latency on both."""
+    total = answer.total
+    overlapping = overlaps(row.count_a, total.latency_a_s), overlaps(row.count_b, total.latency_b_s)
+    if not any(overlapping):
+        return "", ""
+    on_a, on_b = (text.BETWEEN if one else text.ALONE for one in overlapping)
+    return on_a, on_b
+
+
+def list_overlaps(answer: PairAnswer) -> list[str]:
+    """Return a sentence for each run whose batches overlap, with its interval and its latency."""
+    total = answer.total
+    (name_a, name_b), static = answer.names, [row for row in answer.roles if row.role == "static"]
+    sides = [(name_a, row.count_a, total.latency_a_s) for row in static]
+    sides += [(name_b, row.count_b, total.latency_b_s) for row in static]
+    return [
+        text.OVERLAPPING(name=name, interval=interval, latency=latency)
+        for name, interval, latency in sides
+        if overlaps(interval, latency)
+    ]
+
+
+def _describe_cost(row: RoleDifference, count: float, price: float | None, period: str) -> str:
     """Return the effects of the count and the energy per action of a role on the difference; empty if both are
     small.
     """
@@ -168,7 +191,7 @@ def _describe_cost(row: RoleDifference, count: float, price: float | None, laten
         abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
     )
     if row.role == "static":
-        return text.POWER(price=price, count=count, until=text.UNTIL if overlaps(count, latency) else "")
+        return text.POWER(price=price, count=count, period=period)
     if price is None or not (has_count or has_price):
         return ""
     amount = show_quantity(count, unit) if unit in text.SI_WORDS else text.AMOUNT(count=count, unit=unit)

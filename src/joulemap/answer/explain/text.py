@@ -147,8 +147,12 @@ ONE_SIDE: Final = Template(
 )
 NONE: Final = "none"
 NO_RESIDUAL: Final = "none, because its energies come from circuits alone"
-POWER: Final = Template("{price:W} for {count:s}[ {until}]")
-UNTIL: Final = "until the next batch"
+POWER: Final = Template("{price:W} for {count:s}[ {period}]")
+BETWEEN: Final = "between batches"
+ALONE: Final = "of latency"
+OVERLAPPING: Final = Template(
+    "batches overlap on {name}: static power counts {interval:s} between batches, the latency of one is {latency:s}"
+)
 AMOUNT: Final = Template("{count:~} {unit}s")
 EACH: Final = Template("{price:J} per {unit}")
 AT: Final = Template("{amount} at {each}")

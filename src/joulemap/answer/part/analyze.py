@@ -146,12 +146,14 @@ class AnalyzeAnswer(PartsAnswer):
         }
         largest = max(self.subgraphs, key=lambda row: row.energy_fj)
         bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
+        busy = total.units_used_count if total.units_total_count > 1 else None
+        count = len(text.RUN_INSIGHTS) if total.subgraph_count > 1 else -1
         return self._compose(
             title_run(total, self.scope),
             (first,),
             self.rows(by),
             answer=text.RUN_HEADLINE(total, **named),
-            insights=[one(total, part=largest, overhead=OVERHEAD) for one in text.RUN_INSIGHTS],
+            insights=[one(total, part=largest, overhead=OVERHEAD, busy=busy) for one in text.RUN_INSIGHTS[:count]],
             details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
             notes=self.notes(),
             steps=self._fill_steps(

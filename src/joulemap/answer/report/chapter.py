@@ -40,7 +40,7 @@ SHOWN_LINES: Final = 6
 SHOWN_SOURCES: Final = 200
 
 SHOWN_USERS: Final = 4
-"""Maximum hardware named with a source."""
+"""Maximum chips listed beside a source."""
 
 SHOWN_NAMES: Final = 90
 """Maximum characters of the names of numbers listed with a source."""

@@ -87,7 +87,7 @@ def pay_option(*, is_advanced: bool) -> Any:
         "",
         "Prices to rank by.",
         metavar="rented|bought|both",
-        shown="the one with prices for more chips",
+        shown="whichever has prices for more chips",
         is_advanced=is_advanced,
     )
 

@@ -174,10 +174,13 @@ def describe_reading(program: Program) -> tuple[str, ...]:
 
 
 def describe_assumed(program: Program) -> tuple[str, ...]:
-    """Return a note on operators whose size depends on data."""
-    if not program.assumed:
-        return ()
-    return (f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest",)
+    """Return notes on operators whose size depends on data, and on branches."""
+    notes = []
+    if program.assumed:
+        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest")
+    if program.branch_count:
+        notes.append(f"conditions on data: {program.branch_count}; the branch with more matrix products counts")
+    return tuple(notes)
 
 
 @lru_cache(maxsize=4)

@@ -287,7 +287,9 @@ class ExploreAnswer(Answer):
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return a command that lists the sensitivities of the best design's chip, for a single model."""
         chip = self.best[0].design.partition(":")[0].partition(" ")[0]
-        step = [*text.NEXT.words(model=self.models[0], chip=chip), *repeated]
+        ref = HardwareRef.read(chip)
+        named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
+        step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 

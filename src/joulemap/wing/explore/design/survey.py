@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
+from joulemap.plan.variation import WHOLE_STEP
 from joulemap.system.record import define, frozen
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.wing.explore.design.outcome import (
@@ -73,9 +74,6 @@ on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
-
-WHOLE_STEP: Final = 2.0
-"""Factor in both directions for an integer parameter; the next integer may leave most of a tile empty."""
 
 
 @frozen(kw_only=True)

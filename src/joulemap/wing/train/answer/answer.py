@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.candidate import describe_use, read_usage
+from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
@@ -208,7 +208,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # jobs never wait
+    used, pay = read_usage(drop_idle_hours(usage))  # jobs never wait
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
