@@ -12,13 +12,13 @@ from joulemap.plan.name import ModelNames
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
-from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
+    from joulemap.wing.train.training.recipe import Recipe
 
 
 EXAMPLE: Final = "train(resnet50,optimizer=momentum,devices=8)"
@@ -28,6 +28,8 @@ _CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IG
 
 def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
     """Return the model and the recipe of a name, with extra arguments merged; UsageError for an invalid name."""
+    from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
+
     found = _CALL.fullmatch(name)
     parts = _split(found["inside"]) if found else []
     if not parts or not parts[0] or _CALL.fullmatch(parts[0]):
@@ -76,7 +78,6 @@ class StepNames(ModelNames):
         """Return the training step of a model; raises like `find_model`, UsageError for a single operator."""
         from joulemap.plan.model import Model
         from joulemap.plan.workload import find_model, name_model
-        from joulemap.system.errors import UsageError
         from joulemap.trace.source import ModelRequest
 
         inner, recipe = read_step(name)
