@@ -1,4 +1,4 @@
-"""Streams: an engine that serves many batches at once, each on some of the units.
+"""Streams: an engine that serves many batches at once, each on some of the units; and transfers to the host.
 
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory,
@@ -8,8 +8,17 @@ A stream has its share of the chip-wide caches and scratchpads, and of the bandw
 `shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
 while others compute. The latency of a run is the latency of a batch that has all units to itself.
 
+Inputs and outputs of a model on the link to the host (USB, PCIe) are lines of their own:
+
+    chip without memory of its own      they are part of the bytes off chip, which cross the link anyway
+    chip with memory                    transfer = (input bytes + output bytes) x host_transfer, before and after a run
+    device only                         they are left out, as if they were in the chip's memory
+
+`host_transfer` is 0 for hardware whose published rates exclude transfers; a counted host sets it from the link. A
+request waits for its transfers; other streams compute meanwhile, and share the link.
+
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
-documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
+documentation, Tune performance (instances); AWS Neuron documentation, Data Parallel Inference on torch_neuronx.
 """
 
 from __future__ import annotations

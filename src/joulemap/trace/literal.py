@@ -25,7 +25,15 @@ _QUESTIONS: Final[dict[Any, str]] = {
 
 
 class Told:
-    """Device reported to a model in one pass."""
+    """Device that is reported to a model in one pass, because models have no code for `meta`.
+
+        x.device, x.is_cuda, x.get_device()             a model's code reads: the reported device
+        zeros(…, device=x.device), y.to(x.device)       made and kept where activations are in the trace
+
+    The first pass reports a GPU, because most device-specific code is for GPUs. If code asks for the device and the
+    pass fails, the next pass reports a CPU, for which code avoids kernels that cannot be traced. torch's own code gets
+    the true device.
+    """
 
     def __init__(self, device: str = TOLD[0]) -> None:
         self.was_asked = False

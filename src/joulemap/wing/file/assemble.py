@@ -30,7 +30,12 @@ PEEPHOLES: Final = 7
 
 @frozen(kw_only=True)
 class Layer:
-    """Recurrent layer with one direction or two."""
+    """Recurrent layer with one direction or two: one GEMM of all inputs, then a scan over the steps, as traced.
+
+        LSTM of ONNX: W and R hold all gates of each direction     LSTM of TFLite: a matrix for each gate
+
+    Source: as of `trace.recurrence`, which needs torch; a test compares both.
+    """
 
     source: Value
     inputs: tuple[Value, ...]

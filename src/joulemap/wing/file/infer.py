@@ -32,7 +32,9 @@ SAME: Final = frozenset(
 def infer_contrib(
     op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
 ) -> list[tuple[tuple[int, ...], int]] | None:
-    """Return (shape, type of elements) of each output; None for an unknown operator."""
+    """Return (shape, type of elements) of each output of an operator outside the standard; None for an unknown one.
+
+    Source: ContribOperators.md of ONNX Runtime."""
     first = inputs[0] if inputs else None
     if first is None:
         return None

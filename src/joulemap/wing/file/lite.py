@@ -65,7 +65,12 @@ class FlatBuffer:
 
 @attrs.frozen
 class FlatTable:
-    """Table of a buffer."""
+    """Table of a buffer, read in place: every position is checked, and only requested values are copied.
+
+        table ─ signed offset ─► vtable: size, size of the table, position of each field (0: omitted)
+
+    Source of the format: FlatBuffers internals, flatbuffers.dev/internals.
+    """
 
     data: FlatBuffer
     position: int

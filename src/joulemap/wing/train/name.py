@@ -1,4 +1,11 @@
-"""Names of training steps, such as `train(resnet50)`, as models of the core."""
+"""Names of training steps, a model and its recipe in brackets, as models of the core.
+
+    train(resnet50)                                       one device, AdamW
+    train(resnet50,optimizer=momentum,devices=8)          share of one of eight devices
+    train(llama-3.1-8b(tokens=2048,logits=all),devices=8,zero=1,recompute=true)
+
+A name has one canonical spelling, like the name of a single operator.
+"""
 
 from __future__ import annotations
 

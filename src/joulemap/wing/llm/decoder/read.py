@@ -49,7 +49,11 @@ FREE: Final = frozenset(
 
 
 def check_decoder(decoder: Decoder) -> Decoder:
-    """Return a decoder; raise ModelError, naming the size, if a size is out of range."""
+    """Return a decoder; raise ModelError, naming the size, if a size is out of range.
+
+    The result of every family is checked here, once: a zero or a product beyond 2^60 would pass through the formulas
+    unnoticed until the audit of the database.
+    """
 
     def refuse(name: str, value: Any, expected: str) -> None:
         raise ModelError(f"{decoder.name}: {name} is {value:,}, expected {expected}")
