@@ -34,7 +34,8 @@ def infer_contrib(
 ) -> list[tuple[tuple[int, ...], int]] | None:
     """Return (shape, type of elements) of each output of an operator outside the standard; None for an unknown one.
 
-    Source: ContribOperators.md of ONNX Runtime."""
+    Source: ContribOperators.md of ONNX Runtime.
+    """
     first = inputs[0] if inputs else None
     if first is None:
         return None
