@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from joulemap.domain.address import UNIT_COUNT, Address
+from joulemap.domain.address import Address
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.constant import Constant
 from joulemap.domain.target import changes_word
@@ -39,8 +39,8 @@ def check_value(constant: Constant, value: float) -> None:
     if constant.kind == "coefficient":
         check_coefficient(constant.address.name, value)
     if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
-        raise ValueError(f"{value:g} is not {'from' if constant.kind in ('price', 'coefficient') else 'above'} 0")
-    if constant.own == UNIT_COUNT.own and value != int(value):
+        raise ValueError(f"{value:g} is not {'at least' if constant.kind in ('price', 'coefficient') else 'above'} 0")
+    if constant.is_whole and value != int(value):
         raise ValueError(f"{value:g} is not a whole number")
 
 

@@ -176,7 +176,12 @@ class Constant:
     @property
     def is_whole(self) -> bool:
         """True if the constant is a count, so that only whole numbers are valid."""
-        return self.own == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
+        return self.own == "unit_count" or (self.kind == "geometry" and is_count(self.address.name))
+
+
+def is_count(geometry: str) -> bool:
+    """Return True for a geometry that only whole numbers can have, such as rows, and False for a share or a ratio."""
+    return not geometry.endswith(("_share", "_ratio"))
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
