@@ -69,7 +69,7 @@ executed_mac_count = { type = "DOUBLE", of = "subgraph", meaning = "MAC slots of
 padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of those slots without a MAC" }
 computed_mac_count = { type = "BIGINT", of = "subgraph", meaning = "MACs that the units compute" }
 compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over those that the peak allows within its latency" }
-bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency, or its memory time if a kernel that it shares hides some of it" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
@@ -321,7 +321,7 @@ SELECT
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
     f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    f.dram_bytes / nullif(seconds(f.latency_fs), 0e0) / r.memory_bandwidth_bytes_per_s
+    f.dram_bytes / nullif(greatest(seconds(f.latency_fs), f.memory_s), 0e0) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
     f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,
