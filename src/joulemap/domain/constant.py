@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
-from joulemap.domain.address import UNIT_COUNT, Address
+from joulemap.domain.address import Address
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
