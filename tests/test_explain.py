@@ -76,6 +76,31 @@ def test_a_latency_worked_out_by_hand(book: Book) -> None:
     assert rows["launch", "price"]["price_b"] == 1.0
 
 
+def test_extra_passes_are_memory_time_worked_out_by_hand() -> None:
+    book = Book()
+    # 0.5 s of launch and 1 s of computing on both; a pass of 100 bytes takes 0.5 s on a, 2 s on b
+    for hardware, pass_s in (("a", 0.5), ("b", 2.0)):
+        part = Part(
+            time_s=1.5 + pass_s, launch_s=0.5, pass_s=pass_s, pass_bytes=100.0, compute_j=1.0, executed_mac_count=10.0
+        )
+        book.add_run([part], hardware=hardware)
+    rows = {row["category"]: row for row in ask(book, "explain.category", metric="latency")}
+    assert {name: (row["spent_a"], row["spent_b"]) for name, row in rows.items()} == {
+        "memory": (0.5, 2.0),
+        "compute": (1.0, 1.0),
+        "launch": (0.5, 0.5),
+    }
+    (term,) = ask(book, "explain.latency")
+    assert (term["place"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
+    places = run_query(book.connection, find_query("run.allocation"), {"run_id": 2}).records()
+    assert [(row["pass_s"], row["bottleneck"]) for row in places] == [(2.0, "memory")]
+    totals = run_query(book.connection, find_query("edp.total"), {"run_id": 2}).records()[0]
+    # half the shares of time: 0.5 of 3.5 s for the launch, 2 for memory, 1 for computing, which takes all the energy
+    assert_close(totals["control_share_fraction"], 0.5 / 3.5 / 2, rel=1e-12)
+    assert_close(totals["memory_share_fraction"], 2 / 3.5 / 2, rel=1e-12)
+    assert_close(totals["compute_share_fraction"], (1 + 1 / 3.5) / 2, rel=1e-12)
+
+
 def test_an_edp_worked_out_by_hand(book: Book) -> None:
     rows = ask(book, "explain.subgraph", metric="edp")
     # dE (T_A + T_B) + dT (E_A + E_B) with T = 4 and 5 s, E = 10 and 11 J: part 0 2 x 9 + 1 x 21, part 1 -2 x 9 - 10.5

@@ -37,7 +37,11 @@ SPENT: Final[Mapping[str, str]] = {
 }
 """Common category of energy -> its words; all memories on a chip together."""
 
-BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
+BOUND: Final[Mapping[str, str]] = {
+    "compute": "compute-bound time",
+    "memory": "memory-bound time",
+    "launch": "launch time",
+}
 """Bound of time -> its words."""
 
 ONE_SIDED: Final = "absent on the other"
@@ -161,7 +165,7 @@ TIME: Final = Template(
 NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
     "kernel": Template("{count:plain} kernels at {price:s} each"),
-    "B": Template("{count:B} at {rate:B/s}"),
+    "B": Template("{count:B} on and off chip at {rate:B/s}"),
     "": Template("{count:~} {per}s at {rate:1/s}"),
 }
 """Unit of a count -> its amount and rate; the last one serves all others."""
