@@ -17,7 +17,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.present.cell import show_chance
@@ -317,7 +317,9 @@ def test_the_card_takes_more_than_the_chip_that_its_modes_are_named_for() -> Non
 def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=("l4", "tpu_v4", "h100_sxm5"))
     goals = {row.goal: row for row in answer.available}
-    for metric, goal in (("energy", goals["energy"]), ("edp", goals["edp"]), ("latency", goals["latency"])):
+    metrics: tuple[PartMetricName, ...] = ("energy", "edp", "latency")
+    for metric in metrics:
+        goal = goals[metric]
         told = answer.describe_best(metric)
         first, others = told.split(": ", 1)
         assert first.startswith(goal.hardware) and METRIC[metric].label in first.replace("fastest", "latency")

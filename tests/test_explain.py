@@ -28,6 +28,7 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
+from joulemap.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError
@@ -332,3 +333,28 @@ def test_records_are_typed(workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric="edp")
     assert answer.total.record()["run_a"] != answer.total.run_b
     assert answer.total.edp_a_js == answer.total.energy_a_j * answer.total.latency_a_s
+
+
+def test_slower_computing_of_a_subgraph_has_a_cause(workspace: Workspace) -> None:
+    """48 tiles keep 48 SMs of either board busy, so that the units are slower; there are more on another shape."""
+    answer = workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency", subgraph="conv_proj")
+    total = answer.total
+    assert (total.units_used_a, total.units_used_b, total.units_total_a, total.units_total_b) == (48, 48, 114, 58)
+    (compute,) = [row for row in answer.categories if row.category == "compute"]
+    assert name_cause(compute, total) == text.SLOWER_UNITS[0] and name_cause(compute) == "slower"
+    assert name_cause(compute, total.replace(units_used_b=12)) == text.FEWER_UNITS[0]  # ln 4 of ln 4.58
+    assert "on 48/58 SMs" in answer.document().insights[0]
+    assert workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency").total.units_used_a is None
+
+
+def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: Workspace) -> None:
+    answer = workspace.explain("resnet18", "tpu_v4", "orin_nx")
+    total = answer.total
+    assert answer.is_tied and total.mac_count_a == total.mac_count_b
+    (macs,) = [row for row in answer.roles if row.role == "mac"]
+    # six bf16 passes per fp32 MAC, and 1.05 MACs per MAC on tensor cores, which pad
+    assert_close(macs.count_a / total.mac_count_a, 6.0, rel=1e-3)
+    assert macs.count_b / total.mac_count_b < 1.1
+    assert any("bf16 MACs, 6 per MAC of the model" in line for line in answer.document().insights)
+    (grid, *_) = answer.document().sections[0].blocks
+    assert isinstance(grid, Grid) and "share" not in grid.headings

@@ -41,13 +41,13 @@ def lay_categories(answer: PairAnswer) -> Grid:
     name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
     drawn = lay(
         answer.categories,
-        text.CATEGORY_COLUMNS.format(a=name_a, b=name_b),
+        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)),
         keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
         cells={
             "category": name_category,
             "spent_a": lambda row: show_quantity(row.spent_a, row.spent_unit),
             "spent_b": lambda row: show_quantity(row.spent_b, row.spent_unit),
-            "by_count_exact": name_cause,
+            "by_count_exact": lambda row: name_cause(row, answer.total),
         },
     )
     whole = answer.metric if answer.metric != "memory" else "energy"
@@ -57,7 +57,11 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
-    drawn = lay(answer.purposes, text.PURPOSE_COLUMNS, cells={"purpose": lambda row: text.PURPOSES[row.purpose]})
+    drawn = lay(
+        answer.purposes,
+        _select(answer, text.PURPOSE_COLUMNS),
+        cells={"purpose": lambda row: text.PURPOSES[row.purpose]},
+    )
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
@@ -70,7 +74,7 @@ def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     drawn = lay(
         answer.roles,
-        text.ROLE_COLUMNS,
+        _select(answer, text.ROLE_COLUMNS),
         limit=limit,
         noun="roles",
         cells={
@@ -88,10 +92,13 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
         proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
-        return Section(text.METRIC_TERM_TABLE, (*lay_terms(answer.metric_terms, limit), proof))
+        return Section(
+            text.METRIC_TERM_TABLE,
+            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), proof),
+        )
     drawn = lay(
         answer.terms,
-        text.TERM_COLUMNS,
+        _select(answer, text.TERM_COLUMNS),
         limit=limit,
         cells={
             "category_a": lambda row: _join(row.category_a, row.category_b),
@@ -108,13 +115,13 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     return Section(text.TERM_TABLE, (_add_sums(drawn, differences, limit, "J"), proof))
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
     """Return the terms of a latency, memory or edp."""
     if not terms.rows:
         return (Text(text.NO_TERM),)
     drawn = lay(
         terms,
-        text.METRIC_TERM_COLUMNS,
+        columns,
         limit=limit,
         cells={
             **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
@@ -127,7 +134,7 @@ def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
 
 def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
-    return lay(answer.effects, text.EFFECT_COLUMNS), prove_terms(terms, exact, "fJ", answer.whole)
+    return lay(answer.effects, _select(answer, text.EFFECT_COLUMNS)), prove_terms(terms, exact, "fJ", answer.whole)
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -138,7 +145,7 @@ def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
     }
     return lay(
         answer.subgraphs,
-        text.SUBGRAPH_COLUMNS,
+        _select(answer, text.SUBGRAPH_COLUMNS),
         limit=limit,
         noun="subgraphs",
         keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
@@ -158,6 +165,12 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
         return ()
     cells: dict[str, Cell] = {"component": lambda row: f"{row.component}.{row.action}"}
     return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", cells=cells),)
+
+
+def _select(answer: PairAnswer, columns: str) -> str:
+    """Return the columns of a table; of a tied difference without shares, which would be of a number around zero."""
+    kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
+    return "|".join(kept)
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
