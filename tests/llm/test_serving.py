@@ -345,6 +345,21 @@ def test_products_of_few_rows_pay_for_their_own_rows_alone_where_tiles_fit_them(
     assert min(padded) > 1.9 * several
 
 
+def test_experts_of_several_tokens_read_their_weights_slower_than_those_of_one() -> None:
+    decoder, chip = find_decoder("qwen3-30b-a3b"), load_catalogue().hardware["ryzen_ai_max_395"]
+    assert decoder is not None
+    stack = find_stack("llama.cpp", "2025-08")
+    rest = {name: value for name, value in stack.coefficients.items() if name != "expert_stream.RDNA"}
+    one = Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="fp16", weight_precision="q8_0")
+    fast = attrs.evolve(one, stack=attrs.evolve(stack, coefficients=rest))
+    passes = Passes.of([1.0, 8.0], context=100.0)
+    (alone, several), (same, sooner) = (each.price(passes).seconds.tolist() for each in (one, fast))
+    assert alone == same
+    # 8 tokens choose 128 (1 - (15/16)^8) = 51.6 of 128 experts: 11.7 GB of the 29 GB at 8.5 bits, two more times
+    # at some 200 GB/s
+    assert several - sooner == pytest.approx(2.0 * 11.7 / 200.0, rel=0.15)
+
+
 def test_units_stream_no_more_than_their_share_and_layers_take_time_beside_kernels() -> None:
     stack, targets = find_stack("llama.cpp"), load_catalogue().hardware
     decoder = find_decoder("llama-3-8b")

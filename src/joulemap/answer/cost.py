@@ -48,8 +48,8 @@ TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
 DRAWN_TITLE: Final = Template("{model}: {use}")
 
 BEST: Final = Template(
-    "{paying} {name} is the cheapest option{available}: {cost} per million {unit}"
-    "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
+    "{paying} {name} is the cheapest option{available}[ ({chance:chance} confidence)]: {cost} per million {unit}"
+    "[, {ratio:x} less than {next}][, equal to {equal}]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
 CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")

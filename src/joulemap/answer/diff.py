@@ -237,6 +237,9 @@ def diff(
     commit.
     """
     settings.check_single("diff")
+    for version in (before, after):
+        if not isinstance(version, str):
+            raise UsageError(f"diff takes two names of models, found a {type(version).__name__}")
     for metric in fail_above:
         if metric not in METRICS:
             raise UsageError(f"unknown metric {metric!r} of a change; known: {', '.join(METRICS)}")

@@ -32,6 +32,7 @@ from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
 from joulemap.domain.configuration import BOARD, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
+from joulemap.domain.constant import is_count
 from joulemap.domain.hardware import (
     LEVEL_KINDS,
     LEVEL_PLACES,
@@ -148,6 +149,9 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     }
     coefficients = {**_resolve_coefficients(shared, chip), **_resolve_limit(shared, chip)}
     links = tuple(_resolve_link(link, resolve) for link in chip.links)
+    for name, number in geometry.items():
+        if is_count(name) and number.value != int(number.value):
+            raise ValueError(f"geometry.{name}: {number.value:g} is not a whole number")
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
     levels = levels or complete_levels(quantities, peaks, shared)

@@ -198,6 +198,9 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
     ),
+    "expert_stream": Coefficient(
+        value=1.0, unit="1", meaning="factor on the rate at which experts of few tokens read their weights"
+    ),
     "tiled_rows": Coefficient(
         value=0.0,
         unit="1",

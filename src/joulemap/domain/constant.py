@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
-from joulemap.domain.address import UNIT_COUNT, Address
+from joulemap.domain.address import Address
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
@@ -180,7 +180,12 @@ class Constant:
     @property
     def is_whole(self) -> bool:
         """True if the constant is a count, so that only whole numbers are valid."""
-        return self.own == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
+        return self.own == "unit_count" or (self.kind == "geometry" and is_count(self.address.name))
+
+
+def is_count(geometry: str) -> bool:
+    """Return True for a geometry that only whole numbers can have, such as rows, and False for a share or a ratio."""
+    return not geometry.endswith(("_share", "_ratio"))
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
@@ -309,8 +314,8 @@ def check_value(constant: Constant, value: float) -> None:
     if constant.kind == "coefficient":
         check_coefficient(constant.address.name, value)
     if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
-        raise ValueError(f"{value:g} is not {'from' if constant.kind in ('price', 'coefficient') else 'above'} 0")
-    if constant.own == UNIT_COUNT.own and value != int(value):
+        raise ValueError(f"{value:g} is not {'at least' if constant.kind in ('price', 'coefficient') else 'above'} 0")
+    if constant.is_whole and value != int(value):
         raise ValueError(f"{value:g} is not a whole number")
 
 

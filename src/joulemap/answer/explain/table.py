@@ -41,12 +41,12 @@ def lay_categories(answer: PairAnswer) -> Grid:
     name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
     drawn = lay(
         answer.categories,
-        text.CATEGORY_COLUMNS.format(a=name_a, b=name_b),
+        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)),
         keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
         category=name_category,
         spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
         spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
-        by_count_exact=name_cause,
+        by_count_exact=lambda row: name_cause(row, answer.total),
     )
     whole = answer.metric if answer.metric != "memory" else "energy"
     unit, (value_a, value_b) = METRIC[whole].unit, answer.ends(whole)
@@ -55,7 +55,8 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
-    drawn = lay(answer.purposes, text.PURPOSE_COLUMNS, purpose=lambda row: text.PURPOSES[row.purpose])
+    columns = _select(answer, text.PURPOSE_COLUMNS)
+    drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
@@ -68,7 +69,7 @@ def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     drawn = lay(
         answer.roles,
-        text.ROLE_COLUMNS,
+        _select(answer, text.ROLE_COLUMNS),
         limit=limit,
         noun="roles",
         role=lambda row: find_role(row).noun,
@@ -84,10 +85,13 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
         proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
-        return Section(text.METRIC_TERM_TABLE, (*lay_terms(answer.metric_terms, limit), proof))
+        return Section(
+            text.METRIC_TERM_TABLE,
+            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), proof),
+        )
     drawn = lay(
         answer.terms,
-        text.TERM_COLUMNS,
+        _select(answer, text.TERM_COLUMNS),
         limit=limit,
         category_a=lambda row: _join(row.category_a, row.category_b),
         action=lambda row: f"{row.component}.{row.action}",
@@ -102,13 +106,13 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     return Section(text.TERM_TABLE, (_add_sums(drawn, differences, limit, "J"), proof))
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
     """Return the terms of a latency, memory or edp."""
     if not terms.rows:
         return (Text(text.NO_TERM),)
     drawn = lay(
         terms,
-        text.METRIC_TERM_COLUMNS,
+        columns,
         limit=limit,
         **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
         price_a=lambda row: show_quantity(row.price_a, row.price_unit),
@@ -119,7 +123,7 @@ def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
 
 def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
-    return lay(answer.effects, text.EFFECT_COLUMNS), prove_terms(terms, exact, "fJ", answer.whole)
+    return lay(answer.effects, _select(answer, text.EFFECT_COLUMNS)), prove_terms(terms, exact, "fJ", answer.whole)
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -130,7 +134,7 @@ def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
     }
     return lay(
         answer.subgraphs,
-        text.SUBGRAPH_COLUMNS,
+        _select(answer, text.SUBGRAPH_COLUMNS),
         limit=limit,
         noun="subgraphs",
         keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
@@ -146,6 +150,12 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
         return ()
     cells: dict[str, Any] = {"component": lambda row: f"{row.component}.{row.action}"}
     return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", **cells),)
+
+
+def _select(answer: PairAnswer, columns: str) -> str:
+    """Return the columns of a table; of a tied difference without shares, which would be of a number around zero."""
+    kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
+    return "|".join(kept)
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:

@@ -53,6 +53,9 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 STREAMED_SLOTS: Final = "issue_slots.streamed"
 """Coefficient of a GPU for the issue slots per MAC of a GEMM without tiles."""
 
+EXPERT_STREAM: Final = "experts_dram_share"
+"""Coefficient of a GPU for the share of its bandwidth at which experts read their weights."""
+
 WIDE_SHARE: Final = "wide_share"
 """Coefficient for the rate of a library's fp32 GEMMs on wide matrices; engines with separate kernels avoid it.
 """
@@ -298,14 +301,14 @@ class Deployment:
         few, many = self.chips
         differs = few is not many or self.stack.streams
         tiled = self.stack.value("tiled_rows", *self.kinds)
-        groups: dict[tuple[bool, bool], list[Asked]] = {}
+        groups: dict[tuple[bool, bool, bool], list[Asked]] = {}
         for one in asked:
             rows = one[0].tokens * one[1] + one[0].chunk
             is_many = differs and rows > VECTOR_ROWS
-            groups.setdefault((is_many, is_many and rows >= tiled), []).append(one)
-        for (is_many, is_tiled), some in groups.items():
+            groups.setdefault((is_many, is_many and rows >= tiled, rows > 1.0), []).append(one)
+        for (is_many, is_tiled, is_gathered), some in groups.items():
             together = self.book.describe(some, self._kernels(is_tiled))
-            chip = few if not is_many else many if is_tiled else self._untiled
+            chip = many if is_tiled else self._untiled if is_many else self._gathering if is_gathered else few
             totals = together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
             found |= zip(some, totals, strict=True)
         refusal = next((one.refusal for one in found.values() if one.refusal), None)
@@ -314,13 +317,24 @@ class Deployment:
         return tuple(found[one] for one in asked)
 
     @cached_property
+    def _gathering(self) -> Hardware:
+        """Hardware for few rows of several tokens, whose experts gather their tokens before they read their weights."""
+        few, _ = self.chips
+        share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0
+        if share == 1.0:
+            return few
+        stream = few.coefficients[EXPERT_STREAM]
+        own = {f"{EXPERT_STREAM}.{self.stack.experts}": attrs.evolve(stream, value=stream.value * share)}
+        return attrs.evolve(few, coefficients={**few.coefficients, **own})
+
+    @cached_property
     def _untiled(self) -> Hardware:
-        """Hardware on which GEMMs without tiles reach the rate of those with full tiles."""
-        _, many = self.chips
+        """Hardware on which GEMMs without tiles reach the rate of those with full tiles; experts wait for memory."""
+        (_, many), chip = self.chips, self._gathering
         slots_hz = many.unit_count.value * many.clock.value * many.geometry["issue_slots_per_unit"].value
         slots = slots_hz * FLOPS_PER_MAC / many.peaks[self.precision].rate.value
         own = {STREAMED_SLOTS: attrs.evolve(many.coefficients[STREAMED_SLOTS], value=slots)}
-        return attrs.evolve(many, coefficients={**many.coefficients, **own})
+        return attrs.evolve(chip, coefficients={**chip.coefficients, **own})
 
     def _kernels(self, is_tiled: bool) -> Kernels:
         """Return the kernel families of weight GEMMs, cut into full tiles or not."""
