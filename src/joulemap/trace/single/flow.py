@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from joulemap.domain.key import WorkloadKey
@@ -37,7 +38,7 @@ class Held:
     """Name of a weight; empty for an input."""
     dtype: str = DTYPE
 
-    @property
+    @cached_property
     def byte_count(self) -> int:
         """Bytes as traced."""
         return WIDTHS[self.dtype] * math.prod(self.shape)
@@ -48,12 +49,12 @@ class Held:
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
-def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
+def make_operator(aten: str, cost: Cost, output: Shape, name: str, module_path: str = "") -> Operator:
     """Return an operator of a workload."""
     m, n, k, groups = cost.gemm
     return Operator(
         name=name,
-        module_path="",
+        module_path=module_path,
         operation=cost.operation,
         kind=cost.kind,
         aten=f"aten.{aten}",
