@@ -23,7 +23,7 @@ from joulemap.plan.model import Model
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import (
-    ensure_shipped,
+    ensure_known,
     ensure_workload,
     find_model,
     find_workload_id,
@@ -270,7 +270,7 @@ def find_workloads(
             )
     with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
         shipped = {place: one for place, one in models.items() if place not in found and one.shipped is not None}
-        ensure_shipped(scratch, list(shipped.values()))
+        ensure_known(scratch, list(shipped.values()))
         for place, model in shipped.items():
             found[place] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
     for place, model in models.items():

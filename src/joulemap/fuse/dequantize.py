@@ -63,6 +63,8 @@ class Dequantizations:
 
 def find_dequantizations(workload: Workload) -> Dequantizations:
     """Return the operators of a workload that dequantize the GEMM weights."""
+    if not any(operator.is_foldable for operator in workload.operators):
+        return Dequantizations(joined={}, apart=frozenset())
     flow = _Flow.of(workload)
     joined: dict[int, tuple[int, ...]] = {}
     apart: set[int] = set()

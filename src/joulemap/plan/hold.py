@@ -2,8 +2,8 @@
 
     model x batch ─► workload ─► precision x runtime x hardware ─► evaluate ─► queue ─► transaction
 
-Every transaction holds whole runs, so that an interrupted evaluation resumes where it stopped. Memory holds one
-workload, one queue and one transaction, whatever the number of runs.
+Every transaction holds whole runs, so that an interrupted evaluation resumes where it stopped. Memory holds a few
+workloads, one queue and one transaction, whatever the number of runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from joulemap.plan.model import Model
 from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import (
-    ensure_shipped,
+    ensure_known,
     ensure_workload,
     find_workload_id,
     name_model,
@@ -54,7 +54,7 @@ MANY_RUNS: Final = 64
 """Number of runs from which the memory limit applies, regardless of the file's size."""
 
 TOGETHER: Final = 32
-"""Models whose shipped workloads are stored together."""
+"""Models whose workloads are stored together, if they are shipped or follow from a name."""
 
 SESSION_S: Final = 2.0
 """Maximum time an evaluation holds the database while others wait, checked after each model."""
@@ -331,7 +331,7 @@ class _Work:
         )
         with transaction(connection):
             if self._number % TOGETHER == 0:
-                ensure_shipped(connection, [one for one, _ in self._models[self._number : self._number + TOGETHER]])
+                ensure_known(connection, [one for one, _ in self._models[self._number : self._number + TOGETHER]])
             key = ensure_workload(connection, model, self._traced)
         self._traced = None
         workload_id = find_workload_id(connection, key)

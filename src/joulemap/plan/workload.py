@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -18,7 +18,7 @@ from joulemap.plan.model import Model
 from joulemap.plan.name import list_known, list_names
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
-from joulemap.store.workload import find_workload, find_workloads, read_workload
+from joulemap.store.workload import find_workload, find_workloads, read_workload, write_workloads
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.system.resource import need_torch
 from joulemap.trace.source import (
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Source, Talk
 
+
+MOST_OPERATORS: Final = 10_000
+"""Operators of workloads above which they are stored before others are described; more save little time."""
 
 PASS_SIZES: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a traced model's pass, which distinguish its name from a factory with arguments."""
@@ -185,7 +188,7 @@ def find_workload_of(model: Model, talk: Talk) -> Workload:
     if model.shipped is None:
         return trace(model, talk)
     with using(open_in_memory(has_surface=False), "the shipped workloads") as scratch:
-        ensure_shipped(scratch, (model,))
+        ensure_known(scratch, (model,))
         return read_workload(scratch, find_workload_id(scratch, model.workload_keys[-1]))
 
 
@@ -206,43 +209,50 @@ def _ignore_message(_text: str) -> None:
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:
-    """Store a model's workload if it is missing, traced or as shipped, and return its key."""
+    """Store a model's workload if it is missing, as traced or as it is known without a trace, and return its key."""
     key = stored_key(connection, model)
     if key is not None:
         return key
-    request = model.request
-    if workload is None and not model.is_traced and model.shipped is None:
-        workload = describe_closed(model, _ignore_message)
     if workload is not None:
-        from joulemap.store.workload import write_workload
+        write_workloads(connection, [(workload, model.dimensions)])
+        return model.request.key.digest
+    ensure_known(connection, (model,))
+    key = stored_key(connection, model)
+    if key is None:
+        raise DatabaseError(f"the workload of {model.request.model} has gone; run again")
+    return key
 
-        write_workload(connection, workload, model.dimensions)
-        return request.key.digest
-    if model.shipped is None:
-        raise DatabaseError(f"the workload of {request.model} has gone; run again")
-    ensure_shipped(connection, (model,))
-    return model.workload_keys[-1]
 
+def ensure_known(connection: Connection, models: Sequence[Model]) -> None:
+    """Store the missing workloads of models that are shipped or follow from a name, many in one batch.
 
-def ensure_shipped(connection: Connection, models: Sequence[Model]) -> None:
-    """Store the missing shipped workloads of models, in one batch, which is faster than one by one."""
-    shipped = [model for model in models if model.traced is None and model.shipped is not None]
-    stored = find_workloads(connection, [key for model in shipped for key in model.workload_keys])
-    missing = {model.workload_keys[-1]: model for model in shipped if stored.keys().isdisjoint(model.workload_keys)}
-    if not missing:
-        return
-    from joulemap.store.zoo import Shipped, read_shipped
+    That is faster than one by one.
+    """
+    known = [model for model in models if model.traced is None and not model.is_traced]
+    stored = find_workloads(connection, [key for model in known for key in model.workload_keys])
+    missing = {model.workload_keys[-1]: model for model in known if stored.keys().isdisjoint(model.workload_keys)}
+    wanted = {key: model for key, model in missing.items() if model.shipped is not None}
+    if wanted:
+        from joulemap.store.zoo import Shipped, read_shipped
 
-    wanted = [
-        Shipped(
-            model.request.model,
-            batch=model.request.batch or 1,
-            workload_key=key,
-            input_spec=model.request.key.input_spec,
-        )
-        for key, model in missing.items()
-    ]
-    read_shipped(connection, ZOO, wanted)
+        shipped = [
+            Shipped(
+                model.request.model,
+                batch=model.request.batch or 1,
+                workload_key=key,
+                input_spec=model.request.key.input_spec,
+            )
+            for key, model in wanted.items()
+        ]
+        read_shipped(connection, ZOO, shipped)
+    named: list[tuple[Workload, Mapping[str, str]]] = []
+    for model in (model for key, model in missing.items() if key not in wanted):
+        named.append((describe_closed(model, _ignore_message), model.dimensions))
+        if sum(len(workload.operators) for workload, _ in named) > MOST_OPERATORS:
+            write_workloads(connection, named)
+            named.clear()
+    if named:
+        write_workloads(connection, named)
 
 
 @contextlib.contextmanager

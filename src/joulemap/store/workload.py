@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
@@ -71,59 +71,57 @@ def _sample(shape: str, batch: int) -> str:
     return rest if separator and first == str(batch) else shape
 
 
-def write_workload(connection: Connection, workload: Workload, dimensions: Mapping[str, str] | None = None) -> int:
-    """Store a workload and return its id; if the key is stored already, return the id of that workload.
+def write_workload(connection: Connection, workload: Workload) -> int:
+    """Store a workload and return its id; if the key is stored already, return the id of that workload."""
+    existing = find_workload(connection, workload.key.digest)
+    return existing if existing is not None else write_workloads(connection, [(workload, {})])[0]
 
-    `dimensions` is dimension that a wing declares -> value.
+
+def write_workloads(connection: Connection, several: Sequence[tuple[Workload, Mapping[str, str]]]) -> list[int]:
+    """Store workloads whose keys are not stored, and return their ids.
+
+    Each workload has the values of dimensions that wings declare. Many at once take little longer than one, because a
+    statement lists their common names once.
     """
-    key = workload.key.digest
-    existing = find_workload(connection, key)
-    if existing is not None:
-        return existing
-    workload_id = next_id(connection, "workload", "workload_id")
+    works = [workload for workload, _ in several]
+    first = next_id(connection, "workload", "workload_id")
+    ids = list(range(first, first + len(works)))
     insert_records(
         connection,
         "workload",
-        [workload],
-        workload_id=workload_id,
-        workload_key=key,
-        **attrs.asdict(workload.key),
-        input_shape=read_shape(workload.key.input_spec, workload.batch) or _traced_shape(workload),
+        works,
+        workload_id=ids,
+        workload_key=[one.key.digest for one in works],
+        **{name: [getattr(one.key, name) for one in works] for name in attrs.fields_dict(type(works[0].key))},
+        input_shape=[read_shape(one.key.input_spec, one.batch) or _traced_shape(one) for one in works],
         created_at=utc_now(),
         content_digest="",
-        dimensions=dict(sorted((dimensions or {}).items())),
+        dimensions=[dict(sorted(dimensions.items())) for _, dimensions in several],
     )
-    subgraph_of = {
-        operator: index for index, subgraph in enumerate(workload.subgraphs) for operator in subgraph.operator_indices
+    owners = [
+        {operator: index for index, subgraph in enumerate(one.subgraphs) for operator in subgraph.operator_indices}
+        for one in works
+    ]
+    columns: dict[str, dict[str, list[Any]]] = {
+        "operator": {
+            "subgraph_index": [owner[index] for owner in owners for index in range(len(owner))],
+            "output_shape": [_shape_text(operator.output_shape) for one in works for operator in one.operators],
+        },
+        "tensor": {"shape": [_shape_text(tensor.shape) for one in works for tensor in one.tensors]},
+        "subgraph": {},
+        "access": {},
+        "edge": {},
+        "buffer": {},
     }
-    operators, tensors = workload.operators, workload.tensors
-    insert_records(
-        connection,
-        "workload_operator",
-        operators,
-        workload_id=workload_id,
-        operator_index=range(len(operators)),
-        subgraph_index=[subgraph_of[index] for index in range(len(operators))],
-        output_shape=[_shape_text(operator.output_shape) for operator in operators],
-    )
-    insert_records(
-        connection,
-        "workload_tensor",
-        tensors,
-        workload_id=workload_id,
-        tensor_index=range(len(tensors)),
-        shape=[_shape_text(tensor.shape) for tensor in tensors],
-    )
-    for part, records in (
-        ("subgraph", workload.subgraphs),
-        ("access", workload.accesses),
-        ("edge", workload.edges),
-        ("buffer", workload.buffers),
-    ):
-        numbers = {f"{part}_index": range(len(records))}
-        insert_records(connection, f"workload_{part}", records, workload_id=workload_id, **numbers)
-    Digester(connection).seal(WORKLOAD, [workload_id])
-    return workload_id
+    for part, given in columns.items():
+        records: list[Sequence[object]] = [
+            getattr(one, "accesses" if part == "access" else f"{part}s") for one in works
+        ]
+        given["workload_id"] = [number for number, some in zip(ids, records, strict=True) for _ in some]
+        given[f"{part}_index"] = [index for some in records for index in range(len(some))]
+        insert_records(connection, f"workload_{part}", [one for some in records for one in some], **given)
+    Digester(connection).seal(WORKLOAD, ids)
+    return ids
 
 
 def read_workload(connection: Connection, workload_id: int) -> Workload:

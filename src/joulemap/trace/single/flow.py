@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from joulemap.domain.operator.name import SingleOperator
@@ -36,7 +37,7 @@ class Held:
     """Name of a weight; empty for an input."""
     dtype: str = DTYPE
 
-    @property
+    @cached_property
     def byte_count(self) -> int:
         """Bytes as traced."""
         return WIDTHS[self.dtype] * math.prod(self.shape)
@@ -47,9 +48,9 @@ class Held:
         return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
-def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
+def make_operator(aten: str, cost: Cost, output: Shape, name: str, module_path: str = "") -> Operator:
     """Return an operator of a workload."""
-    return cost.operator(name, "", f"aten.{aten}", output, DTYPE)
+    return cost.operator(name, module_path, f"aten.{aten}", output, DTYPE)
 
 
 @frozen

@@ -97,7 +97,7 @@ class Question:
                 guessed_tokens=serving.speculate, acceptance=serving.acceptance, later=serving.later_acceptance
             )
         quick = deployment.stack.without_host_sequence
-        guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1)
+        guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1, totals=None)
         try:
             check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
         except UsageError:

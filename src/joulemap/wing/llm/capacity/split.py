@@ -76,6 +76,8 @@ def split_pools(
     The fewest are those with the target mean time to first token, or as short a time as more servers give. None too if
     the decode pool has no room for the requests in flight.
     """
+    if most_servers < 1:
+        return None
     pools = _Pools(question, case, users, servers)
     for count in range(1, most_servers + 1):
         found = pools.find(count)
@@ -86,6 +88,13 @@ def split_pools(
         if not is_late or (count > 1 and first_token_s is not None and prompt_s > first_token_s):
             return None if pools.is_full else one
     return None
+
+
+def cut_prompt(prompt: float, cached: float, step_tokens: float) -> tuple[Passes, float]:
+    """Return the mean pass of a lone prompt of which `cached` tokens are in the KV cache, and how often it runs."""
+    size = min(prompt - cached, step_tokens)
+    behind = cached + max(0.0, prompt - cached - size) / 2.0
+    return Passes.of([0.0], chunk=size, chunk_context=behind), (prompt - cached) / size
 
 
 class _Pools:
@@ -100,32 +109,23 @@ class _Pools:
         self.prompt = float(serving.mean_prompt)
         self.handover = measure_handover(question, case, case, serving.mean_prompt)
         self.kept = count_kept(self.prompt, serving.prompt, serving.output, serving.turns)
-        self.prompts: dict[float, tuple[float, float]] = {}
-        self.steps: dict[float, tuple[float, float]] = {}
+        self.costs: dict[tuple[float, float], tuple[tuple[float, float], tuple[float, float]]] = {}
         self.request_s = 0.0
         self.is_full = False
         """True if the decode pool has no room for the requests in flight of the last evaluation."""
 
     def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the seconds and joules of a prompt with cached tokens, and of an output token of `each` sequences."""
-        size = min(self.prompt - cached, self.case.server.stack.step_tokens)
-        pieces = (self.prompt - cached) / size
-        places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
-        groups: list[Passes] = []
-        if cached not in self.prompts:
-            behind = cached + max(0.0, self.prompt - cached - size) / 2.0
-            groups.append(Passes.of([0.0], chunk=size, chunk_context=behind))
-        if each not in self.steps:
-            groups.append(Passes.of(each, context=places))
-        if groups:
-            cost = guess(self.case.server, self.draft).price(Passes.joined(tuple(groups)))
-            columns = (cost.seconds, cost.joules)
-            if cached not in self.prompts:
-                self.prompts[cached] = float(columns[0][0]) * pieces, float(columns[1][0]) * pieces
-            if each not in self.steps:
-                seconds, joules = (float(one[-len(places) :] @ shares) / self.gain for one in columns)
-                self.steps[each] = seconds, joules
-        return self.prompts[cached], self.steps[each]
+        if (cached, each) not in self.costs:
+            prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
+            places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
+            surface = guess(self.case.server, self.draft)
+            cost = surface.price(Passes.joined((prompt, Passes.of(each, context=places))))
+            columns = cost.seconds, cost.joules
+            prompt_s, prompt_j = (float(one[0]) * pieces for one in columns)
+            step_s, step_j = (float(one[1:] @ shares) / self.gain for one in columns)
+            self.costs[cached, each] = (prompt_s, prompt_j), (step_s, step_j)
+        return self.costs[cached, each]
 
     def find(self, count: int) -> tuple[Split, float] | None:
         """Return the pools with `count` prefill servers, and the time of a prompt; None if prompts come too fast."""

@@ -9,26 +9,30 @@ the steady state, in closed form (`serving.steady`).
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.answer.computed import described
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
-from joulemap.system.record import frozen
+from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
 from joulemap.wing.llm.capacity.load import find_cached
 from joulemap.wing.llm.capacity.slow import SlowHost
-from joulemap.wing.llm.capacity.split import find_residence, find_room, split_pools
+from joulemap.wing.llm.capacity.split import cut_prompt, find_residence, find_room, split_pools
 from joulemap.wing.llm.serving.draft import guess
-from joulemap.wing.llm.serving.steady import Steady, run_steady
+from joulemap.wing.llm.serving.steady import Steady, list_passes, run_steady
+from joulemap.wing.llm.serving.surface import Passes
 
 if TYPE_CHECKING:
+    from joulemap.model.bulk import Total
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import StoredCase
+    from joulemap.wing.llm.decoder.column import Asked
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
@@ -158,14 +162,19 @@ def find_deployment(
     options = list(_list_options(question, case, target, questions))
     if not options:
         return describe_node(question, case)
+    search = _Search(options, target)
     try:
-        missed, met = _search(options, target)
+        met = search.find()
     except UnsupportedError as error:
         return str(error)
+    missed = [one for one in search.tried.values() if one.miss > 1.0]
     # a server that does both phases is simpler: two pools are chosen only if they take fewer devices
-    most = met.device_count if met else MOST_DEVICES + 1
-    pools = [pool for one in missed if one.device_count < most and (pool := _split(one)) is not None]
-    found = [pool for pool in pools if pool.miss <= 1.0 and pool.device_count < most]
+    most, pools = met.device_count - 1 if met else MOST_DEVICES, list[Deployed]()
+    for one in missed:
+        if (pool := _split(one, most)) is not None:
+            pools.append(pool)
+            most = pool.device_count if pool.miss <= 1.0 else most
+    found = [pool for pool in pools if pool.miss <= 1.0]
     if found:
         best = min(found, key=lambda one: (one.device_count, one.request_j))
         best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
@@ -186,10 +195,12 @@ def _list_options(
 ) -> Iterator[Option]:
     """Yield servers and their number, by devices in all; each doubles the servers that hold the users."""
     found: list[Option] = []
+    totals: dict[Asked, Total] = {}
     asked = question.serving.devices
     for own, one in list_divisions(question, case, questions):
         if one.most < 1 or (asked and one.devices not in asked):
             continue
+        one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
         servers = 1 if question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:
             found.append((own, one, servers))
@@ -197,85 +208,88 @@ def _list_options(
     yield from sorted(found, key=lambda option: (option[1].world * option[2], option[2], option[1].experts))
 
 
-def _search(options: Sequence[Option], target: LatencyTarget) -> tuple[list[Deployed], Deployed | None]:
-    """Return deployments that miss the target, and the fewest devices that meet it; None if not even the maximum
-    does.
-    """
+@define(eq=False)
+class _Search:
+    """Search for the fewest devices among servers of one chip and precision, which are sorted by devices in all."""
 
-    def try_one(place: int) -> Deployed:
-        question, case, servers = options[place]
-        return _serve(question, case, target, servers)
+    options: Sequence[Option]
+    target: LatencyTarget
+    tried: dict[int, Deployed] = attrs.field(factory=dict)
+    """Place of an option and its deployment."""
 
-    def count(place: int) -> int:
-        return options[place][1].world * options[place][2]
-
-    first = try_one(0)
-    if first.miss <= 1.0:
-        return [], _prefer(first, options, target)
-    missed, last = [first], len(options) - 1
-    quickest = try_one(max(range(len(options)), key=lambda place: (options[place][1].world, options[place][2])))
-    if quickest.miss > 1.0:
-        return [first, quickest], None
-    for place in range(1, min(MOST_TRIED, last)):
-        one = try_one(place)
-        if one.miss <= 1.0:
-            return missed, _prefer(one, options, target)
-        missed.append(one)
-    # far from the target: as if more devices were always faster, divided among servers in the best way
-    rest = sorted({count(place) for place in range(min(MOST_TRIED, last), last + 1)})
-    low, high = -1, len(rest) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        best = None
-        for place in (place for place in range(1, last + 1) if count(place) == rest[middle]):
-            one = try_one(place)
+    def find(self) -> Deployed | None:
+        """Return the fewest devices that meet the target; None if not even the maximum does."""
+        last = len(self.options) - 1
+        near = range(1, min(MOST_TRIED, last))
+        most = max(range(last + 1), key=lambda place: (self.options[place][1].world, self.options[place][2]))
+        self.prepare((0, most))
+        first = self.serve(0)
+        if first.miss <= 1.0:
+            return self.prefer(first)
+        quickest = self.serve(most)
+        if quickest.miss > 1.0:
+            return None
+        self.prepare(near)
+        for place in near:
+            one = self.serve(place)
             if one.miss <= 1.0:
-                best = one
-                break
-            missed.append(one)
-        low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
-    return missed, _prefer(quickest, options, target)
+                return self.prefer(one)
+        # far from the target: as if more devices were always faster, divided among servers in the best way
+        rest = sorted({self.count(place) for place in range(min(MOST_TRIED, last), last + 1)})
+        low, high = -1, len(rest) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            places = (place for place in range(1, last + 1) if self.count(place) == rest[middle])
+            best = next((one for place in places if (one := self.serve(place)).miss <= 1.0), None)
+            low, high, quickest = (low, middle, best) if best else (middle, high, quickest)
+        return self.prefer(quickest)
 
+    def count(self, place: int) -> int:
+        """Return the devices of an option."""
+        _, case, servers = self.options[place]
+        return case.world * servers
 
-def _prefer(found: Deployed, options: Sequence[Option], target: LatencyTarget) -> Deployed:
-    """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
-    for question, case, servers in options:
-        if servers * case.world != found.device_count or (case is found.case and servers == found.servers):
-            continue
-        try:
-            other = _serve(question, case, target, servers)
-        except JoulemapError:
-            continue
-        if other.miss <= 1.0 and other.per_s > found.per_s:
-            found = other
-    return found
+    def serve(self, place: int) -> Deployed:
+        """Return the deployment of an option."""
+        if place not in self.tried:
+            question, case, servers = self.options[place]
+            self.tried[place] = _serve(question, case, self.target, servers)
+        return self.tried[place]
+
+    def prefer(self, found: Deployed) -> Deployed:
+        """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
+        places = [place for place in range(len(self.options)) if self.count(place) == found.device_count]
+        self.prepare(places)
+        for place in places:
+            try:
+                other = self.serve(place)
+            except JoulemapError:
+                continue
+            if other.miss <= 1.0 and other.per_s > found.per_s:
+                found = other
+        return found
+
+    def prepare(self, places: Iterable[int]) -> None:
+        """Evaluate the passes of options together, in not much more time than those of one option.
+
+        With pauses, conversations or drafts, passes depend on the results of others, and are evaluated one by one.
+        """
+        asked: list[Asked] = []
+        for question, case, servers in (self.options[place] for place in places if place not in self.tried):
+            load = _find_load(question, case, self.target, servers)
+            if load.pause_s or load.residence or load.speculated_tokens:
+                return
+            prompt, _ = cut_prompt(load.prompt_tokens, load.cached_tokens, load.step_tokens)
+            asked += case.server.ask(Passes.joined((list_passes(load), prompt)))
+        with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused
+            self.options[0][1].server.evaluate(asked)
 
 
 def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Deployed:
     """Return a deployment whose servers each do both phases; without `reuses`, all prompt tokens are computed."""
-    each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
-    draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
-    residence = None
-    if reuses and serving.turns > 1:
-        residence = find_residence(question, case, each, context=context, tokens=serving.mean_prompt + serving.output)
-    cost = run_steady(
-        guess(case.server, draft),
-        Steady(
-            in_flight=each,
-            prompt_tokens=serving.mean_prompt,
-            output_tokens=serving.output,
-            room=find_room(question, case),
-            step_tokens=stack.step_tokens,
-            mixes=stack.mixes,
-            request_s=stack.value("request"),
-            cached_tokens=find_cached(serving) if reuses else 0.0,
-            residence=residence,
-            pause_s=serving.pause_s,
-            begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
-            speculated_tokens=draft.guessed_tokens if draft else 0,
-            accepted_tokens=draft.accepted_tokens if draft else 1.0,
-        ),
-    )
+    serving, context = question.serving, question.serving.mean_prompt - question.serving.prompt
+    load = _find_load(question, case, target, servers, reuses=reuses)
+    cost = run_steady(guess(case.server, question.draft(case.server)), load)
     hits = tuple(hit * context / serving.mean_prompt for hit in cost.hits) or ((serving.prefix_hit or 0.0),)
     return Deployed(
         question=question,
@@ -286,6 +300,30 @@ def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, 
         between_s=cost.step_s,
         request_j=cost.output_token_j * serving.output + cost.moved_j,
         hits=hits,
+    )
+
+
+def _find_load(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Steady:
+    """Return the load of one of `servers` that share the users."""
+    each, stack, serving = -(-target.users // servers), case.server.stack, question.serving
+    draft, context = question.draft(case.server), serving.mean_prompt - serving.prompt
+    residence = None
+    if reuses and serving.turns > 1:
+        residence = find_residence(question, case, each, context=context, tokens=serving.mean_prompt + serving.output)
+    return Steady(
+        in_flight=each,
+        prompt_tokens=serving.mean_prompt,
+        output_tokens=serving.output,
+        room=find_room(question, case),
+        step_tokens=stack.step_tokens,
+        mixes=stack.mixes,
+        request_s=stack.value("request"),
+        cached_tokens=find_cached(serving) if reuses else 0.0,
+        residence=residence,
+        pause_s=serving.pause_s,
+        begin_s=(target.first_token_s or 0.0) + serving.output * (target.between_s or 0.0),
+        speculated_tokens=draft.guessed_tokens if draft else 0,
+        accepted_tokens=draft.accepted_tokens if draft else 1.0,
     )
 
 
@@ -306,8 +344,8 @@ def name_servers(found: Deployed) -> str:
     return server if found.servers == 1 else f"{found.servers} {enclosed}"
 
 
-def _split(found: Deployed) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they exceed the device limit."""
+def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
+    """Return separate prefill and decode pools of the same servers; None if they exceed a number of devices."""
     case, target = found.case, found.target
     pools = split_pools(
         found.question,
@@ -315,7 +353,7 @@ def _split(found: Deployed) -> Deployed | None:
         target.users,
         found.servers,
         first_token_s=target.first_token_s,
-        most_servers=MOST_DEVICES // case.world - found.servers,
+        most_servers=most_devices // case.world - found.servers,
     )
     if pools is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -12,29 +13,57 @@ from joulemap.domain.operator.name import Value, make_operator
 from joulemap.domain.workload import KEPT, Access, Edge, Operator, Tensor, Workload, WorkloadKey, allocate
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape
+from joulemap.trace.single.flow import DTYPE, Flow, Held, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
 """Tensor, or (tensor, number of its bytes that are read)."""
 
+FIELDS: Final = tuple(field.name for field in attrs.fields(Operator) if field.name not in ("name", "module_path"))
+"""Fields of an operator, apart from those that tell which layer calls it."""
+
 
 @lru_cache(maxsize=4096)
-def _break_up(what: str, sizes: tuple[tuple[str, Value], ...]) -> Parts:
-    """Return the parts of a single operator of these sizes, cached because layers repeat."""
-    return break_up(make_operator(what, dict(sizes)), 1)
+def _break_up(
+    what: str, sizes: tuple[tuple[str, Value], ...], dtype: str, words: str
+) -> tuple[tuple[tuple[str, Mapping[str, Any]], ...], tuple[Flow, ...]]:
+    """Return (name, other fields) of the parts of a single operator of these sizes, and their flows.
+
+    Results are cached because layers repeat. `words` join the variants of GEMMs of queries with keys and values.
+    """
+    parts = break_up(make_operator(what, dict(sizes)), 1)
+    found = []
+    for operator in parts.operators:
+        fields = {name: getattr(operator, name) for name in FIELDS}
+        if operator.operation == "matmul":
+            fields["variant"] = f"{operator.variant} {words}".strip()
+        found.append((operator.name, fields))
+    flows = (attrs.evolve(one, held=attrs.evolve(one.held, dtype=dtype or one.held.dtype)) for one in parts.flows)
+    return tuple(found), tuple(flows)
+
+
+class Reached(NamedTuple):
+    """Traffic of one operator on one tensor, before it is known which tensors enter or leave the pass."""
+
+    operator_index: int
+    tensor_index: int
+    role: str
+    byte_count: int
+    item_bytes: int
 
 
 @attrs.define
 class Graph:
     """Calls in order, and the tensors between them. A tensor is identified by its index."""
 
+    words: str = ""
+    """Kernel family in the variants of GEMMs of queries with keys and values."""
     operators: list[Operator] = attrs.field(factory=list)
     held: list[Held] = attrs.field(factory=list)
     roles: list[str] = attrs.field(factory=list)
     makers: list[int | None] = attrs.field(factory=list)
     outputs: set[int] = attrs.field(factory=set)
     weights: dict[str, int] = attrs.field(factory=dict)
-    accesses: list[Access] = attrs.field(factory=list)
+    accesses: list[Reached] = attrs.field(factory=list)
     marks: list[tuple[int, int, int]] = attrs.field(factory=list)
     """Number of operators, accesses and non-weight tensors at the end of each layer."""
 
@@ -74,8 +103,7 @@ class Graph:
         """Add a call and return its output; it reads inputs whole or in part, and writes all or `written` bytes."""
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
-        aten = f"aten.{aten or f'{cost.operation}.default'}"
-        self.operators.append(cost.operator(name, path, aten, output, DTYPE))
+        self.operators.append(count_operator(aten or f"{cost.operation}.default", cost, output, name, path))
         for one in reads:
             tensor, byte_count = self._measure(one)
             self._access(index, tensor, "weight" if self.held[tensor].name else "input", byte_count)
@@ -101,16 +129,15 @@ class Graph:
         `beside`. Outputs after the first overwrite the last input. `dtype` is the type of inputs and output if it
         differs from that of GEMMs.
         """
-        parts = _break_up(what, tuple(sizes.items()))
-        first, last = len(self.operators), len(parts.operators) - 1
+        parts, flows = _break_up(what, tuple(sizes.items()), dtype, self.words)
+        first, last = len(self.operators), len(parts) - 1
         prefix = f"{path}.{suffix}" if suffix else path
-        for operator in parts.operators:
-            name = prefix if last == 0 else f"{prefix}.{operator.name}"
-            self.operators.append(attrs.evolve(operator, name=name, module_path=path))
+        for own, fields in parts:
+            name = prefix if last == 0 else f"{prefix}.{own}"
+            self.operators.append(Operator(name=name, module_path=path, **fields))
         waiting = iter(inputs)
         result = -1
-        for told in parts.flows:
-            flow = told if not dtype else attrs.evolve(told, held=attrs.evolve(told.held, dtype=dtype))
+        for flow in flows:
             if flow.maker is not None and flow.reader is None and result >= 0:
                 tensor = self._measure(inputs[-1])[0]
             elif flow.maker is not None:
@@ -170,22 +197,8 @@ class Graph:
         return tensor
 
     def _access(self, index: int, tensor: int, role: str, byte_count: int, *, is_fixed: bool = False) -> None:
-        held = self.held[tensor]
-        self.accesses.append(
-            Access(
-                operator_index=index,
-                tensor_index=tensor,
-                role=role,
-                byte_count=byte_count,
-                item_bytes=0 if is_fixed else held.item_bytes,
-            )
-        )
-
-    def name_kernels(self, words: str) -> None:
-        """Add the kernel family to the variants of the GEMMs of queries with keys and values."""
-        for place, one in enumerate(self.operators if words else ()):
-            if one.operation == "matmul":
-                self.operators[place] = attrs.evolve(one, variant=f"{one.variant} {words}".strip())
+        item_bytes = 0 if is_fixed else self.held[tensor].item_bytes
+        self.accesses.append(Reached(index, tensor, role, byte_count, item_bytes))
 
     def form(self, key: WorkloadKey, model: str, batch: int, notes: tuple[str, ...]) -> Workload:
         """Return the workload, with its operators not yet fused."""
@@ -223,8 +236,16 @@ class Graph:
             operators=tuple(self.operators),
             tensors=tensors,
             accesses=tuple(
-                attrs.evolve(access, is_boundary=True) if access.tensor_index in outside else access
-                for access in self.accesses
+                Access(
+                    operator_index=operator,
+                    tensor_index=tensor,
+                    role=role,
+                    byte_count=byte_count,
+                    fused_byte_count=byte_count,
+                    item_bytes=item_bytes,
+                    is_boundary=tensor in outside,
+                )
+                for operator, tensor, role, byte_count, item_bytes in self.accesses
             ),
             edges=tuple(
                 Edge(producer_index=maker, consumer_index=reader, tensor_index=tensor)

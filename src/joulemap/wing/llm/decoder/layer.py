@@ -45,7 +45,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
 
     The layers are those of its pipeline stage, which starts from the output of the stage before.
     """
-    graph = Graph()
+    graph = Graph(words=step.kernels)
     one = Pass(graph, decoder, step, -(-batch // step.data_devices))
     for layer in decoder.layers:
         one.find_angles(getattr(layer.mixer, "rotary", 0))
@@ -67,7 +67,6 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
         if decoder.final_norm:
             x = one.norm("norm", x, one.held, decoder.hidden)
         _tell_logits(one, one.gather("norm", x))
-    graph.name_kernels(step.kernels)
     _mark_formats(graph, decoder)
     return graph
 

@@ -166,6 +166,8 @@ class Deployment:
     """Pipeline-parallel stages, each with equally many devices."""
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
+    totals: dict[Asked, Total] | None = None
+    """Totals of passes so far, for deployments that share model, chip, precision and engine; None to keep none."""
 
     @property
     def decoder(self) -> Decoder:
@@ -245,18 +247,7 @@ class Deployment:
 
         A prompt's chunk is shared by the data-parallel ranks, as its mean load on each.
         """
-        parts = self._cut(passes)
-        asked = [
-            self._ask(*sizes)
-            for sizes in zip(
-                (passes.sequences / np.maximum(parts, 1.0)).tolist(),
-                passes.tokens.tolist(),
-                passes.context.tolist(),
-                (passes.chunk / np.maximum(parts, 1.0) / self.data_devices).tolist(),
-                passes.chunk_context.tolist(),
-                strict=True,
-            )
-        ]
+        parts, asked = self._cut(passes), self.ask(passes)
         device_s, drawn_s, device_j = self._work(asked)
         if self.stages > 1:
             before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
@@ -278,6 +269,18 @@ class Deployment:
         working_j += self.world * gap_w * (seconds - device_s)
         return Cost(seconds=seconds, joules=working_j + self.world * (waiting_w + self.awake_w) * seconds)
 
+    def ask(self, passes: Passes) -> list[Asked]:
+        """Return the passes of one device, with whole sizes."""
+        parts = np.maximum(self._cut(passes), 1.0)
+        sizes = (
+            passes.sequences / parts,
+            passes.tokens,
+            passes.context,
+            passes.chunk / parts / self.data_devices,
+            passes.chunk_context,
+        )
+        return [self._ask(*one) for one in zip(*(column.tolist() for column in sizes), strict=True)]
+
     def _cut(self, passes: Passes) -> Floats:
         """Return the number of parts on which pipeline stages work at once; 0 for prefill-only passes."""
         most = float(self.stages if self.stack.fills_stages else 1)
@@ -286,9 +289,7 @@ class Deployment:
 
     def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
         """Return the seconds of passes on one device, the seconds for which it is powered, and joules."""
-        distinct = list(dict.fromkeys(asked))
-        totals = dict(zip(distinct, self.evaluate(distinct), strict=True))
-        found = [totals[one] for one in asked]
+        found = self.evaluate(asked)
         return (
             np.array([one.latency_fs or 0 for one in found]) / FS_PER_S,
             np.array([one.interval_fs or 0 for one in found]) / FS_PER_S,
@@ -297,24 +298,26 @@ class Deployment:
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return the cost of passes on one device, without the stack's overhead; raise as `price` does."""
-        found: dict[Asked, Total] = {}
+        known = {} if self.totals is None else self.totals
         few, many = self.chips
         differs = few is not many or self.stack.streams
         tiled = self.stack.value("tiled_rows", *self.kinds)
         groups: dict[tuple[bool, bool, bool], list[Asked]] = {}
-        for one in asked:
-            rows = one[0].tokens * one[1] + one[0].chunk
-            is_many = differs and rows > VECTOR_ROWS
-            groups.setdefault((is_many, is_many and rows >= tiled, rows > 1.0), []).append(one)
+        for one in dict.fromkeys(asked):
+            if one not in known:
+                rows = one[0].tokens * one[1] + one[0].chunk
+                is_many = differs and rows > VECTOR_ROWS
+                groups.setdefault((is_many, is_many and rows >= tiled, rows > 1.0), []).append(one)
         for (is_many, is_tiled, is_gathered), some in groups.items():
             together = self.book.describe(some, self._kernels(is_tiled))
             chip = many if is_tiled else self._untiled if is_many else self._gathering if is_gathered else few
             totals = together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
-            found |= zip(some, totals, strict=True)
-        refusal = next((one.refusal for one in found.values() if one.refusal), None)
+            known.update(zip(some, totals, strict=True))
+        found = tuple(known[one] for one in asked)
+        refusal = next((one.refusal for one in found if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)
-        return tuple(found[one] for one in asked)
+        return found
 
     @cached_property
     def _gathering(self) -> Hardware:

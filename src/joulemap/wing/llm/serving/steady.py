@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 import attrs
 
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.batch import NODES, grow
-from joulemap.wing.llm.serving.surface import Passes, Surface
+from joulemap.wing.llm.serving.surface import Floats, Passes, Surface
 
 ROUNDS: Final = 8
 """Maximum iterations of the search for the requests in flight."""
@@ -178,51 +178,83 @@ def _meet(pairs: Sequence[tuple[float, float]]) -> float:
     return min(max(met, 0.5 * low), 2.0 * high)
 
 
-def _run(surface: Surface, load: Steady) -> SteadyCost:
-    working = min(load.in_flight, load.room)
-    steps = max(1.0, load.output_tokens / load.accepted_tokens)
-    fresh = max(1.0, load.prompt_tokens - load.cached_tokens)
-    most = max(1.0, load.step_tokens - (working * (load.speculated_tokens + 1) if load.mixes else 0.0))
-    piece = min(fresh, most)
-    pieces = fresh / piece
-    starts = working / (steps + pieces) if load.mixes else working / steps
-    arrivals = starts * pieces
-    together = min(arrivals / -math.expm1(-arrivals), most / piece)
-    share = arrivals / together
-    answering = starts * steps
-    places, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
-    behind = load.cached_tokens + max(0.0, fresh - piece) / 2.0
-    cost = surface.price(
-        Passes.joined(
-            (
-                Passes.of(answering, context=places),
-                Passes.of(
-                    answering if load.mixes else 0.0,
-                    context=load.prompt_tokens + load.output_tokens / 2.0,
-                    chunk=together * piece,
-                    chunk_context=max(0.0, behind - (together - 1.0) * piece / 2.0),
-                ),
-            )
+@frozen(kw_only=True)
+class _Mix:
+    """Requests of a steady load by phase, and their passes."""
+
+    working: float
+    """Requests that fit in device memory."""
+    steps: float
+    """Decode steps of an answer."""
+    pieces: float
+    """Passes that a prompt takes."""
+    starts: float
+    """Requests that start per decode step."""
+    share: float
+    """Passes with prompt chunks per decode step; above 1 for separate passes of which a step has several."""
+    shares: Floats
+    """Share of decode steps that each of the contexts in `passes` represents."""
+    passes: Passes
+    """Decode passes at `NODES` contexts, then a pass with prompt chunks."""
+
+    @classmethod
+    def of(cls, load: Steady) -> Self:
+        """Return the mix of a load without pauses."""
+        working = min(load.in_flight, load.room)
+        steps = max(1.0, load.output_tokens / load.accepted_tokens)
+        fresh = max(1.0, load.prompt_tokens - load.cached_tokens)
+        most = max(1.0, load.step_tokens - (working * (load.speculated_tokens + 1) if load.mixes else 0.0))
+        piece = min(fresh, most)
+        pieces = fresh / piece
+        starts = working / (steps + pieces) if load.mixes else working / steps
+        arrivals = starts * pieces
+        together = min(arrivals / -math.expm1(-arrivals), most / piece)
+        answering = starts * steps
+        places, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
+        behind = load.cached_tokens + max(0.0, fresh - piece) / 2.0
+        mixed = Passes.of(
+            answering if load.mixes else 0.0,
+            context=load.prompt_tokens + load.output_tokens / 2.0,
+            chunk=together * piece,
+            chunk_context=max(0.0, behind - (together - 1.0) * piece / 2.0),
         )
-    )
-    decode_s, decode_j = (float(values[:NODES] @ shares) for values in (cost.seconds, cost.joules))
+        return cls(
+            working=working,
+            steps=steps,
+            pieces=pieces,
+            starts=starts,
+            share=arrivals / together,
+            shares=shares,
+            passes=Passes.joined((Passes.of(answering, context=places), mixed)),
+        )
+
+
+def list_passes(load: Steady) -> Passes:
+    """Return the passes on which the cost of a load without pauses and residence depends."""
+    return _Mix.of(load).passes
+
+
+def _run(surface: Surface, load: Steady) -> SteadyCost:
+    mix = _Mix.of(load)
+    cost = surface.price(mix.passes)
+    decode_s, decode_j = (float(values[:NODES] @ mix.shares) for values in (cost.seconds, cost.joules))
     first = 0.0 if load.mixes else 1.0
     mixed_s, mixed_j = (
         float(values[NODES]) + first * decode for values, decode in ((cost.seconds, decode_s), (cost.joules, decode_j))
     )
-    step_s = decode_s + share * (mixed_s - decode_s)
-    step_j = decode_j + share * (mixed_j - decode_j)
-    busy = min(share, 1.0)
+    step_s = decode_s + mix.share * (mixed_s - decode_s)
+    step_j = decode_j + mix.share * (mixed_j - decode_j)
+    busy = min(mix.share, 1.0)
     rest_s = ((1.0 - busy) * decode_s**2 + busy * mixed_s**2) / (2.0 * ((1.0 - busy) * decode_s + busy * mixed_s))
-    own_s = pieces * (mixed_s - first * decode_s)
-    answer_s = step_s * steps
-    waiting_s = (load.in_flight / working - 1.0) * (rest_s + own_s + answer_s)
+    own_s = mix.pieces * (mixed_s - first * decode_s)
+    answer_s = step_s * mix.steps
+    waiting_s = (load.in_flight / mix.working - 1.0) * (rest_s + own_s + answer_s)
     first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
     return SteadyCost(
         first_token_s=first_s,
         step_s=step_s / load.accepted_tokens,
         median_step_s=decode_s / load.accepted_tokens,
         request_s=first_s + answer_s,
-        output_tokens_per_s=starts * load.output_tokens / step_s,
+        output_tokens_per_s=mix.starts * load.output_tokens / step_s,
         power_w=step_j / step_s,
     )
