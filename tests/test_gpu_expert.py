@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import attrs
+import numpy as np
 import pytest
 
 from compare import assert_close
@@ -14,7 +16,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.architecture.gpu.expert import find_family
 from joulemap.model.pipeline import Evaluator
-from joulemap.model.workload import columns_of
+from joulemap.model.workload import STREAMED, columns_of
 from joulemap.system.errors import UsageError
 from joulemap.system.units import FS_PER_S
 from joulemap.trace.formula.product import hit_count
@@ -89,6 +91,17 @@ def test_rows_are_padded_to_a_block_for_each_expert() -> None:
         rel=1e-9,
     )
     assert times.pass_bytes.sum() == passed
+
+
+def test_kernels_that_stream_weights_do_not_pad_rows() -> None:
+    padded = single(CALL.format(more=""))
+    variant = np.where(padded.has_macs, np.char.add(padded.variant, f" {STREAMED}"), padded.variant)
+    times, kernels = timed(attrs.evolve(padded, variant=variant), "fp16")
+    # 8 rows of each expert in place of a block of 16, and 8 blocks of 128 columns: one round on 128 units
+    step = max(8 * 128 / (0.5 * 1024), 136 * 2 / 50)
+    up, down = (k * step + 1000 for k in (1024, 512))
+    for busy, expected in zip(times.busy_s[kernels.work.has_macs].tolist(), (up, down), strict=True):
+        assert_close(busy, clocks(expected), rel=1e-9)
 
 
 def test_weights_of_four_bits_are_a_quarter_with_their_scales() -> None:

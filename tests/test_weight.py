@@ -104,6 +104,8 @@ def test_a_format_names_the_method_that_made_it() -> None:
         ("gguf_q8_0", 8.5),
         ("gguf_q4_k", 4.8944),
         ("gguf_q2_k", 3.1593),
+        ("gguf_q2_k_m", 3.1593),
+        ("gguf_q4_0_4_4", 4.5),
         ("gguf_bf16", 16),
         ("gguf_f16", 16),
         ("4.64bit", 4.64),

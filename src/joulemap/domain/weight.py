@@ -225,12 +225,18 @@ ALIASES: Final[Mapping[str, str]] = {
     "gguf_f16": "fp16",
     "gguf_f32": "fp32",
     "gguf_mxfp4": "mxfp4+q8_0",
+    "mxfp4_moe": "mxfp4+q8_0",
+    "q2_k_m": "gguf_q2_k",
+    "q4_0_4_4": "q4_0",
+    "q4_0_4_8": "q4_0",
+    "q4_0_8_8": "q4_0",
     "gguf_q3_k": "q3_k_m",
     "gguf_q4_k": "q4_k_m",
     "gguf_q5_k": "q5_k_m",
 }
-"""Alias -> canonical name. llama-quantize treats the type Q4_K as Q4_K_M. A file of type MXFP4 stores only experts in
-MXFP4 and the rest in Q8_0 (llama.cpp, llama-quant.cpp, LLAMA_FTYPE_MOSTLY_MXFP4_MOE; recalled).
+"""Alias -> canonical name. llama-quantize treats the type Q4_K as Q4_K_M, and a file of type Q2_K calls itself `Q2_K
+- Medium`. Q4_0_4_4 and its like are Q4_0 in another order. A file of type MXFP4 stores only experts in MXFP4 and the
+rest in Q8_0 (llama.cpp, llama-quant.cpp, LLAMA_FTYPE_MOSTLY_MXFP4_MOE; recalled).
 """
 
 WEIGHT_FORMATS: Final[tuple[str, ...]] = (*PRECISION_BYTES, *FORMATS, *FILES)
@@ -243,7 +249,7 @@ def read_weight_format(text: str) -> WeightFormat:
     Raises UsageError for any other text.
     """
     asked = fold_into(text.strip().lower(), (*ALIASES, *FORMATS, *FILES))
-    found = ALIASES.get(asked, asked)
+    found = ALIASES.get(asked, ALIASES.get(asked.removeprefix(GGUF), asked))
     if BESIDE in found:
         experts, others = (read_weight_format(part) for part in found.split(BESIDE, 1))
         if others.others:

@@ -13,12 +13,12 @@ a weight and p of an activation:
     start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   a choice: its place, its share of the sum
     passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
-The rows of each expert are padded to a block, which dominates the cost of few tokens. Weights and activations that the
-last cache holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or omitted.
-Activations take two bytes between kernels, whatever GEMMs take. Kernels differ more between designs than between
-GPUs, so all numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the
-run. If no kernel is named, the tensor cores determine the engine's choice, because kernels are written for their
-instructions.
+The rows of each expert are padded to a block, which dominates the cost of few tokens, except in kernels that stream
+weights: there b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate; choices of
+experts on other devices are passed over (PASSING) or omitted. Activations take two bytes between kernels, whatever
+GEMMs take. Kernels differ more between designs than between GPUs, so all numbers are coefficients of the kernel family
+and of the stored format of weights, from the workload or the run. If no kernel is named, the tensor cores determine the
+engine's choice, because kernels are written for their instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -222,8 +222,9 @@ def _tile(
     edges = np.array(BLOCKS)
     tile_m, tile_n = map(before_points, edges.T)
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
-    supplied = (tile_m + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
-    step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
+    height = np.where(work.is_streamed[mine], np.minimum(tile_m, rows / hit), tile_m)
+    supplied = (height + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
+    step = np.maximum(height * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
     seconds = smooth_max(compute, memory)
