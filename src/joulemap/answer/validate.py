@@ -16,6 +16,7 @@ from joulemap.answer.measurement import (
     name_measured,
     name_models,
     served_measurements,
+    update_measurements,
 )
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision
@@ -102,6 +103,7 @@ def evaluate_measured(
 
     `which` has hardware, model, precision and source, empty texts for all. Raises NoMeasurementError without any.
     """
+    update_measurements(database)
     measured = list_measurements(database, which["hardware"], which["model"], which["source"])
     served = {
         row.serving_measurement_id: row.hardware
