@@ -5,6 +5,7 @@ Intervals are judged on rows that they were made without: each board left out in
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
@@ -13,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from joulemap.calibrate.doubt import ALIKE, Key, Residual, find_scale, fit_scales
-from joulemap.domain.doubt import MODEL, ErrorScale
+from joulemap.domain.doubt import MODEL, ErrorScale, find_new_source
 from joulemap.domain.metric import METRIC
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals
@@ -123,7 +124,8 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
                 kept[key] = find_scale(scales, one)
             scale = kept[key]
             if scale is not None:
-                found.append((one, scale.half_width))
+                added = find_new_source(one.architecture, one.work, one.runtime) if one.quantity == "latency" else 0.0
+                found.append((one, math.hypot(scale.half_width, added)))
     return found
 
 

@@ -112,6 +112,17 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     assert_close(other.half_width, above * WIDENED, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("runtime", "work", "expected"), [("engine", "model", 0.2), ("fused", "model", 0.0), ("engine", "sort", 0.0)]
+)
+def test_an_engine_of_a_cpu_is_a_new_source(runtime: str, work: str, expected: float) -> None:
+    scales = fit_scales([attrs.evolve(A, architecture="cpu", work=work, runtime=runtime)])
+    like = Subject(work=work, architecture="cpu", runtime=runtime, precision="fp16", hardware="a")
+    found = find_subject_scale(scales, "latency", like)
+    assert found is not None
+    assert_close(found.half_width, math.hypot(0.2, expected), rel=1e-12)
+
+
 def test_a_training_framework_is_a_new_source() -> None:
     scales = fit_scales([attrs.evolve(A, work="training")])
     like = Subject(work="training", architecture="gpu", runtime="fused", precision="fp16", hardware="a")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from joulemap.plan.catalogue import writing
+from joulemap.plan.source import Source
 from joulemap.plan.workload import split_measured
 from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
@@ -106,3 +108,13 @@ def test_a_run_at_other_inputs_is_no_prediction_of_a_measurement(joulemap: Run, 
         "JOIN internal.workload AS w ON w.workload_id = r.workload_id WHERE s.source = 'mine'"
     )
     assert rows.rows == (("1x3x224x224:fp32 batch=1",),)
+
+
+def test_rows_imported_under_an_older_catalogue_are_scored(tmp_path: Path) -> None:
+    file, database = tmp_path / "rows.csv", tmp_path / "r.duckdb"
+    file.write_text(HEAD + "l4,resnet18,int8,3,engine,0.001,mine\n")
+    workspace = Workspace(database)
+    workspace.import_measurements(file)
+    with writing(Source(path=database)) as connection:
+        connection.execute("UPDATE internal.catalogue_entry SET catalogue_digest = 'older'")
+    assert [row.measurement_count for row in workspace.validate(source="mine")] == [1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.computed import described, make_table
+from joulemap.catalog.digest import catalogue_digest
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table, load_public_tables
 from joulemap.catalog.sheet import load_models
@@ -32,6 +33,7 @@ from joulemap.plan.workload import (
 )
 from joulemap.present.template import Template
 from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
+from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
@@ -102,6 +104,18 @@ def list_measurements(
     which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": origin}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
+
+
+def update_measurements(source: Source) -> None:
+    """Store the current catalogue in a results database of an older one, so that both lists of rows are complete.
+
+    The rows of another database, that of the current catalogue, would lack what was imported into this one.
+    """
+    with reading_if_there(source) as connection:
+        if connection is None or has_catalogue(connection, catalogue_digest()):
+            return
+    with writing(source) as connection, transaction(connection):
+        ensure_catalogue(connection)
 
 
 def served_measurements(

@@ -16,6 +16,7 @@ from joulemap.answer.measurement import (
     name_measured,
     name_models,
     served_measurements,
+    update_measurements,
 )
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -117,6 +118,7 @@ def evaluate_measured(
 
     `which` has hardware, model, precision and source, empty texts for all. Raises NoMeasurementError without any.
     """
+    update_measurements(database)
     measured = list_measurements(database, which["hardware"], which["model"], which["source"])
     served = {
         row.serving_measurement_id: row.hardware

@@ -10,12 +10,11 @@ import attrs
 
 from joulemap.domain.doubt import (
     MEASURED_CLASSES,
-    NEW_FRAMEWORK,
-    TRAINING,
     UNMEASURED,
     DoubtQuantity,
     ErrorScale,
     PowerFloor,
+    find_new_source,
 )
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.system.record import frozen
@@ -85,7 +84,7 @@ def find_scale(
 
     That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
     no board of the class has run. For latency, the same holds for hardware without measurements of its own, if its
-    class was never predicted before it was fitted. The time of a training step has `NEW_FRAMEWORK` more.
+    class was never predicted before it was fitted. Software that is a new source adds to it (`find_new_source`).
     """
     asked = {
         "work": subject.work,
@@ -106,8 +105,9 @@ def find_scale(
         return None
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
     is_known = finest.level == OWN_LEVEL or subject.architecture in MEASURED_CLASSES
-    if quantity == "latency" and subject.work == TRAINING:
-        finest = attrs.evolve(finest, half_width=math.hypot(finest.half_width, NEW_FRAMEWORK))
+    if quantity == "latency":
+        added = find_new_source(subject.architecture, subject.work, subject.scored_runtime)
+        finest = attrs.evolve(finest, half_width=math.hypot(finest.half_width, added)) if added else finest
     least = find_least(floors, subject, finest.level) if quantity == "power" else 0.0
     if is_new or (quantity == "latency" and not is_known):
         least = max(least, UNMEASURED)
