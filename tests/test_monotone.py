@@ -69,7 +69,7 @@ RESOURCED: Final = ("outputs", "samples", "queries", "cache", "batch")
 
 OPEN: Final[dict[tuple[str, str], str]] = {
     **{
-        (one, "channels"): "a library takes Winograd's algorithm, of fewer multiplications, from 128 channels on"
+        (one, "channels"): "a library takes Winograd's algorithm, of fewer multiplications, from 64 channels on"
         for one in ("apple_m2", "apple_m4", "jetson_orin_nano_8gb", "jetson_orin_nx_16gb")
     },
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",

@@ -275,4 +275,4 @@ def test_a_module_that_waits_between_images_draws_what_its_sensors_read(
     module = load_catalogue().find("jetson_agx_orin_64gb_gpu").in_mode(mode).with_tf32()
     found = evaluate(shipped("resnet152"), module, Configuration(hardware=module.id, precision="fp32", runtime="eager"))
     dynamic_j = (found.energy_fj - static_fj(found)) / 1e15
-    assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.13)
+    assert_close(module.static_power.value + dynamic_j * images_per_s + core_w, measured_w, rel=0.14)
