@@ -15,7 +15,7 @@ from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.constant import Change, list_constants, match_names, word_changes
-from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware import Hardware, PowerMode
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
 from joulemap.model.change import change_hardware
@@ -221,6 +221,17 @@ def test_peaks_and_bandwidths_on_the_chip_follow_clock_and_units() -> None:
     assert hardware.full_clock.value == plain.full_clock.value / 2.0
     assert hardware.clock_die == plain.clock_die  # a lower clock is a lower voltage of the same die
     assert hardware.memory_bandwidth == plain.memory_bandwidth
+
+
+@pytest.mark.parametrize(("name", "units", "cores"), [("cloud_ai_100_pro", 8, 32), ("rk3588_npu", 6, 6)])
+def test_vector_cores_of_an_npu_follow_its_units(name: str, units: int, cores: int) -> None:
+    """16 cores of four vector cores each, and three of one."""
+    plain = CATALOGUE[name]
+    changed = change_hardware(plain, [Change.of(list_constants(plain)["unit_count"], units)])
+    assert changed.geometry["vector_core_count"].value == cores
+    count = attrs.evolve(plain.unit_count, value=float(units))
+    mode = PowerMode(name="some", tdp=plain.tdp, clock=plain.clock, unit_count=count)
+    assert attrs.evolve(plain, power_modes=(mode,)).in_mode("some").geometry["vector_core_count"].value == cores
 
 
 def test_a_peak_moves_what_a_unit_does_in_a_clock() -> None:

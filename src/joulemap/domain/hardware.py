@@ -99,6 +99,9 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 
 ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
+VECTOR_UNITS: Final = "vector_core_count"
+"""Geometry constant: vector cores of an NPU next to its tensor engines; a stream or a part of the units has its share.
+"""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
 """Idle powers other than active idle: without a process, with a context, and with a loaded model."""
@@ -567,8 +570,9 @@ class Hardware:
 
         Besides its named modes, `900MHz` locks the clock, `300W` sets the power cap, and `4cores` uses part of a CPU's
         cores. UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active
-        units and the clock. A mode may lower the highest clock but never raises it. Cap, memory bandwidth and static
-        power are replaced if the mode states them. Otherwise static power is not lowered.
+        units and the clock, vector cores of an NPU with the units. A mode may lower the highest clock but never raises
+        it. Cap, memory bandwidth and static power are replaced if the mode states them. Otherwise static power is not
+        lowered.
         """
         if name == self.power_mode:
             return self
@@ -593,11 +597,15 @@ class Hardware:
         def clocked(quantity: Quantity | None) -> Quantity | None:
             return quantity if quantity is None or clock_ratio >= 1.0 else scaled(quantity, clock_ratio)
 
+        def shared(cores: Quantity) -> Quantity:
+            return attrs.evolve(scaled(cores, unit_ratio), value=max(1.0, float(round(cores.value * unit_ratio))))
+
         static = mode.static_power or self.static_power
+        vector = self.geometry.get(VECTOR_UNITS) if unit_ratio != 1.0 else None
         idle = {} if unit_ratio >= 1.0 else {ALL_UNITS: self.unit_count}
         return attrs.evolve(
             self,
-            geometry={**self.geometry, **idle},
+            geometry={**self.geometry, **idle, **({} if vector is None else {VECTOR_UNITS: shared(vector)})},
             tdp=mode.tdp,
             idle_power=_within(self.idle_power, mode.tdp),
             context_power=_within(self.context_power, mode.tdp),

@@ -1,7 +1,8 @@
 """Versions of a chip with other numbers: set by a question, or one of many points.
 
-A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, and the other clocks
-follow the main one, as in a power mode. `follow` says this once, for one number as for arrays of many designs.
+A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
+follow the units, and the other clocks follow the main one, as in a power mode. `follow` says this once, for one number
+as for arrays of many designs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
 from joulemap.domain.constant import Change, word_changes
+from joulemap.domain.hardware import VECTOR_UNITS
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.domain.target import changes_word, extend_digest
 
@@ -102,6 +104,9 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
     for level in hardware.memory_levels if has_clock or has_units else ():
         if level.bandwidth is not None:
             yield Address("memory", level.name, "bandwidth"), level.bandwidth.value * (clock_ratio * unit_ratio)
+    if has_units and VECTOR_UNITS in hardware.geometry:
+        cores = hardware.geometry[VECTOR_UNITS].value * unit_ratio
+        yield Address("geometry", VECTOR_UNITS), np.maximum(1.0, np.rint(cores))
     if not has_clock:
         return
     for name in ("clock_base", "clock_boost"):

@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import HOST_TRANSFER, LINK_LANES, NO_HOST
-from joulemap.domain.hardware import ALL_UNITS, Hardware
+from joulemap.domain.hardware import ALL_UNITS, VECTOR_UNITS, Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement
@@ -94,8 +94,6 @@ DIVIDED: Final = "divided_batches"
 """
 SHARED: Final = "shared_weights"
 """Geometry constant of chips whose streams read one copy of the weights from a memory that all of them share."""
-VECTOR_UNITS: Final = "vector_core_count"
-"""Geometry constant: vector cores of an NPU next to its tensor engines; a stream gets its share."""
 
 
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:

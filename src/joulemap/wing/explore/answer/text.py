@@ -86,7 +86,7 @@ class Rule:
 
 RULES: Final[Mapping[str, Rule]] = {
     "rate": Rule(
-        text="peaks and on-chip bandwidths scale with units and clock",
+        text="peaks and on-chip bandwidths scale with units and clock, vector cores of an NPU with units",
         basis="derived",
         source="as in a power mode: Hardware.in_mode",
     ),

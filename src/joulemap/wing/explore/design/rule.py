@@ -1,6 +1,7 @@
 """Scaling rules for varied chips, so that each design is plausible.
 
     peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
+    vector cores of an NPU          x units                                    by `follow`, as in a power mode
     voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
                                     and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
