@@ -13,6 +13,13 @@ BEST: Final = {
     "throughput": Template("{placement} ({form}) has the highest throughput: {value:interval 1/s}"),
     "energy": Template("{placement} ({form}) uses the least energy per batch: {value:interval J}"),
 }
+SIMPLEST: Final = {
+    "latency": Template("{placement} alone takes {value:interval s} per batch"),
+    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
+    "energy": Template("{placement} alone uses {value:interval J} per batch"),
+}
+"""Goal -> the best device alone, if the best mixture is statistically tied with it."""
+SAVES: Final = Template("{placement} ({form}) takes {share:%} less {taken}, but is statistically tied")
 TIES: Final = Template("statistically tied with {count:n other placement}")
 AHEAD_OF_MIXTURE: Final = Template("the best mixture, {placement} ({form}), takes {share:%} more {taken}")
 AHEAD_OF_ALONE: Final = Template("it takes {share:%} less {taken} than {placement} alone")
