@@ -134,7 +134,7 @@ class PlaceAnswer(Answer):
             worse_probability=lambda row: show_chance(row.worse_probability),
         )
         devices = self._lay(self.devices, text.DEVICE_COLUMNS)
-        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS, limit=limit)
+        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS[self.goal], limit=limit)
         differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
         best = self.simplest
         answer = f"{self._name_best()}; {self._describe_lead()}"
@@ -314,7 +314,7 @@ def place(
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run)),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),
     )

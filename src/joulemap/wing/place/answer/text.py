@@ -58,9 +58,16 @@ DEVICE_COLUMNS: Final = (
     "memory share memory_fraction | energy energy_j"
 )
 SUBGRAPHS: Final = "Subgraphs"
-SUBGRAPH_COLUMNS: Final = (
+_BY_LATENCY: Final = (
     "subgraph subgraph_index | operations | device | latency latency_s | next best device other | latency there other_s"
 )
+SUBGRAPH_COLUMNS: Final = {
+    "latency": _BY_LATENCY,
+    "throughput": _BY_LATENCY,
+    "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
+    "energy there other_j",
+}
+"""Goal -> columns of the table of subgraphs."""
 DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
 DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
 DIFFERENCE: Final = Template("{difference_j:+J}")
