@@ -521,6 +521,7 @@ SELECT
     p.compute_s,
     p.memory_s,
     p.launch_s,
+    p.pass_s,
     joules(p.spent.energy_fj) AS energy_j,
     joules(p.spent.compute_fj) AS compute_energy_j,
     joules(p.spent.memory_fj) AS memory_energy_j,
@@ -539,7 +540,8 @@ SELECT
     p.wave_count,
     p.kernel_count,
     utilization_of(p.computed_mac_count, p.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    p.dram_bytes / nullif(seconds(p.latency_fs), 0) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    p.dram_bytes / nullif(greatest(seconds(p.latency_fs), p.memory_s), 0) / r.memory_bandwidth_bytes_per_s
+        AS bandwidth_utilization_fraction,
     p.bottleneck,
     p.executed_mac_count,
     p.tile_count / nullif(p.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
@@ -555,6 +557,7 @@ JOIN LATERAL (
         any_value(compute_s) AS compute_s,
         any_value(memory_s) AS memory_s,
         any_value(launch_s) AS launch_s,
+        any_value(pass_s) AS pass_s,
         any_value(dram_bytes) AS dram_bytes,
         any_value(moved_bytes) AS moved_bytes,
         any_value(pass_bytes) AS pass_bytes,
@@ -579,6 +582,7 @@ JOIN LATERAL (
             s.compute_s,
             s.memory_s,
             s.launch_s,
+            s.pass_s,
             s.dram_bytes,
             s.moved_bytes,
             s.pass_bytes,
@@ -623,7 +627,7 @@ JOIN LATERAL (
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
 LEFT JOIN other_units AS u ON u.place = p.other_place
 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
-COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
+COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency, or its memory time if that is longer';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
 COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
 COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of these units';

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.wing.fleet.capacity.formula import constant_wait_percentile
-from joulemap.wing.fleet.capacity.observation import Candidate, Promise, form_candidate
+from joulemap.wing.fleet.capacity.observation import Candidate, Promise, constant_wait_percentile, form_candidate
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
 from joulemap.wing.fleet.capacity.size import find_rates, observe_at, save_energy, size_fleets
 from sample import thin

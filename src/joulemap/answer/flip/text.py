@@ -30,7 +30,7 @@ ALL_COLUMNS: Final = (
     "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | spread from spread | "
     "method | *basis | meaning"
 )
-NOT_BELOW: Final = Template("not below {limit}")
+NOT_BELOW: Final = Template("none up to the power limit ({limit})")
 NEVER: Final = "none"
 BOTH: Final = "both"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")

@@ -308,7 +308,9 @@ def name_options(record: Any) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class WholeRunOptions(RunOptions):
-    """Options for running a whole model, not one pass of it."""
+    """Options for running a whole model, not one pass of it, on named hardware."""
+
+    runtime: str = option("", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes, shown="fused")
 
     def name(self, model: str) -> str:
         """Return the name of the workload: the model, or one pass of it."""

@@ -135,8 +135,8 @@ class LlmAnswer(RunAnswer):
         )
         loaded = [Section("", self._lay(self.pools, text.POOLS_TABLE, balance=text.BALANCE))] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
-        served = attrs.evolve(self.rows, rows=self.served)
-        judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
+        served = self.rows.with_rows(self.served)
+        judged = self.rows.with_rows(row for row in self.rows if row.status != UNSUPPORTED)
         details = (
             self._lay(judged, text.MEMORY, limit=limit),
             self._lay(
@@ -256,7 +256,7 @@ class LlmAnswer(RunAnswer):
     def _lay_batches(self, limit: int) -> Grid:
         """Return the table of deciding figures, with the best of each column marked."""
         drawn = self._lay(
-            attrs.evolve(self.rows, rows=self.served),
+            self.rows.with_rows(self.served),
             text.BATCHES,
             keep=text.BATCHES_KEPT,
             ranked=text.BATCHES_RANKED,

@@ -77,7 +77,8 @@ BATCHES: Final = (
     "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | "
     "decode J/token output_token_j | decode USD/M #output_usd_per_million? | memory memory_fraction | "
     "largest batch largest_batch | decode limit decode_bound | prefill limit prefill_bound | "
-    "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | per device ~device_tokens_per_s"
+    "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | "
+    "per device ~device_tokens_per_s"
 )
 BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M | memory | largest batch"
 BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M"

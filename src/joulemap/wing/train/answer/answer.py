@@ -172,7 +172,7 @@ class TrainAnswer(RunAnswer):
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)
-        return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
+        return self.rows.with_rows((*self.trained, *refused)[:limit])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return a command that analyzes the energy of the fastest step."""
