@@ -138,6 +138,11 @@ def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) 
     assert (filled.energy_per_request_j or 1.0) < (at_once.energy_per_request_j or 0.0)
     assert (filled.p99_latency_s or 1.0) <= 0.05
     assert filled.device_count == at_once.device_count
+    # watts of 730 hours, and what cooling adds
+    assert_close(
+        filled.kwh_per_month or 0.0, (filled.mean_power_w or 0.0) * 0.730 * (filled.pue_ratio or 1.0), rel=1e-3
+    )
+    assert filled.pue_ratio == 1.58
 
 
 def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:

@@ -299,6 +299,12 @@ def test_a_small_batch_needs_fewer_devices_where_a_large_one_takes_the_whole_tar
     assert_close(sized.latency_s, 1.64e-3 + constant_wait_percentile(500.0, 1.64e-3, 3, 0.99), rel=1e-9)
 
 
+def test_of_batches_with_equal_energy_the_largest_has_the_most_capacity() -> None:
+    """At ten requests a second nearly all are alone, whatever the largest batch."""
+    (sized,) = size_fleets([candidate()], 10.0, within(0.02))
+    assert sized is not None and sized.batch == 64
+
+
 def test_more_requests_or_slower_devices_need_no_fewer() -> None:
     counts = []
     for rate in (1e3, 1e4, 1e5):

@@ -445,6 +445,12 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     assert all(whole == parts for _, _, whole, parts in stored)
     alone = next(row for row in answer.rows if row.form == "alone" and not row.refusal)
     mixed = next(row for row in answer.rows if row.form != "alone")
+    if answer.is_alone:
+        (busy,) = (row for row in answer.devices if row.subgraph_count)
+        assert_close(sum(row.energy_j for row in answer.subgraphs), busy.energy_j, rel=1e-6)
+    for chance, simplest in ((0.51, "alone"), (0.95, mixed.form)):
+        found = attrs.evolve(mixed, worse_probability=None), attrs.evolve(alone, worse_probability=chance)
+        assert attrs.evolve(answer, rows=attrs.evolve(answer.rows, rows=found)).simplest.form == simplest
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]

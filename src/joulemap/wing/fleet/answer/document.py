@@ -198,6 +198,8 @@ class FleetAnswer(RunAnswer):
         )
         left_out = "; ".join(self._list_left_out())
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
+        if any(row.label.endswith(FILLED) for row in shown):
+            below = (Text(text.FILLED_MEANS), *below)
         return self._compose(
             self.title(),
             (show_under("", fleets, *below) if shown else Section("", below),),
@@ -263,11 +265,17 @@ class FleetAnswer(RunAnswer):
         if winner is None or saved is None:
             return f"{together}; {self._describe_without_price()}"
         best, value = self._find_row(winner), show(winner.value, "", winner.unit)
-        return f"{together}; {text.TOGETHER_SAVES(best, saved=saved, name=self._name(best.label), value=value)}"
+        return f"{together}; {text.TOGETHER_SAVES(saved=saved, fleet=self._count(best), value=value)}"
 
     def _name(self, label: str) -> str:
         """Return a fleet's label as a noun of a sentence."""
         return self.scope.mark(label).replace(FILLED, text.FILLED)
+
+    def _count(self, row: FleetRow) -> str:
+        """Return a fleet with its number of devices, and of servers if each has several."""
+        servers = None if row.device_count is None else row.device_count // row.server_device_count
+        several = row.server_device_count > 1 and servers is not None
+        return (text.SERVERS_OF if several else text.DEVICES_OF)(row, name=self._name(row.label), servers=servers)
 
     def _find_row(self, winner: FleetWinner) -> FleetRow:
         return next(row for row in self.ok if row.label == winner.label)
@@ -275,14 +283,15 @@ class FleetAnswer(RunAnswer):
     def _describe_without_price(self) -> str:
         first = self.rows[0]
         template = text.NO_PRICE if first.status == OK else text.NO_LIMITS
-        return template(first, name=self._name(first.label))
+        return template(first, fleet=self._count(first))
 
     def _describe_best(self, winner: FleetWinner) -> str:
         """Return the best fleet of one kind, and the next hardware."""
         row = self._find_row(winner)
         best = text.BEST(
             row,
-            name=self._name(row.label),
+            fleet=self._count(row),
+            pue=None if self.demand.objective == "cost" else row.pue_ratio,
             least=text.LEAST[self.demand.objective],
             value=show(winner.value, "", winner.unit),
             paid=_format_payment(row),
@@ -293,7 +302,7 @@ class FleetAnswer(RunAnswer):
     def _describe_runner_up(self, winner: FleetWinner) -> str:
         if not winner.runner_up or winner.regret_ratio is None:
             return ""
-        name, chance = self.scope.mark(winner.runner_up), winner.probability_best
+        name, chance = self._name(winner.runner_up), winner.probability_best
         if winner.regret_ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART):
             ratio = winner.regret_ratio if winner.regret_ratio > TIE_RATIO else None
             return f"; {text.TIED(name=name, ratio=ratio)}"
@@ -312,7 +321,7 @@ class FleetAnswer(RunAnswer):
         energy = next((row for row in self.winners if row.objective == "energy"), None)
         if energy is not None and energy.label != best.label:
             row = next(one for one in self.rows if one.label == energy.label)
-            found.append(text.LEAST_ENERGY(row, name=self._name(energy.label), value=energy.value))
+            found.append(text.LEAST_ENERGY(row, name=self._name(energy.label), value=energy.value, pue=row.pue_ratio))
         return found
 
     def _describe_published(self) -> str:
@@ -320,7 +329,9 @@ class FleetAnswer(RunAnswer):
         row = next((one for one in self.ok if one.quality is None), None)
         column, unit = OBJECTIVES[self.demand.objective]
         value = None if row is None else getattr(row, column)
-        return "" if row is None or value is None else text.PUBLISHED(row, value=show(value, "", unit))
+        return (
+            "" if row is None or value is None else text.PUBLISHED(fleet=self._count(row), value=show(value, "", unit))
+        )
 
     def _describe_headroom(self, best: FleetRow) -> str:
         """Return the p99 that is nearest to its target, the capacity, and the limits that break as the load grows."""

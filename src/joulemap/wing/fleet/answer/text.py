@@ -28,11 +28,13 @@ LEAST: Final[Mapping[Objective, str]] = {
     "carbon": "emits the least CO2",
 }
 BEST: Final = Template(
-    "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; it draws {power_w:W}"
-    "[ and uses {utilization} of its capacity] at the highest rate"
+    "A fleet of {fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price_told}]; it "
+    "draws {power_w:W}[ and uses {utilization} of its capacity] at the highest rate"
 )
+DEVICES_OF: Final = Template("{device_count} {name}")
+SERVERS_OF: Final = Template("{servers:n server} of {name} ({device_count} devices)")
 QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; published weights need {published}]")
-PUBLISHED: Final = Template("{device_count} {label} at {value} per month")
+PUBLISHED: Final = Template("{fleet} at {value} per month")
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),
     "energy": Template("{name} uses {ratio:x} as much[ ({chance:chance} sure)]"),
@@ -40,12 +42,10 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
 }
 TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
 TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
-TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one kind, {device_count} {name} at {value}")
+TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one kind, {fleet} at {value}")
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
-NO_PRICE: Final = Template(
-    "no fleet that meets all targets and limits has a known price; {device_count} {name} draws {power_w:W}"
-)
+NO_PRICE: Final = Template("no fleet that meets all targets and limits has a known price; {fleet} draws {power_w:W}")
 NO_FLEET: Final = Template("no fleet of this hardware meets the latency target: {reasons}")
 REASON: Final = Template("{label}: {reason}")
 NOTHING_RUNS: Final = "nothing runs it"
@@ -69,6 +69,7 @@ CAPACITY: Final = Template("{ratio:x}")
 CAPACITY_OVER: Final = Template("over {ratio:plain}x")
 UTILIZATION_UNDER: Final = Template("under {share:%}")
 LEFT_OUT: Final = Template("Left out: {reasons}")
+FILLED_MEANS: Final = "filled: the first request of a batch waits for others, which saves energy"
 
 COSTS: Final = (
     "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
@@ -117,7 +118,8 @@ UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} are statistically tied[: they take {more:%} more]")
 FILLED: Final = " with filled batches"
 LEAST_ENERGY: Final = Template(
-    "{name} uses the least energy: {value:kWh} per month, {power_w:W} with {device_count:n device}"
+    "{name} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})], {power_w:W} with "
+    "{device_count:n device}"
 )
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 

@@ -29,6 +29,15 @@ LOADS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 NEAR: Final = 1.2
 """Maximum ratio to the best number of devices at which another is named: predictions hardly distinguish the two."""
 
+MONTH_S: Final = 730.0 * 3600.0
+"""Seconds of a month."""
+
+KWH_J: Final = 3.6e6
+"""Joules of a kilowatt-hour."""
+
+ANY_OVERHEAD: Final = 1.001
+"""Ratio above which energy has an overhead rather than a rounding error."""
+
 WATCHED: Final = 3
 """Number of best fleets, on different hardware, whose queues and levels are reported."""
 
@@ -129,6 +138,14 @@ class FleetRow:
     def total_power_w(self) -> float | None:
         """Watts of devices and hosts at the highest rate, which a power limit applies to."""
         return None if self.power_w is None else self.power_w + (self.host_power_w or 0.0)
+
+    @property
+    def pue_ratio(self) -> float | None:
+        """Energy with the data centre's overhead over that of the devices; None where there is no overhead."""
+        if self.kwh_per_month is None or not self.mean_power_w:
+            return None
+        ratio = self.kwh_per_month * KWH_J / (self.mean_power_w * MONTH_S)
+        return round(ratio, 3) if ratio > ANY_OVERHEAD else None
 
     def find_doubt(self, objective: Objective) -> float:
         """Return the half-width of the 80 % interval of the logarithm of an objective's value."""

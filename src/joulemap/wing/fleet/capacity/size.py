@@ -38,6 +38,9 @@ WAITS: Final = (0.25, 0.5, 0.75)
 ROOMS: Final = (1.0, 2.0)
 """Batches in a row of which the largest within the target may wait to be filled, as the fleet's own may."""
 
+EQUAL: Final = 1.01
+"""Ratio of the energies of two batch sizes below which simulations do not distinguish them."""
+
 CLOSE: Final = 0.02
 """Difference of the logarithms of a met and a missed rate below which the search stops."""
 
@@ -46,14 +49,20 @@ def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise)
     """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
     All evaluated batches within the target are tried: a large one may miss it by its wait for the next batch. The
-    choice needs fewer devices, then less energy.
+    choice needs fewer devices, then less energy; of batches with equal energy, the largest has the most capacity.
     """
-    found: dict[int, Seen] = {}
+    found: list[list[Seen]] = [[] for _ in candidates]
     for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
-        best = found.get(option.candidate)
-        if best is None or (seen.devices, seen.batch_w) < (best.devices, best.batch_w):
-            found[option.candidate] = seen
-    return [found[place].finish() if place in found else None for place in range(len(candidates))]
+        found[option.candidate].append(seen)
+    return [_choose(some).finish() if some else None for some in found]
+
+
+def _choose(found: Sequence[Seen]) -> Seen:
+    """Return the option with the fewest devices, then less energy, then the largest batch."""
+    fewest = min(one.devices for one in found)
+    some = [one for one in found if one.devices == fewest]
+    least_w = min(one.batch_w for one in some)
+    return max((one for one in some if one.batch_w <= EQUAL * least_w), key=lambda one: one.option.batch)
 
 
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:

@@ -74,18 +74,19 @@ POOL_LOAD: Final = Template(
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
 BATCHES: Final = (
-    "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | J/token output_token_j | "
-    "USD/M #output_usd_per_million? | memory memory_fraction | largest batch largest_batch | "
-    "decode limit decode_bound | prefill limit prefill_bound | request latency request_s | "
-    "J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | per device ~device_tokens_per_s"
+    "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | "
+    "decode J/token output_token_j | decode USD/M #output_usd_per_million? | memory memory_fraction | "
+    "largest batch largest_batch | decode limit decode_bound | prefill limit prefill_bound | "
+    "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | "
+    "per device ~device_tokens_per_s"
 )
-BATCHES_KEPT: Final = "batch | TPOT | J/token | TTFT | tokens/s | USD/M | memory | largest batch"
-BATCHES_RANKED: Final = "TPOT | J/token | USD/M"
+BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M | memory | largest batch"
+BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
     "between_tokens": ("TPOT", "between_s"),
-    "energy": ("J/token", "output_token_j"),
-    "cost": ("USD/M", "output_usd_per_million"),
+    "energy": ("decode J/token", "output_token_j"),
+    "cost": ("decode USD/M", "output_usd_per_million"),
 }
 """Goal -> heading and field of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
@@ -157,8 +158,8 @@ NOTES: Final = (
     "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
     "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
     "sequences over the time of the whole requests",
-    "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and their "
-    "share of idle host energy. Stored runs cover one device",
+    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
+    "their share of idle host energy. Stored runs cover one device",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
     "engine's reserve; largest batch: maximum sequences of this length that fit",
     "limit: largest part of the time: memory, compute, operands (on-chip data movement, with units computing "

@@ -93,6 +93,12 @@ class PlaceAnswer(Answer):
         return self.best.form == "alone"
 
     @property
+    def simplest(self) -> PlacementRow:
+        """Best device alone if a mixture is best but statistically tied with it, else the best placement."""
+        rival = self.rival
+        return self.best if self.is_alone or rival is None or not self._is_tied(rival) else rival
+
+    @property
     def rival(self) -> PlacementRow | None:
         """Best mixture if one device alone is best, else the best device alone; None if neither can run."""
         return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
@@ -134,11 +140,11 @@ class PlaceAnswer(Answer):
             worse_probability=lambda row: show_chance(row.worse_probability),
         )
         devices = self._lay(self.devices, text.DEVICE_COLUMNS)
-        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS, limit=limit)
+        subgraphs = self._lay(self.subgraphs, text.SUBGRAPH_COLUMNS[self.goal], limit=limit)
         differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
-        best = self.best
+        best = self.simplest
         answer = f"{self._name_best()}; {self._describe_lead()}"
-        if ties := self._list_ties():
+        if best is self.best and (ties := self._list_ties()):
             answer += f"; {text.TIES(count=len(ties))}"
         if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
             answer += f". {share}"
@@ -162,9 +168,10 @@ class PlaceAnswer(Answer):
         )
 
     def _name_best(self) -> str:
-        value = {"latency": self.best.latency_s, "throughput": self.best.throughput_per_s, "energy": self.best.energy_j}
-        width = getattr(self.best, text.GOALS[self.goal][1])
-        return text.BEST[self.goal](self.best, value=(value[self.goal], width))
+        row = self.simplest
+        value = {"latency": row.latency_s, "throughput": row.throughput_per_s, "energy": row.energy_j}
+        width = getattr(row, text.GOALS[self.goal][1])
+        return (text.BEST if row is self.best else text.SIMPLEST)[self.goal](row, value=(value[self.goal], width))
 
     def _describe_lead(self) -> str:
         """Return by how much the best placement leads the best one of the other kind."""
@@ -178,6 +185,8 @@ class PlaceAnswer(Answer):
         ratio = _take(mixed, self.goal) / _take(alone, self.goal)
         if self.is_alone:
             return text.AHEAD_OF_MIXTURE(rival, share=ratio - 1.0, taken=text.TAKEN[self.goal])
+        if self.simplest is rival:
+            return text.SAVES(mixed, share=1.0 - ratio, taken=text.TAKEN[self.goal])
         return text.AHEAD_OF_ALONE(rival, share=1.0 - ratio, taken=text.TAKEN[self.goal])
 
     def _describe_copies(self) -> str:
@@ -189,11 +198,11 @@ class PlaceAnswer(Answer):
 
     def _list_ties(self) -> list[str]:
         """Return the placements that are statistically tied with the best."""
-        return [
-            f"{row.placement} ({row.form})"
-            for row in self.rows
-            if row.worse_probability is not None and row.worse_probability < TOLD_APART
-        ]
+        return [f"{row.placement} ({row.form})" for row in self.rows if self._is_tied(row)]
+
+    def _is_tied(self, row: PlacementRow) -> bool:
+        """Return True if a placement is statistically tied with the best one."""
+        return row.worse_probability is not None and row.worse_probability < TOLD_APART
 
     def _describe_odds(self) -> str:
         """Return the probability that the best placement beats the best device alone, or its statistical ties."""
@@ -316,7 +325,7 @@ def place(
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run)),
-        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),
+        subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),
         files={

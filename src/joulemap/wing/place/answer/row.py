@@ -17,6 +17,7 @@ from joulemap.wing.place.box.doubt import half_width
 from joulemap.wing.place.box.line import IDLE
 
 if TYPE_CHECKING:
+    from joulemap.domain.box import Goal
     from joulemap.wing.place.box.candidate import Candidate
     from joulemap.wing.place.box.doubt import PlacedDoubt
     from joulemap.wing.place.box.line import Copy
@@ -89,8 +90,10 @@ class SubgraphRow:
     operations: str = described("operations of the subgraph")
     device: str = described("device that runs it")
     latency_s: float = described("latency on that device", "s")
-    other: str = described("fastest other device; empty where none runs it")
+    energy_j: float = described("energy on that device, with its static power meanwhile", "J")
+    other: str = described("best device of another kind for the goal, else of this kind; empty where none runs it")
     other_s: float | None = described("latency on the other device", "s")
+    other_j: float | None = described("energy on the other device, with its static power meanwhile", "J")
 
 
 @frozen(kw_only=True)
@@ -198,25 +201,39 @@ def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
     return found
 
 
-def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]:
-    """Return the subgraphs' rows of a placement; empty for devices side by side."""
+def list_subgraphs(problem: Problem, run: PlacedRun | None, goal: Goal) -> list[SubgraphRow]:
+    """Return the subgraphs' rows of a placement; empty for devices side by side.
+
+    The other device, of another kind if one runs it, has the least energy if energy is the goal, else the least time.
+    """
     if run is None:
         return []
     names, found = list_operations(problem), []
     taken = _time_subgraphs(run)
     for node, subgraph in enumerate(problem.subgraph.tolist()):
         own = int(run.devices[node])
-        others = {at: problem.seconds[node, at] for at in range(len(problem.members)) if at != own}
-        able = {at: float(seconds) for at, seconds in others.items() if seconds < float("inf")}
-        other = min(able, key=lambda at: able[at], default=None)
+        seconds = {at: float(problem.seconds[node, at]) for at in range(len(problem.members))}
+        able = {at: value for at, value in seconds.items() if value < float("inf")}
+        joules = {
+            at: float(problem.joules[node, at]) + problem.members[at].static_w * value for at, value in able.items()
+        }
+        cost = joules if goal == "energy" else able
+        kind = problem.members[own].configuration
+        other = min(
+            (at for at in able if at != own),
+            key=lambda at: (problem.members[at].configuration == kind, cost[at]),
+            default=None,
+        )
         found.append(
             SubgraphRow(
                 subgraph_index=subgraph,
                 operations=names[subgraph],
                 device=problem.members[own].name,
                 latency_s=taken.get(subgraph, 0) / FS_PER_S,
+                energy_j=joules[own],
                 other="" if other is None else problem.members[other].name,
                 other_s=None if other is None else able[other],
+                other_j=None if other is None else joules[other],
             )
         )
     return found

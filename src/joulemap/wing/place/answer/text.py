@@ -13,6 +13,13 @@ BEST: Final = {
     "throughput": Template("{placement} ({form}) has the highest throughput: {value:interval 1/s}"),
     "energy": Template("{placement} ({form}) uses the least energy per batch: {value:interval J}"),
 }
+SIMPLEST: Final = {
+    "latency": Template("{placement} alone takes {value:interval s} per batch"),
+    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
+    "energy": Template("{placement} alone uses {value:interval J} per batch"),
+}
+"""Goal -> the best device alone, if the best mixture is statistically tied with it."""
+SAVES: Final = Template("{placement} ({form}) takes {share:%} less {taken}, but is statistically tied")
 TIES: Final = Template("statistically tied with {count:n other placement}")
 AHEAD_OF_MIXTURE: Final = Template("the best mixture, {placement} ({form}), takes {share:%} more {taken}")
 AHEAD_OF_ALONE: Final = Template("it takes {share:%} less {taken} than {placement} alone")
@@ -51,9 +58,16 @@ DEVICE_COLUMNS: Final = (
     "memory share memory_fraction | energy energy_j"
 )
 SUBGRAPHS: Final = "Subgraphs"
-SUBGRAPH_COLUMNS: Final = (
+_BY_LATENCY: Final = (
     "subgraph subgraph_index | operations | device | latency latency_s | next best device other | latency there other_s"
 )
+SUBGRAPH_COLUMNS: Final = {
+    "latency": _BY_LATENCY,
+    "throughput": _BY_LATENCY,
+    "energy": "subgraph subgraph_index | operations | device | energy energy_j | next best device other | "
+    "energy there other_j",
+}
+"""Goal -> columns of the table of subgraphs."""
 DIFFERENCES: Final = "Energy of the best mixture minus energy of the best device alone"
 DIFFERENCE_COLUMNS: Final = "device | component | action | alone first_j | mixture second_j | difference difference_j"
 DIFFERENCE: Final = Template("{difference_j:+J}")

@@ -46,8 +46,8 @@ SHOWN: Final = 20
 TESTED: Final = BASES[BASES.index(OTHER_WORK) + 1 :]
 """Bases of intervals that rest on measured training."""
 
-LEAST_SHARE: Final = 0.005
-"""Minimum share of a step's time above which the answer names a phase."""
+LEAST_SHARE: Final = 0.0005
+"""Minimum share of a step's time above which the answer names a phase; it shows as 0.1 %."""
 
 
 @frozen(kw_only=True)
@@ -94,9 +94,10 @@ class TrainAnswer(RunAnswer):
         """Return the document with at most `limit` configurations in its tables; exported data has all of them."""
         rows, best = self._select(len(self.rows)), self.trained[0]
         unit, rate = ("samples/s", "samples_per_s") if best.tokens_per_s is None else ("tokens/s", "tokens_per_s")
+        power = text.DEVICE_POWER if any(row.device_count > 1 for row in self.rows) else text.POWER
         figures = self._lay(
             rows,
-            text.COLUMNS(unit=unit, rate=rate),
+            text.COLUMNS(unit=unit, rate=rate, power=power),
             limit=limit,
             noun="configurations",
             ranked=unit,
@@ -139,7 +140,8 @@ class TrainAnswer(RunAnswer):
         parts = sorted(((getattr(row, field) or 0.0, name) for field, name in text.NAMES.items()), reverse=True)
         shares = [(part / (row.step_s or 1.0), name) for part, name in parts]
         return text.PHASES(
-            shares=[text.SHARE(phase=name, share=share) for share, name in shares if share >= LEAST_SHARE]
+            name=self.scope.mark(row.label),
+            shares=[text.SHARE(phase=name, share=share) for share, name in shares if share >= LEAST_SHARE],
         )
 
     def _list_refused(self) -> list[str]:

@@ -35,16 +35,19 @@ SAMPLES: Final = Template("{samples_per_s:~} samples/s")
 
 COLUMNS: Final = Template(
     "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
-    "*energy per sample sample_j | power device_power_w | *memory share memory_fraction | "
-    "exchange not overlapped exchange_seen_fraction? | USD per million samples #usd_per_million"
+    "*energy per sample sample_j | {power} device_power_w | *memory share memory_fraction | "
+    "share of exchange exposed exchange_seen_fraction? | USD per million samples #usd_per_million"
 )
+
+POWER: Final = "power"
+DEVICE_POWER: Final = "power per device"
 
 TOTAL: Final = Template(
     "{amount} on {name}: {total_s:s}, {total_kwh:kWh}[, {total_usd:USD} {way}][, {total_gco2:g} of CO2]"
 )
 EPOCHS: Final = Template("{epochs:n epoch}")
 ALL_SAMPLES: Final = "all samples"
-PHASES: Final = Template("time per step: {shares:list}")
+PHASES: Final = Template("time per step on {name}: {shares:list}")
 SHARE: Final = Template("{phase} {share:%}")
 NAMES: Final[Mapping[str, str]] = {
     "forward_s": "forward",
