@@ -19,6 +19,7 @@ from joulemap.answer.part.analyze import AnalyzeAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
+from joulemap.present.cell import show_quantity
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
 from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
@@ -301,3 +302,13 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
+
+
+def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
+    """Power is energy over the interval between batches, not over the latency of one."""
+    answer = workspace.analyze("resnet50", "hailo_8", precision="int8")
+    total = answer.total
+    assert total.interval_s < total.latency_s
+    assert_close(total.average_power_w, total.energy_j / total.interval_s, rel=1e-9)
+    assert f"starts a batch every {show_quantity(total.interval_s, 's')}" in answer.document().answer
+    assert "starts a batch" not in workspace.analyze("resnet18", "l4").document().answer

@@ -16,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
+from joulemap.answer.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -35,6 +35,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.variation import FAILURES, Varied
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
+from joulemap.present.document import Grid
 from joulemap.system.errors import UsageError
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
@@ -183,7 +184,7 @@ def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
     rows = by_name(found, "t4")
     assert (rows["dram.read"].latency_elasticity or 0.0) > 0.0
     assert rows["dram.read"].method == "evaluated"
-    assert any("the power cap lowers the clock" in note for note in found._notes())
+    assert any("the power cap lowers the clock" in note for note in found._notes(found.rows.rows))
     # at the limit a watt more of it is a watt more of power, so that all prices together slow it down
     assert (rows["tdp"].latency_elasticity or 0.0) < 0.0
 
@@ -393,3 +394,17 @@ def test_a_file_of_ones_own_has_its_constants(workspace: Workspace, tmp_path: Pa
     path.write_text(template_text("", "tpu"))
     found = workspace.sensitivity("resnet18", hardware=str(path), precision="bf16")
     assert {"clock", "static_power", "dram.read"} <= {row.constant for row in found.rows}
+
+
+def test_the_int8_peak_is_the_operand_supply_of_other_precisions(workspace: Workspace) -> None:
+    """Operand bytes per clock follow from the int8 peak, times `supply_ratio`: both have the same effect."""
+    answer = workspace.sensitivity("resnet18", hardware="l4", metric="latency")
+    rows = {row.constant: row for row in answer.rows}
+    peak, ratio = rows[SUPPLY], rows["coefficient.supply_ratio"]
+    assert peak.elasticity is not None and peak.elasticity < -0.1 and ratio.elasticity is not None
+    assert_close(peak.elasticity, ratio.elasticity, rel=1e-3)
+    shown = answer.document()
+    (grid, *_) = shown.sections[0].blocks
+    assert isinstance(grid, Grid)
+    assert OPERANDS(row=peak) in {row[0] for row in grid.rows}
+    assert any(f"supply ratio: {ratio.meaning}" in note for note in shown.notes) and ratio.meaning

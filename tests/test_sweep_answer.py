@@ -17,11 +17,13 @@ import pytest
 from command import list_steps
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.sweep import text
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.sweep.text import BEYOND_BUDGET, HEADINGS, OVERTAKES, REPLACES
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
+from joulemap.present.document import Grid
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -400,3 +402,23 @@ main()
     answer = workspace.sweep(MODELS, batch=(1, 2, 4, 8), deployment="edge", precision=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
     assert workspace.check().findings.rows == ()
+
+
+def test_a_fall_of_the_throughput_has_a_cause_and_every_batch_a_limit(workspace: Workspace) -> None:
+    """At batch 128 the first results of resnet50, 411 MB, no longer fit the L2 cache of an L4, 48 MB; at 4 they do."""
+    answer = workspace.sweep("resnet50", hardware="l4", batch=(4, 128))
+    few, many = answer.points
+    assert few.throughput_per_s is not None and many.throughput_per_s is not None
+    assert many.throughput_per_s < few.throughput_per_s
+    assert few.dram_bytes_per_inference is not None and many.dram_bytes_per_inference is not None
+    # fused: 102 MB of weights for four images; at 128, results are written and read by most of 53 convolutions
+    assert few.dram_bytes_per_inference < 30e6 and many.dram_bytes_per_inference > 100e6
+    assert (few.throughput_limit, many.throughput_limit, many.bound) == ("power cap", "latency", "memory")
+    spills = text.SPILLS(before=few.dram_bytes_per_inference, after=many.dram_bytes_per_inference)
+    (fall,) = answer.falls()
+    assert spills in fall and fall in answer.document().insights
+    (grid, *_) = answer.document(by="batch").sections[0].blocks
+    assert isinstance(grid, Grid)
+    column = grid.headings.index("throughput limit")
+    assert [row[column] for row in grid.rows] == ["power cap", text.BOUNDS["memory"]]
+    assert workspace.sweep("resnet50", hardware="l4", batch=(1, 4)).falls() == []

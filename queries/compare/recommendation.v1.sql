@@ -1,6 +1,6 @@
 /*
 record = "Recommendation"
-summary = "Best run for energy, latency, throughput, memory and energy x delay, of all runs and of some, and the best available one"
+summary = "Best run for energy, latency, throughput, memory and energy x delay: of all runs, of those in among_ids, and the best available one"
 grain = "one row per choice and goal"
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]

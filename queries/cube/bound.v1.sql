@@ -32,7 +32,7 @@ JOIN (
 WHERE s.run_id IN (SELECT unnest($run_ids))
 GROUP BY s.run_id, bound
 UNION ALL
-SELECT p.run_id, b.bound, CAST(b.latency_fs AS HUGEINT)
+SELECT p.run_id, b.bound, CAST(b.latency_fs AS HUGEINT) AS latency_fs
 FROM internal.point_total AS p
 CROSS JOIN LATERAL (VALUES
     ('compute', p.compute_bound_fs),

@@ -8,6 +8,8 @@ zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of th
 [columns]
 speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }
 batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
+dram_bytes_per_inference = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes read and written off chip over the inferences of the batch" }
+bound = { type = "VARCHAR", null = true, meaning = "bound of most of the latency: compute, operands, memory, launch or communication" }
 is_in_zone = { type = "BOOLEAN", meaning = "true in the power-efficiency zone of its model, hardware, precision and runtime" }
 */
 WITH asked AS (
@@ -24,6 +26,12 @@ WITH asked AS (
         ) AS best_batch
     FROM cube.run(run_ids := $run_ids)
     WINDOW of_series AS (PARTITION BY series, hardware)
+),
+spent AS (FROM cube.bound(run_ids := $run_ids)),
+bounded AS (
+    SELECT run_id AS of_run, max_by(bound, latency_fs) AS bound
+    FROM spent
+    GROUP BY run_id
 )
 SELECT
     model, hardware, architecture, precision, runtime, batch, status, latency_s, throughput_per_s, throughput_limit,
@@ -31,11 +39,15 @@ SELECT
     throughput_per_s / single_per_s AS speedup_ratio,
     throughput_per_s / (batch * single_per_s) AS batch_scaling_ratio,
     compute_utilization_fraction, bandwidth_utilization_fraction, peak_memory_bytes, clock_fraction,
+    t.dram_bytes / batch AS dram_bytes_per_inference,
+    n.bound,
     bool_and(coalesce(is_efficient, FALSE)) OVER (
         PARTITION BY series, hardware, batch >= best_batch
-        ORDER BY abs(batch - best_batch), run_id
+        ORDER BY abs(batch - best_batch), asked.run_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     ) AS is_in_zone,
-    is_projection, is_available, reason, run_id
+    is_projection, is_available, reason, asked.run_id
 FROM asked
-ORDER BY model, hardware, precision, runtime, series, batch, run_id
+LEFT JOIN bounded AS n ON n.of_run = asked.run_id
+LEFT JOIN internal.run_total AS t ON t.run_id = asked.run_id
+ORDER BY model, hardware, precision, runtime, series, batch, asked.run_id

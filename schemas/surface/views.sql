@@ -115,7 +115,7 @@ LEFT JOIN internal.hardware_version AS u ON u.hardware_digest = c.usual_digest
 LEFT JOIN internal.energy_per_action AS d
     ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
     AND d.action_id = e.action_id;
-COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a chip';
+COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the energy that its runs use and the one that its hardware file states. Every ledger line has its row, by hardware_digest, component and action. Where is_current is true, each action of a chip has one row';
 COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
 COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
 COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without the board''s energy, or system with host, chassis and power supply';

@@ -27,7 +27,8 @@ from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
-from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.wing.explore.design.front import EQUAL, TOLD_SHARE, find_band, find_front, merge_equal
+from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
@@ -251,6 +252,28 @@ def test_the_front_is_what_no_other_beats(width: int) -> None:
         beaten = any((one <= mine).all() and (one < mine).any() for one in costs)
         assert not (front[row] and beaten)
         assert front[row] or beaten or any((costs[one] == mine).all() for one in np.flatnonzero(front))
+
+
+def test_designs_within_a_thousandth_are_one() -> None:
+    # four bandwidths that change the latency by 0.001 % and the energy by 5 to 20 %: the least energy is best in both
+    energies, latencies = [17.2, 18.2, 19.5, 20.9], [475.777, 475.772, 475.772, 475.771]
+    costs = np.log(np.column_stack([energies, latencies]))
+    assert find_front(costs).tolist() == [True, True, False, True]
+    assert merge_equal(costs, find_front(costs)).tolist() == [True, False, False, False]
+    # 0.2 % less latency is a design of its own; 0.05 % less energy at 1.5 times the latency is none
+    costs = np.log([[1.0, 1.0], [2.0, 0.998], [0.9995, 1.5]])
+    assert find_front(costs).all()
+    assert merge_equal(costs, find_front(costs)).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_every_design_of_the_front_is_within_a_thousandth_of_a_kept_one(width: int) -> None:
+    costs = np.random.default_rng(width).uniform(0.0, 0.02, size=(300, width))
+    front = find_front(costs)
+    kept = merge_equal(costs, front)
+    assert not (kept & ~front).any() and kept.sum() < front.sum()
+    for row in np.flatnonzero(front):
+        assert (costs[kept] <= costs[row] + EQUAL).all(axis=1).any()
 
 
 def test_the_band_is_what_no_objective_tells_apart() -> None:

@@ -163,7 +163,7 @@ def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
         (b"", "an empty file"),
         (b"\xc3\x28", "not UTF-8"),
         (b"\xff\xfe\xff", "cannot be read"),
-        (b'{"loss": 1.0}', "JSON with loss, of no format that is known: InferenceX"),
+        (b'{"loss": 1.0}', "JSON with loss, of unknown format; known formats: InferenceX"),
         (b"epoch,loss\n1,2\n", "text that begins with 'epoch,loss'"),
         (gzip.compress(b"x", mtime=0)[:12], "cannot be read"),
         (b"[" * 100_000, "breaks or ends early"),

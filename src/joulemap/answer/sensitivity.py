@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.flip.pair import Varied, describe_constant
+from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
@@ -50,6 +50,10 @@ ALL_COLUMNS: Final = Template(
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
+OPERANDS: Final = Template("{row.word} (operand supply)")
+INT8: Final = "int8"
+SUPPLY: Final = f"peak.{INT8}"
+"""Constant of GPUs that sets how fast operands reach their tensor cores, at every precision."""
 ELASTICITY_NOTE: Final = (
     "elasticity: percent of the metric per percent of the constant, each constant alone; of a count, the mean from "
     "half to twice its value"
@@ -160,7 +164,7 @@ class SensitivityAnswer(RunAnswer):
             answer="; ".join(map(self._describe_first, names[:TOLD])),
             sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
-            notes=self._notes(),
+            notes=self._notes(chosen),
             steps=self._steps(names[:2], repeated),
         )
 
@@ -193,10 +197,12 @@ class SensitivityAnswer(RunAnswer):
 
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         metric = METRIC[self.metric]
+        is_int8 = any(precision == INT8 for precision, _ in self.scope.precisions)
         return self._lay(
             self.rows.with_rows(rows),
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
             ranked="change",
+            word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
             value=lambda row: show_constant(row.value, row.unit, DIGITS),
             spread=_show_range,
             metric_value=lambda row: _show_ends(row.metric_low, row.metric_high, metric.unit),
@@ -224,7 +230,7 @@ class SensitivityAnswer(RunAnswer):
         value = show_quantity(rows[0].metric_value, metric.unit) if rows else ""
         return Section(ALL_TITLE(hardware=self.scope.mark(hardware), metric=metric, value=value), drawn)
 
-    def _notes(self) -> list[str]:
+    def _notes(self, shown: Sequence[Sensitivity]) -> list[str]:
         still = sum(not _moves(row) for row in self.rows)
         rest = len({row.hardware for row in self.rows}) - len(self.capped)
         return [
@@ -232,6 +238,7 @@ class SensitivityAnswer(RunAnswer):
             *([LINEAR_NOTE] if rest else []),
             *(CAPPED_NOTE(hardware=self.scope.mark(name)) for name in self.capped),
             RANGE_NOTE,
+            *describe_meanings(shown),
             *([STILL_NOTE(count=still)] if still else []),
             *self.scope.describe(),
         ]

@@ -224,7 +224,10 @@ def recognize(content: Content) -> Format:
         if is_marked or content.select(one.needs, SCANNED):
             return one
     known = ", ".join(dict.fromkeys(one.name for one in list_formats()))
-    raise CatalogueError(f"{content.path}: {content.describe()}, of no format that is known: {known}")
+    raise CatalogueError(
+        f"{content.path}: {content.describe()}, of unknown format; known formats: {known}; "
+        "`joulemap measurements import` reads your own table"
+    )
 
 
 def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:

@@ -258,8 +258,8 @@ class RankedHardware(Row, query="compare.ranking"):
 
 
 class Recommendation(Row, query="compare.recommendation"):
-    """Best run for energy, latency, throughput, memory and energy x delay, of all runs and of some, and the best
-    available one; one row per choice and goal.
+    """Best run for energy, latency, throughput, memory and energy x delay: of all runs, of those in among_ids, and
+    the best available one; one row per choice and goal.
     """
 
     is_among: bool

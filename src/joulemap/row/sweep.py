@@ -56,6 +56,8 @@ class SweepPoint(Row, query="sweep.point"):
     bandwidth_utilization_fraction: float | None
     peak_memory_bytes: int | None
     clock_fraction: float | None
+    dram_bytes_per_inference: float | None
+    bound: str | None
     is_in_zone: bool
     is_projection: bool
     is_available: bool

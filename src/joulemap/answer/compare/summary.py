@@ -147,7 +147,8 @@ class CompareAnswer(RunAnswer):
         if not self.available.rows:
             (one,) = self.answered
             energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
-            return self._fill(text.ONLY, one, energy=energy, latency=latency)
+            interval = one.interval_s if overlaps(one.interval_s, one.latency_s) else None
+            return self._fill(text.ONLY, one, energy=energy, latency=latency, interval=interval)
         goals = _find_goals(self.available, metric)
         first = next(iter(goals.values()))
         is_part = len(self.available[0].ranked_ids) < len(self.answered)

@@ -14,8 +14,8 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "{hardware} uses {energy:interval J} and takes {latency:interval s} per batch, at {average_power_w:W} and "
-    "{compute_utilization_fraction:%} of its peak."
+    "{hardware} uses {energy:interval J} and takes {latency:interval s} per batch[, starts one every {interval:s}], at "
+    "{average_power_w:W} and {compute_utilization_fraction:%} of its peak."
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(

@@ -11,8 +11,8 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
-from joulemap.answer.flip.pair import Flip, Pair
-from joulemap.answer.layout import lay
+from joulemap.answer.flip.pair import Flip, Pair, describe_meanings
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
@@ -291,7 +291,7 @@ class FlipAnswer(RunAnswer):
             insights=self.insights(),
             sure=self.describe_confidence(),
             details=(Section(text.ALL_TITLE, every),),
-            notes=[*text.NOTES, *self.scope.describe()],
+            notes=[*text.NOTES, *describe_meanings(chosen), *self.scope.describe()],
             steps=self._steps(repeated),
         )
 

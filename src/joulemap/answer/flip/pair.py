@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.computed import described
+from joulemap.answer.flip import text
 from joulemap.domain.constant import STATIC, Constant
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
@@ -58,6 +59,12 @@ def describe_constant(one: Constant) -> dict[str, Any]:
     """Return the columns that describe a constant."""
     names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
+
+
+def describe_meanings(rows: Iterable[Varied]) -> list[str]:
+    """Return a note with the meanings of coefficients, whose names alone do not state them; empty without any."""
+    found = dict.fromkeys(text.MEANING(row) for row in rows if row.kind == "coefficient" and row.meaning)
+    return ["; ".join(found)] if found else []
 
 
 @frozen

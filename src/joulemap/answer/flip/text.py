@@ -62,6 +62,9 @@ NOTES: Final = (
     "--details has each constant's name for --set",
 )
 
+MEANING: Final = Template("{word}: {meaning}")
+"""Meaning of a coefficient."""
+
 STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
 STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")
 STEP_TRY: Final = Template("compare {model} --hardware {joined} --set {setting} {repeated}")

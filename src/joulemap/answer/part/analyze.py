@@ -143,6 +143,7 @@ class AnalyzeAnswer(PartsAnswer):
             "share": self.categories[0].share_fraction,
             "bottleneck": longest.bottleneck,
             "time": longest.latency_fraction,
+            "interval": total.interval_s if overlaps(total.interval_s, total.latency_s) else None,
         }
         largest = max(self.subgraphs, key=lambda row: row.energy_fj)
         bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)

@@ -22,8 +22,9 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "m
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
 RUN_HEADLINE: Final = Template(
-    "{name} uses {energy_j:J} and takes {latency_s:s} at {average_power_w:W}; the largest energy category is {largest} "
-    "({share:%}), and {bottleneck} bounds {time:%} of the time."
+    "{name} uses {energy_j:J}[ per batch, starts a batch every {interval:s},] and takes {latency_s:s} at "
+    "{average_power_w:W}; the largest energy category is {largest} ({share:%}), and {bottleneck} bounds {time:%} of "
+    "the time."
 )
 
 RUN_TABLE: Final = Template("Energy by {by}")

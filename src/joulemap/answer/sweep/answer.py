@@ -69,6 +69,7 @@ class SweepAnswer(RunAnswer):
             "tally": attrs.asdict(self.tally),
             "max_latency_s": self.max_latency_s or None,
             "changes": self.changes(),
+            "falls": self.falls(),
             "overtakings": self.overtakings(),
         }
 
@@ -103,7 +104,7 @@ class SweepAnswer(RunAnswer):
             (show_under(text.HEADINGS[by], drawn, *self.scope.describe_left_out()),),
             self.series if by == "hardware" else tables[by],
             answer=self.describe_best(),
-            insights=self.changes(),
+            insights=[*self.changes(), *self.falls()],
             details=[Section(text.HEADINGS[name], self._draw(name, one)) for name, one in tables.items() if name != by],
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
@@ -192,7 +193,7 @@ class SweepAnswer(RunAnswer):
                 "least_latency_s": text.LATENCY,
                 "budget_throughput_per_s": lambda row: text.IN_BUDGET(row) or text.NOT_REACHED,
                 "throughput_per_s": text.THROUGHPUT,
-                "throughput_limit": show_limit,
+                "throughput_limit": lambda row: show_limit(row) or _name_bound(self._find_point(row)),
                 "energy_per_inference_j": Made("energy_per_inference_j", text.ENERGY, find_run),
                 "zone_low_batch": lambda row: _show_range(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: _show_range(row.zone_low_power_w, row.zone_high_power_w, "W"),
@@ -200,7 +201,7 @@ class SweepAnswer(RunAnswer):
             },
             "batch": {
                 "latency_s": lambda row: show_quantity(row.latency_s, "s") or row.status,
-                "throughput_limit": show_limit,
+                "throughput_limit": lambda row: show_limit(row) or _name_bound(row),
                 "batch_scaling_ratio": lambda row: show_share(row.batch_scaling_ratio),
                 "is_in_zone": lambda row: show(row.is_in_zone, "") if row.status == "ok" else "",
             },
@@ -251,6 +252,42 @@ class SweepAnswer(RunAnswer):
                 )
             )
         return lines
+
+    def falls(self) -> list[str]:
+        """Return for each chip of the headline why its throughput falls above a batch; empty if it does not."""
+        lines = []
+        for row in self.series:
+            most, last = self._find_point(row), self._find_point(row, row.largest_batch)
+            if not (self._is_named(row) and most and last and most.throughput_per_s and last.throughput_per_s):
+                continue
+            if last.throughput_per_s >= text.LEAST_FALL * most.throughput_per_s:
+                continue
+            before, after = most.dram_bytes_per_inference or 0.0, last.dram_bytes_per_inference or 0.0
+            is_slow = (last.clock_fraction or 1.0) < (most.clock_fraction or 1.0)
+            lines.append(
+                text.FALL(
+                    name=self._name(row),
+                    most=most.throughput_per_s,
+                    batch=most.batch,
+                    last=last.throughput_per_s,
+                    largest=last.batch,
+                    reason=text.SPILLS(before=before, after=after)
+                    if after > text.LEAST_SPILL * before
+                    else text.CLOCKED(last)
+                    if is_slow
+                    else "",
+                )
+            )
+        return lines
+
+    def _find_point(self, row: SweepSeries, batch: int | None = None) -> SweepPoint | None:
+        """Return the run of a series at a batch, by default that of the highest throughput; None without one."""
+        batch = batch or row.throughput_batch
+        key = (row.model, row.hardware, row.precision, row.runtime, batch)
+        return next(
+            (one for one in self.points if (one.model, one.hardware, one.precision, one.runtime, one.batch) == key),
+            None,
+        )
 
     def overtakings(self) -> list[str]:
         """Return the crossings of pairs of hardware, except changes of the best."""
@@ -317,6 +354,11 @@ def _is_tied(row: SweepWinner) -> bool:
 
 def _show_range(low: float | None, high: float | None, unit: str = "") -> str:
     return show_span(*(show_quantity(one, unit) if unit else str(one) for one in (low, high))) if low else ""
+
+
+def _name_bound(row: SweepPoint | None) -> str:
+    """Return the bound of the latency of batches that run one after the other."""
+    return "" if row is None else text.BOUNDS.get(row.bound or "", "")
 
 
 def _show_pair(unit: str, one: float, other: float) -> str:

@@ -74,6 +74,26 @@ AT_EVERY_BATCH: Final = " at every batch"
 OVERTAKES: Final = Template("{winner} overtakes {previous_winner} from batch {batch}")
 REPLACES: Final = Template("{winner} is best from batch {batch}, which {previous_winner} cannot run")
 TIE: Final = Template("with {runner_up} at batch {batch}")
+FALL: Final = Template(
+    "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[: {reason}]"
+)
+LEAST_FALL: Final = 0.95
+"""Share of the highest throughput below which that of the largest batch is explained."""
+SPILLS: Final = Template(
+    "activations no longer fit on chip, and off-chip traffic per inference rises from {before:B} to {after:B}"
+)
+LEAST_SPILL: Final = 1.2
+"""Ratio of off-chip bytes per inference from which they explain a fall."""
+CLOCKED: Final = Template("the power cap lowers the clock to {clock_fraction:%}")
+BOUNDS: Final[Mapping[str, str]] = {
+    "compute": "compute",
+    "operands": "operand supply",
+    "memory": "memory",
+    "launch": "kernel launches",
+    "communication": "communication",
+}
+"""Bound of the latency -> its name as a limit of batches that run one after the other."""
+
 OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
 
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")

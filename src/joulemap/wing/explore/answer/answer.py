@@ -267,6 +267,11 @@ class ExploreAnswer(Answer):
             )
             if changes:
                 yield text.EFFECT(objective=objective, changes=changes)
+        for objective in self.objectives:
+            rows = [row for row in self.margins if row.objective == objective == row.of]
+            still = [row.parameter for row in rows if row.elasticity is not None and abs(row.elasticity) <= MOVING]
+            if still:
+                yield text.STILL(objective=objective, parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""

@@ -53,6 +53,7 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
+STILL: Final = Template("{objective} does not depend on {parameters:and} at the best {objective}")
 EFFECT: Final = Template("effect of +1 % of a quantity on the design with the lowest {objective}: {changes:list}")
 CHANGE: Final = Template("{parameter} {change} %")
 

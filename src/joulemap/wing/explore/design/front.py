@@ -1,8 +1,8 @@
 """Pareto front of many designs, and the band of designs statistically tied with it.
 
-front   no other design is as good in every objective and better in one band    compared with one front design, no
-objective is significantly worse at 80 %:  ln(x / best) sign <= h ln 4 / ln 9 h       half-width of the logarithm of the
-ratio of two designs: designs with equal chip, model and configuration share
+front   no other design is as good in every objective and better in one; designs within 0.1 % of each other are one
+band    compared with one front design, no objective is significantly worse at 80 %:  ln(x / best) sign <= h ln 4 / ln 9
+h       half-width of the logarithm of the ratio of two designs: designs with equal chip, model and configuration share
         most of their errors, see docs/doubt.md
 """
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 """Multiple of a difference's half-width above which two designs are significantly different."""
+
+EQUAL: Final = 1e-3
+"""Difference of logarithms up to which two designs are equal in an objective: 0.1 %."""
 
 SAME: Final = 1e-12
 """Maximum rounding difference of two equal logarithms."""
@@ -58,6 +61,22 @@ def find_front(costs: Floats) -> Booleans:
         beaten = (costs[left] >= costs[first]).all(axis=1)
         left = left[~beaten]
     return found
+
+
+def merge_equal(costs: Floats, front: Booleans) -> Booleans:
+    """Return the designs of a front without those that another one equals or beats in every objective.
+
+    `costs` are logarithms that differ by more than `EQUAL` if designs differ. Of equal designs the one with the least
+    product of its objectives stays.
+    """
+    kept = np.zeros_like(front)
+    left = np.flatnonzero(front)
+    left = left[np.argsort(costs[left].sum(axis=1), kind="stable")]
+    while len(left):
+        first = left[0]
+        kept[first] = True
+        left = left[(costs[left] < costs[first] - EQUAL).any(axis=1)]
+    return kept
 
 
 def find_band(

@@ -15,7 +15,7 @@ import numpy as np
 
 from joulemap.plan.variation import WHOLE_STEP
 from joulemap.system.record import define, frozen
-from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
     Bound,
     Objective,
@@ -175,7 +175,7 @@ class Survey:
             [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
             for each in range(len(self.groups))
         ]
-        self.front = find_front(self.costs)
+        self.front = merge_equal(self.costs, find_front(self.costs))
         self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
     def _find_threshold(self, pair: Difference) -> Floats:
@@ -189,8 +189,9 @@ class Survey:
         return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
-        """Return the best design within the limits, by an objective."""
-        return int(np.argmin(self.costs[:, self.objectives.index(objective)]))
+        """Return the design of the front that is best by an objective; no other is better by more than 0.1 %."""
+        rows = np.flatnonzero(self.front) if self.front.any() else np.arange(len(self.front))
+        return int(rows[np.argmin(self.costs[rows, self.objectives.index(objective)])])
 
     def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return the number of other designs within the limits that are tied with a design in an objective."""
