@@ -28,7 +28,6 @@ from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import EQUAL, TOLD_SHARE, find_band, find_front, merge_equal
-from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual

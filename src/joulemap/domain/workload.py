@@ -317,17 +317,18 @@ def allocate(
     tensors: Iterable[Tensor],
     item_bytes: Sequence[int],
     makers: Mapping[int, int | None],
-    accesses: Iterable[Access],
+    uses: Iterable[tuple[int, int]],
     outputs: Collection[int],
     last: int,
 ) -> tuple[tuple[Tensor, ...], tuple[Buffer, ...]]:
     """Return tensors with a buffer for each that is no weight, live from its maker to its last access.
 
-    Inputs and outputs are live up to the last operator. `item_bytes` has one number per tensor.
+    Inputs and outputs are live up to the last operator. `item_bytes` has one number per tensor; `uses` are pairs of an
+    operator and a tensor that it accesses.
     """
     deaths: dict[int, int] = {}
-    for access in accesses:
-        deaths[access.tensor_index] = max(deaths.get(access.tensor_index, 0), access.operator_index)
+    for operator, tensor_index in uses:
+        deaths[tensor_index] = max(deaths.get(tensor_index, 0), operator)
     placed: list[Tensor] = []
     buffers: list[Buffer] = []
     for index, tensor in enumerate(tensors):

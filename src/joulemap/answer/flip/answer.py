@@ -12,7 +12,7 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair, describe_meanings
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC

@@ -193,7 +193,8 @@ def _finish(
 ) -> Workload:
     outside = {made.place(one).base for one in program.outputs if not one.is_weight}
     last = max(len(made.operators) - 1, 0)
-    tensors, buffers = allocate(made.tensors, made.items, made.makers, made.accesses, outside, last)
+    uses = ((access.operator_index, access.tensor_index) for access in made.accesses)
+    tensors, buffers = allocate(made.tensors, made.items, made.makers, uses, outside, last)
     weights = {access.tensor_index for access in made.accesses if access.role == "weight"}
     return Workload(
         key=key,

@@ -221,7 +221,7 @@ class Graph:
             ),
             [held.item_bytes for held in self.held],
             dict(enumerate(self.makers)),
-            self.accesses,
+            ((access.operator_index, access.tensor_index) for access in self.accesses),
             self.outputs,
             len(self.operators) - 1,
         )
