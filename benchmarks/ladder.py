@@ -51,8 +51,8 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
+from joulemap.domain.workload import WorkloadKey
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.timing import time_kernels

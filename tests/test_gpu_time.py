@@ -218,12 +218,12 @@ def test_tensorrt_computes_silu_after_a_convolution_in_a_kernel_of_its_own() -> 
     board = attrs.evolve(TOY, vendor="NVIDIA")
     outputs = 64 * 64 * 56 * 56
 
-    def extra(activation: nn.Module, precision: str, hardware: Hardware) -> tuple[float, float]:
+    def extra(activation: nn.Module, precision: str, hardware: Hardware) -> tuple[float, float, float]:
         block = nn.Sequential(conv(64, 64, 56), nn.BatchNorm2d(64, device="meta"), activation)
         work = columns(block, image(64, 64, 56))
         (late, kernels), (plain, _) = (timed(work, precision, "engine", one) for one in (hardware, TOY))
         assert kernels.kernel_count == 1
-        return float(late.pass_bytes.sum()), float(late.start_s.sum() - plain.start_s.sum())
+        return float(late.pass_bytes.sum()), float(late.start_s.sum() - plain.start_s.sum()), float(late.pass_s.sum())
 
     # the result is written and read again, at 16 bits or more; the kernel starts and streams from DRAM
     for precision, item in (("int8", 2), ("fp16", 2), ("fp32", 4)):
@@ -232,13 +232,14 @@ def test_tensorrt_computes_silu_after_a_convolution_in_a_kernel_of_its_own() -> 
             found = extra(activation, precision, board)
             assert found[0] == moved
             assert_close(found[1], clocks(2000 + 1000) + moved / GPU_BYTES_PER_S, rel=1e-9)
+            assert_close(found[2], moved / GPU_BYTES_PER_S, rel=1e-12)
             # a compiler's kernel reads and writes as much
             block = columns(nn.Sequential(conv(64, 64, 56), activation), image(64, 64, 56))
             assert timed(block, precision, "fused")[0].pass_bytes.sum() == moved
     # its convolutions compute these, and other engines compute any
     for inside in (nn.ReLU(), nn.ReLU6(), nn.LeakyReLU(), nn.GELU()):
-        assert extra(inside, "fp16", board) == (0.0, 0.0)
-    assert extra(nn.SiLU(), "fp16", attrs.evolve(TOY, vendor="AMD")) == (0.0, 0.0)
+        assert extra(inside, "fp16", board) == (0.0, 0.0, 0.0)
+    assert extra(nn.SiLU(), "fp16", attrs.evolve(TOY, vendor="AMD")) == (0.0, 0.0, 0.0)
 
 
 def test_tensorrt_computes_silu_after_a_linear_layer_in_its_kernel() -> None:

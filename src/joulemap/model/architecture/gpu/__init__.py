@@ -162,6 +162,7 @@ class Gpu:
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
+            pass_s=kernels.per_kernel(np.where(starts, times.pass_s, 0.0)),
             overlap=_share_devices(hardware, compute, memory, launch),
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
