@@ -14,8 +14,7 @@ from conftest import Run
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
-from joulemap.domain.change import Change, word_changes
-from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.constant import Change, list_constants, match_names, word_changes
 from joulemap.domain.hardware import Hardware, PowerMode
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings

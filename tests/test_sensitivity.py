@@ -20,16 +20,15 @@ from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration, Runtime
-from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.constant import Change, Constant, check_value, list_constants
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.quantity import BASES
 from joulemap.domain.reference import EnergyReference
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
+from joulemap.domain.workload import NO_KEY
 from joulemap.model.change import change_hardware
 from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import evaluate

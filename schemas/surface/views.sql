@@ -176,7 +176,7 @@ FROM (
         if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
     FROM internal.workload_operator
 ) AS o;
-COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with what their shapes say of masks and biases';
+COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with masks and biases inferred from their shapes';
 
 CREATE VIEW operators AS
 SELECT
@@ -338,7 +338,7 @@ SEMI JOIN (
     WHERE r.refusal IS NULL AND len(v.changes) = 0
     GROUP BY {newest}
 ) AS n ON n.run_id = r.run_id;
-COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
+COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; runs on hardware changed for one question are excluded';
 
 CREATE VIEW refused_runs AS
 SELECT
@@ -496,7 +496,7 @@ FROM (
     (3, 'misc_engine', 'misc engine', 'unit_count'),
     (4, 'processor', 'board processor', '')
 ) AS v (place, component, unit_name, quantity);
-COMMENT ON VIEW other_units IS 'Units that take the work that the main units leave';
+COMMENT ON VIEW other_units IS 'Units that run the operators that the main units cannot';
 COMMENT ON COLUMN other_units.place IS 'Order; where several have a part in a subgraph, the last counts';
 COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
 COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
@@ -521,6 +521,7 @@ SELECT
     p.compute_s,
     p.memory_s,
     p.launch_s,
+    p.pass_s,
     joules(p.spent.energy_fj) AS energy_j,
     joules(p.spent.compute_fj) AS compute_energy_j,
     joules(p.spent.memory_fj) AS memory_energy_j,
@@ -556,6 +557,7 @@ JOIN LATERAL (
         any_value(compute_s) AS compute_s,
         any_value(memory_s) AS memory_s,
         any_value(launch_s) AS launch_s,
+        any_value(pass_s) AS pass_s,
         any_value(dram_bytes) AS dram_bytes,
         any_value(moved_bytes) AS moved_bytes,
         any_value(pass_bytes) AS pass_bytes,
@@ -580,6 +582,7 @@ JOIN LATERAL (
             s.compute_s,
             s.memory_s,
             s.launch_s,
+            s.pass_s,
             s.dram_bytes,
             s.moved_bytes,
             s.pass_bytes,
@@ -985,7 +988,7 @@ LEFT JOIN (
     WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
     GROUP BY calibration_digest
 ) AS e ON e.calibration_digest = c.calibration_digest;
-COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
+COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows, with the family held out; the errors as fitted if there is only one family';
 COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas that it was fitted with';
 
 CREATE VIEW calibration_coefficients AS
@@ -1183,7 +1186,7 @@ SELECT
     l.basis,
     l.source
 FROM internal.placement_line AS l;
-COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: what a part takes, copies between devices, and what each draws while others work';
+COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: energy of parts, of copies between devices, and of devices that wait';
 
 CREATE VIEW workload_names AS
 SELECT

@@ -26,13 +26,13 @@ from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, 
 from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
+from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
-from joulemap.wing.explore.design.group import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey
+from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue().hardware

@@ -14,8 +14,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper, save
 from torch import nn
 
-from joulemap.domain.key import NO_KEY
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.fuse import fuse
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input

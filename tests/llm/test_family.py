@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from joulemap.domain.key import NO_KEY
+from joulemap.domain.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family
@@ -39,6 +39,10 @@ DELTA = {
 
 def macs(config: dict[str, Any], step: Step, batch: int = 1) -> int:
     return describe_step(read_config({**BASE, **config}, "own"), step, batch, NO_KEY).mac_count - batch * HEAD_MACS
+
+
+def count_weights(config: dict[str, Any]) -> int:
+    return describe_step(read_config({**BASE, **config}, "own"), Step(), 1, NO_KEY).parameter_count
 
 
 def test_a_gate_and_a_window_are_counted_by_hand() -> None:
@@ -192,6 +196,33 @@ def test_layers_in_words_are_those_of_the_letters() -> None:
     words = read_config({**BASE, **sizes, "layers_block_type": ["mamba", "moe", "attention", "mlp"]}, "own")
     assert letters.layers == words.layers
     assert len(words.layers) == 4
+
+
+def test_state_spaces_and_attention_alternate_as_the_configuration_says() -> None:
+    # Granite 4: mamba2 with 16 heads of 32, state 16, one group; the shared MLP of each layer, with or without experts.
+    space = {"mamba_n_heads": 16, "mamba_d_head": 32, "mamba_d_state": 16, "mamba_n_groups": 1, "mamba_d_conv": 4}
+    granite = {
+        "model_type": "granitemoehybrid", "layer_types": ["mamba", "attention"], "num_hidden_layers": 2, **space,
+        "shared_intermediate_size": 128, "num_local_experts": 0, "num_experts_per_tok": 0,
+    }  # fmt: skip
+    inner, keys = 16 * 32, 2 * 16
+    mamba = WIDTH * (2 * inner + keys + 16) + 5 * (inner + keys) + inner * WIDTH + inner + 3 * 16
+    attention = 2 * WIDTH * HEADS * HEAD + 2 * WIDTH * 2 * HEAD
+    norms, table, shared = 5 * WIDTH, 2 * VOCABULARY * WIDTH, 3 * WIDTH * 128
+    assert count_weights(granite) == mamba + attention + 2 * shared + norms + table
+    experts = 2 * (4 * WIDTH + 4 * NETWORK)
+    mixed = {**granite, "num_local_experts": 4, "num_experts_per_tok": 2}
+    assert count_weights(mixed) == mamba + attention + 2 * shared + experts + norms + table
+    # Jamba: mamba with 512 channels, state 16, rank 16; attention in layer 1 of 2, experts in layer 1 of 2.
+    jamba = {
+        "model_type": "jamba", "num_hidden_layers": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
+        "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 4, "num_experts_per_tok": 2,
+        "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_dt_rank": 16, "mamba_expand": 2,
+    }  # fmt: skip
+    decoder = read_config({**BASE, **jamba}, "own")
+    assert [isinstance(layer.mixer, Attention) for layer in decoder.layers] == [False, True]
+    assert [isinstance(layer.network, Experts) for layer in decoder.layers] == [False, True]
+    assert decoder.cache_bytes(1000) == 2.0 * (1000 * 2 * 2 * HEAD + 512 * 16 + 512 * 3)
 
 
 def test_a_key_that_a_known_type_does_not_read_is_named() -> None:

@@ -30,6 +30,11 @@ def test_a_median_over_requests_of_their_means_is_a_mean_over_steps() -> None:
     assert read_serving_row({**CELLS, "notes": notes}).statistic == "mean"
 
 
+def test_a_date_in_seconds_is_a_day() -> None:
+    assert read_serving_row({**CELLS, "date": "1752772000"}).date == "2025-07-17"
+    assert read_serving_row({**CELLS, "date": "2025-11"}).date == "2025-11"
+
+
 def test_quantities_are_columns() -> None:
     assert set(QUANTITIES) < set(COLUMNS)
 

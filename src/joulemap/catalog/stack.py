@@ -8,7 +8,7 @@ used for a kernel's compute and memory time. Graphs cover decode passes only, so
 by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
-previous one. An engine `like` another one has its releases too, before its own.
+previous one. An engine `like` another one has its releases up to its own first one, before its own.
 """
 
 from __future__ import annotations
@@ -198,6 +198,14 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
     ),
+    "expert_stream": Coefficient(
+        value=1.0, unit="1", meaning="factor on the rate at which experts of few tokens read their weights"
+    ),
+    "tiled_rows": Coefficient(
+        value=0.0,
+        unit="1",
+        meaning="rows from which products are cut into full tiles; fewer have tiles of their height",
+    ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
     "memory_share": Coefficient(
@@ -280,11 +288,11 @@ def describe_engine(text: str) -> str:
     """
     found, asked = find_engine(text), text.partition("@")[2]
     if not asked:
-        return f"{found.title}, the newest known"
+        return f"{found.title} (latest modelled)"
     if len(_releases()[found.name]) == 1:
-        return f"{found.title}, the only one known"
+        return f"{found.title} (the only one modelled)"
     is_later = asked[: len(found.date)] > found.date[: len(asked)]
-    return f"{found.title}, the newest known by {asked}" if is_later else found.title
+    return f"{found.title} (latest modelled by {asked})" if is_later else found.title
 
 
 @cache
@@ -311,7 +319,8 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     plain |= dict.fromkeys(("weights", "experts", "checked"), "")
     plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
-    parent = _files()[raw["like"]]["releases"] if "like" in raw else ()
+    first = raw["releases"][0]["date"]
+    parent = [one for one in _files()[raw["like"]]["releases"] if one["date"] <= first] if "like" in raw else []
     for release in (*parent, *raw["releases"]):
         for key, value in release.items():
             if key == "date":

@@ -69,8 +69,8 @@ SERVED_OPPOSITION: Final = 0.4
 reversed.
 
 Derived: nine sources with both have -0.90 to +0.34, in the median -0.51. A pass that takes longer than predicted does
-the same work, at less power. With a source held out, this covers 82 to 100 % of the energies of each source with 30
-rows; independent errors would cover 92 to 100 %."""
+the same work, at less power. With a source held out, this covers 79 to 96 % of the energies of each source with 30
+rows."""
 
 Evidence = Literal["own", "class"]
 """Measurements behind a power: of the hardware itself, or of other hardware of its class."""

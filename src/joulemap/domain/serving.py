@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, Literal, get_args
 
 import attrs
@@ -51,6 +52,9 @@ LOCALSCORE: Final = "localscore"
 
 PROMPTS: Final = ("", "short", LOCALSCORE)
 
+_SECONDS: Final = re.compile(r"\d{10}")
+"""Date as seconds since 1970, as `llama-bench` logs it."""
+
 SAID: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
@@ -82,7 +86,7 @@ class ServingRow:
     engine: str = ""
     engine_version: str = ""
     date: str = ""
-    """Date of the measurement, as `2025-11-02`, because an engine's software changes monthly."""
+    """Date of the measurement, as `2025-11-02`, because an engine's software changes monthly; read from seconds too."""
     commit: str = ""
     device_count: int | None = attrs.field(default=None, validator=_one)
     tensor_parallel: int | None = attrs.field(default=None, validator=_one)
@@ -178,6 +182,8 @@ def _read(name: str, text: str) -> object:
         if text.lower() not in SAID:
             raise UsageError(f"{name} is {text!r}, expected yes or no")
         return SAID[text.lower()]
+    if name == "date" and _SECONDS.fullmatch(text):
+        return datetime.fromtimestamp(int(text), UTC).date().isoformat()
     if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):
         return text
     try:

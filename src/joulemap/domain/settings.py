@@ -153,11 +153,16 @@ def _whole_to(most: int) -> Check:
     return check
 
 
-def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in get_args(Deployment):
-            hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
-            raise UnknownNameError("deployment", name, get_args(Deployment), hint)
+def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
+    """Build a validator for names that filter hardware; the error of a class of hardware names the option for it."""
+
+    def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+        for name in names:
+            if name not in known:
+                hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
+                raise UnknownNameError(noun, name, known, hint)
+
+    return check
 
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[str | Hardware, ...]:
@@ -193,12 +198,6 @@ def _deployments(value: Deployment | Iterable[Deployment]) -> tuple[Deployment, 
 
 def _forms(value: Form | Iterable[Form]) -> tuple[Form, ...]:
     return _fold_each(value, get_args(Form))
-
-
-def _check_form(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in get_args(Form):
-            raise UnknownNameError("kind of hardware", name, get_args(Form))
 
 
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
@@ -287,8 +286,12 @@ class Settings:
     the question's default hardware.
     """
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
-    deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
-    kind: tuple[Form, ...] = attrs.field(default=(), converter=_forms, validator=_check_form)
+    deployment: tuple[Deployment, ...] = attrs.field(
+        default=(), converter=_deployments, validator=_filter_of("deployment", get_args(Deployment))
+    )
+    kind: tuple[Form, ...] = attrs.field(
+        default=(), converter=_forms, validator=_filter_of("kind of hardware", get_args(Form))
+    )
     """Kinds of product that a chip may come in; empty for all."""
     scenario: str = ""
     """Deployment scenario (`robot`, `camera` …), which sets the deployments, the kinds and the power budget of a chip.

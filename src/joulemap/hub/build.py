@@ -252,7 +252,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
     """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch."""
     if own is None:
         raise ModelError(
-            f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
+            f"{request.model} has no example inputs: give --input 1,3,224,224, return (module, inputs), "
             "or set module.example_inputs"
         )
     for leaf in tensors_in(own):

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.address import USE, Address
-from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import SYSTEM, Configuration
-from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
+from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC

@@ -37,12 +37,13 @@ from joulemap.wing.explore.design.best import (
     Margin,
     describe_design,
     find_best,
+    find_beyond,
     find_dimension,
+    find_oversize,
     list_margins,
     show_objective,
     show_objective_interval,
 )
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
     prepare_question,
@@ -53,8 +54,7 @@ from joulemap.wing.explore.design.question import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.limit import Bound
-    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.outcome import Bound, Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
@@ -199,7 +199,7 @@ class ExploreAnswer(Answer):
 
     def _select(self, status: str) -> Table[Any]:
         place = self.rows.names.index("status")
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
+        return self.rows.with_rows(row for row in self.rows if row[place] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
         """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
@@ -232,7 +232,7 @@ class ExploreAnswer(Answer):
             limit=limit,
             noun="designs",
             ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
-            cells=cells,
+            **cells,
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))
@@ -343,8 +343,7 @@ def explore(
     """
     need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
-    from joulemap.wing.explore.design.survey import survey
-    from joulemap.wing.explore.design.watch import Watch
+    from joulemap.wing.explore.design.survey import Watch, survey
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.pace import name_pace
+from joulemap.domain.calibration import name_pace
+from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
-from joulemap.model.replica import join_units
+from joulemap.model.stream import join_units
 from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -48,6 +49,12 @@ VECTOR_ROWS: Final = 8
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
+
+STREAMED_SLOTS: Final = "issue_slots.streamed"
+"""Coefficient of a GPU for the issue slots per MAC of a GEMM without tiles."""
+
+EXPERT_STREAM: Final = "experts_dram_share"
+"""Coefficient of a GPU for the share of its bandwidth at which experts read their weights."""
 
 WIDE_SHARE: Final = "wide_share"
 """Coefficient for the rate of a library's fp32 GEMMs on wide matrices; engines with separate kernels avoid it.
@@ -81,6 +88,9 @@ LINKS_W: Final = 36.0
 Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per board: mean power error 15.6 -> 4.9 %; 4
 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed equal.
 """
+
+MOST_LINKS: Final = 0.5
+"""Maximum share of the power between static power and cap that links take; it binds only on caps below 150 W."""
 
 WIDE: Final = frozenset(("bf16", "fp16"))
 """16-bit precisions."""
@@ -193,8 +203,9 @@ class Deployment:
     def chips(self) -> tuple[Hardware, Hardware]:
         """Hardware at the rates that the engine's kernels reach, for few rows and for many.
 
-        Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate. Gaming
-        boards accumulate in 32 bits at half that rate. `Room` checks the memory capacity.
+        Kernels that multiply integers, or accumulate 16-bit GEMMs in 16 bits, scale with the int8 rate, also on chips
+        whose only floating-point products are fp32. Gaming boards accumulate in 32 bits at half that rate. `Room`
+        checks the memory capacity.
         """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
@@ -208,8 +219,11 @@ class Deployment:
             self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
         )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
+        budget_w = whole.tdp.value - whole.static_power.value
+        links_w = min(self.awake_w / whole.around_factor, MOST_LINKS * budget_w)  # the board's cap includes its links
         few = attrs.evolve(
             whole,
+            tdp=attrs.evolve(whole.tdp, value=whole.tdp.value - links_w),
             memory_capacity=scaled(whole.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(
                 whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
@@ -218,7 +232,8 @@ class Deployment:
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
         if integer and (eighth := few.peaks.get("int8")):
             reached = scaled(eighth.rate, integer)
-            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
+            wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
+            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         if compute == 1.0:
             return few, few
         own = {name: one for name, one in few.coefficients.items() if name == WIDE_SHARE}
@@ -285,25 +300,46 @@ class Deployment:
         found: dict[Asked, Total] = {}
         few, many = self.chips
         differs = few is not many or self.stack.streams
-        groups: dict[bool, list[Asked]] = {}
+        tiled = self.stack.value("tiled_rows", *self.kinds)
+        groups: dict[tuple[bool, bool, bool], list[Asked]] = {}
         for one in asked:
-            is_many = differs and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
-            groups.setdefault(is_many, []).append(one)
-        for is_many, some in groups.items():
-            together = self.book.describe(some, self._kernels(is_many))
-            totals = together.evaluate(
-                many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
-            )
+            rows = one[0].tokens * one[1] + one[0].chunk
+            is_many = differs and rows > VECTOR_ROWS
+            groups.setdefault((is_many, is_many and rows >= tiled, rows > 1.0), []).append(one)
+        for (is_many, is_tiled, is_gathered), some in groups.items():
+            together = self.book.describe(some, self._kernels(is_tiled))
+            chip = many if is_tiled else self._untiled if is_many else self._gathering if is_gathered else few
+            totals = together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
             found |= zip(some, totals, strict=True)
         refusal = next((one.refusal for one in found.values() if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)
         return tuple(found[one] for one in asked)
 
-    def _kernels(self, is_many: bool) -> Kernels:
-        """Return the kernel families of weight GEMMs, for passes of many rows or of few."""
+    @cached_property
+    def _gathering(self) -> Hardware:
+        """Hardware for few rows of several tokens, whose experts gather their tokens before they read their weights."""
+        few, _ = self.chips
+        share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0
+        if share == 1.0:
+            return few
+        stream = few.coefficients[EXPERT_STREAM]
+        own = {f"{EXPERT_STREAM}.{self.stack.experts}": attrs.evolve(stream, value=stream.value * share)}
+        return attrs.evolve(few, coefficients={**few.coefficients, **own})
+
+    @cached_property
+    def _untiled(self) -> Hardware:
+        """Hardware on which GEMMs without tiles reach the rate of those with full tiles; experts wait for memory."""
+        (_, many), chip = self.chips, self._gathering
+        slots_hz = many.unit_count.value * many.clock.value * many.geometry["issue_slots_per_unit"].value
+        slots = slots_hz * FLOPS_PER_MAC / many.peaks[self.precision].rate.value
+        own = {STREAMED_SLOTS: attrs.evolve(many.coefficients[STREAMED_SLOTS], value=slots)}
+        return attrs.evolve(chip, coefficients={**chip.coefficients, **own})
+
+    def _kernels(self, is_tiled: bool) -> Kernels:
+        """Return the kernel families of weight GEMMs, cut into full tiles or not."""
         stack = self.stack
-        streamed = STREAMED if stack.streams and not is_many else ""
+        streamed = STREAMED if stack.streams and not is_tiled else ""
         unpacked = UNPACKED if stack.unpacks and self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
             "linear": f"{streamed} {unpacked or self._packed}".strip(),

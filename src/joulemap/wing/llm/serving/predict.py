@@ -274,7 +274,7 @@ def _predict_tests(deployment: Deployment) -> Prediction:
         ],
     )
     rate = sum(1.0 / one.between_s for one in costs) / len(costs)
-    first_s = sum(one.first_token_s for one in costs) / len(costs)
+    first_s = deployment.stack.value("request") + sum(one.first_token_s for one in costs) / len(costs)
     return Prediction(time_to_first_token_s=first_s, inter_token_latency_s=1.0 / rate, output_tokens_per_s=rate)
 
 
