@@ -26,8 +26,7 @@ from unittest.mock import patch
 import attrs
 import numpy as np
 
-from joulemap.domain.key import NO_KEY
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.fuse import fuse
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import columns_of

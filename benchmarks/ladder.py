@@ -51,8 +51,8 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
+from joulemap.domain.workload import WorkloadKey
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.timing import time_kernels
@@ -101,7 +101,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "chain of a maximum pooling": {"chain_clocks.pool": 0.0},
     "chain of a batch norm": {"chain_clocks.batch_norm": 0.0},
     "steps of a sum": {"chain_clocks.sum": 0.0},
-    "bytes of a batch norm": {"traffic_ratio.batch_norm": 1.0},
+    "slots of a batch norm": {"issue_slots.batch_norm": 0.0},
     "rows read again": {"again_share": 1e6},
     "attention: block": _all("attention_tile_clocks", 0.0),
     "attention: pair": _all("attention_pair_clocks", 0.0),

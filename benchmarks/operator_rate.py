@@ -14,9 +14,8 @@ from pathlib import Path
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import ARGUMENTS, find_operator, spell
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of

@@ -55,7 +55,7 @@ TOLD: Final = {
     "throughput_per_s": "rate",
     "energy_j": "energy",
     "time_to_first_token_s": "first token",
-    "inter_token_latency_s": "between tokens",
+    "inter_token_latency_s": "TPOT",
     "request_latency_s": "request",
     "output_tokens_per_s": "output tokens",
     "total_tokens_per_s": "all tokens",

@@ -510,6 +510,7 @@ CREATE TABLE internal.run_subgraph (
     compute_s DOUBLE NOT NULL CHECK (compute_s >= 0),
     memory_s DOUBLE NOT NULL CHECK (memory_s >= 0),
     launch_s DOUBLE NOT NULL CHECK (launch_s >= 0),
+    pass_s DOUBLE NOT NULL DEFAULT 0 CHECK (pass_s >= 0),
     dram_bytes DOUBLE NOT NULL CHECK (dram_bytes >= 0),
     moved_bytes DOUBLE NOT NULL CHECK (moved_bytes >= 0),
     tile_count DOUBLE NOT NULL CHECK (tile_count >= 0),
@@ -528,13 +529,14 @@ COMMENT ON COLUMN internal.run_subgraph.latency_fs IS 'Femtoseconds; subgraphs s
 COMMENT ON COLUMN internal.run_subgraph.compute_s IS 'Time of the units, padded tiles and partial waves included';
 COMMENT ON COLUMN internal.run_subgraph.memory_s IS 'Time of the slowest memory level';
 COMMENT ON COLUMN internal.run_subgraph.launch_s IS 'Fixed cost of its kernels';
+COMMENT ON COLUMN internal.run_subgraph.pass_s IS 'Memory time of passes that the runtime adds; it belongs to the memory time, but is not overlapped';
 COMMENT ON COLUMN internal.run_subgraph.dram_bytes IS 'Read and written off chip';
 COMMENT ON COLUMN internal.run_subgraph.moved_bytes IS 'Crossing kernel boundaries at any level';
 COMMENT ON COLUMN internal.run_subgraph.tile_count IS 'Tiles of work';
 COMMENT ON COLUMN internal.run_subgraph.wave_count IS 'Rounds of tiles over the units';
 COMMENT ON COLUMN internal.run_subgraph.units_used_count IS 'Units with work in the fullest wave';
 COMMENT ON COLUMN internal.run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise; none where an engine computes it in that of another';
-COMMENT ON COLUMN internal.run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
+COMMENT ON COLUMN internal.run_subgraph.bottleneck IS 'The largest of compute, memory (passes included) and launch time';
 COMMENT ON COLUMN internal.run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
 COMMENT ON COLUMN internal.run_subgraph.computed_mac_count IS 'MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask leaves some out';
 COMMENT ON COLUMN internal.run_subgraph.pass_bytes IS 'Read and written again by passes that the runtime adds, at any level';

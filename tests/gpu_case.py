@@ -7,8 +7,8 @@ import numpy as np
 
 from chip import CLOCK_HZ, gpu
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import find_operator
+from joulemap.domain.workload import WorkloadKey
 from joulemap.fuse import fuse
 from joulemap.model.architecture.gpu import ARCHITECTURE, amid_others
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds

@@ -63,9 +63,9 @@ COEFFICIENTS = {
     "row_elements.quantize": 904.0,
     "row_blocks.quantize": 3.0,
     "issue_slots.layer_norm": 50.0,
+    "issue_slots.batch_norm": 60.0,
     "issue_slots.index": 110.0,
     "again_share": 0.5,
-    "traffic_ratio.batch_norm": 2.0,
     "traffic_ratio.roll": 2.0,
     "epilogue_passes": 1.0,
     # attention

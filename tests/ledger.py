@@ -20,14 +20,16 @@ class Part:
     """A subgraph of one operator."""
 
     time_s: float
-    """Of its launch, and then of the larger of compute and memory."""
+    """Of its launch, its extra passes, and then of the larger of compute and memory."""
     compute_j: float = 0.0
     memory_j: float = 0.0
     control_j: float = 0.0
     static_j: float = 0.0
     launch_s: float = 0.0
+    pass_s: float = 0.0
+    pass_bytes: float = 0.0
     compute_s: float | None = None
-    """None for all that the launch leaves."""
+    """None for all that the launch and passes leave."""
     memory_s: float = 0.0
     mac_count: int = 0
     executed_mac_count: float | None = None
@@ -42,12 +44,12 @@ class Part:
     @property
     def computing_s(self) -> float:
         """Compute time."""
-        return self.time_s - self.launch_s if self.compute_s is None else self.compute_s
+        return self.time_s - self.launch_s - self.pass_s if self.compute_s is None else self.compute_s
 
     @property
     def bottleneck(self) -> str:
         """The largest of the three times."""
-        times = {"compute": self.computing_s, "memory": self.memory_s, "launch": self.launch_s}
+        times = {"compute": self.computing_s, "memory": self.memory_s + self.pass_s, "launch": self.launch_s}
         return max(times, key=lambda name: times[name])
 
 
@@ -159,11 +161,11 @@ class Book:
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):
             self._connection.execute(
-                "INSERT INTO internal.run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, ?)",
+                "INSERT INTO internal.run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)",
                 [
-                    run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
+                    run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s, part.pass_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
-                    part.executed_mac_count or 0.0, part.mac_count,
+                    part.executed_mac_count or 0.0, part.pass_bytes, part.mac_count,
                 ],
             )  # fmt: skip
             self._connection.execute(

@@ -12,8 +12,7 @@ from torch.nn import functional
 
 from blank import open_blank
 from joulemap.catalog.digest import ZOO
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Access, Operator, Workload
+from joulemap.domain.workload import Access, Operator, Workload, WorkloadKey
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.workload import read_columns

@@ -8,8 +8,7 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address, find_quantity, read_number, set_numbers
-from joulemap.domain.change import Change
-from joulemap.domain.constant import list_constants
+from joulemap.domain.constant import Change, list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.model.change import change_hardware

@@ -167,3 +167,14 @@ def test_a_recommendation_says_which_host_it_counts(workspace: Workspace) -> Non
     told = [workspace.recommend("resnet18", one).document().answer for one in settings]
     assert ["assumed to add 40 %" in one for one in told] == [True, False, False]
     assert ["--host" in one for one in told] == [False, False, True]
+
+
+def test_boards_of_a_server_lack_their_host_unless_at_the_wall(workspace: Workspace) -> None:
+    names = ("l4", "h100_sxm5", "tpu_v4", "epyc_9654")
+    asked = Settings(hardware=names, precision=("bf16",))
+    board, wall = (
+        workspace.compare("gemm(m=8,n=64,k=64)", attrs.evolve(asked, boundary=one)).scope for one in ("board", "system")
+    )
+    assert ["+ host" in board.show_power(name, 100.0) for name in names] == [True, True, True, False]
+    assert ["+ host" in wall.show_power(name, 100.0) for name in names] == [False] * 4
+    assert "--boundary system" in board.warn_unhosted("h100_sxm5 uses the least energy")

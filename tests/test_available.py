@@ -17,8 +17,10 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.present.cell import show_chance
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
@@ -310,3 +312,18 @@ def test_the_card_takes_more_than_the_chip_that_its_modes_are_named_for() -> Non
         assert mode.name == f"SoC-{round(chip_w)}W"
         assert_close(mode.tdp.value, chip_w + rest, rel=1e-2)
         assert "SoC takes" in mode.tdp.note
+
+
+def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=("l4", "tpu_v4", "h100_sxm5"))
+    goals = {row.goal: row for row in answer.available}
+    metrics: tuple[PartMetricName, ...] = ("energy", "edp", "latency")
+    for metric in metrics:
+        goal = goals[metric]
+        told = answer.describe_best(metric)
+        first, others = told.split(": ", 1)
+        assert first.startswith(goal.hardware) and METRIC[metric].label in first.replace("fastest", "latency")
+        # the confidence is that it is the best of the three, so it belongs to the superlative, not to the ratio
+        assert goal.probability_best is not None
+        assert first.endswith(f" ({show_chance(goal.probability_best)} confidence)")
+        assert f"{goal.advantage_ratio:.3g}x" in others.split(". ")[0]

@@ -35,8 +35,8 @@ from joulemap.domain.target import boundary_word, extend_digest
 from joulemap.model.anchor import COPY, PRODUCT, find_anchor
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
-from joulemap.model.replica import join_units
 from joulemap.model.run import RunColumns
+from joulemap.model.stream import join_units
 from joulemap.model.workload import columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode, UsageError

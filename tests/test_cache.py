@@ -205,6 +205,17 @@ def test_a_mask_that_is_a_tensor_hides_nothing_from_the_kernel() -> None:
     assert workload.skipped_mac_count == 0
 
 
+def test_operators_and_patterns_of_a_profile_sum_to_the_model(tmp_path: Path) -> None:
+    answer = joulemap.Workspace(tmp_path / "own.duckdb").profile("bert-base-uncased")
+    shown, patterns = answer.profile, answer.patterns
+    assert sum(row.operator_count for row in patterns) == shown.operator_count == 314
+    assert sum(row.subgraph_count for row in patterns) == shown.subgraph_count == 113
+    assert sum(row.fused_moved_bytes for row in patterns) == shown.fused_moved_bytes
+    constant = next(row for row in patterns if row.fusion_pattern == "constant")  # the mask, which no input changes
+    assert (constant.subgraph_count, constant.operator_count, constant.mac_fraction) == (3, 6, None)
+    assert "174 operators (314 with" in answer.document().answer and "input_ids 128" in answer.document().title
+
+
 def test_the_profile_tells_what_is_skipped_and_what_is_read(tmp_path: Path) -> None:
     workspace = joulemap.Workspace(tmp_path / "own.duckdb")
     attention = "attention(queries=8,heads=2,head_dim=16,causal=true)"

@@ -154,8 +154,8 @@ def test_defaults_lie_in_their_ranges() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "is_valid"),
     [
-        ("traffic_ratio.batch_norm", 1.0, True),
-        ("traffic_ratio.batch_norm", 0.98, False),
+        ("traffic_ratio.roll", 1.0, True),
+        ("traffic_ratio.roll", 0.98, False),
         ("dram_efficiency.planar", 1.0, True),
         ("dram_efficiency.planar", 1.01, False),
         ("dram_efficiency", 0.0, False),
@@ -185,7 +185,7 @@ def test_a_fit_is_held_to_more() -> None:
     assert all(low <= high for low, high in RANGES.values())
 
 
-OUT_OF_RANGE: Final = {"traffic_ratio.batch_norm": (1.87, 0.98), "start_clocks.light": (2070.0, 1e9)}
+OUT_OF_RANGE: Final = {"traffic_ratio.roll": (2.0, 0.98), "start_clocks.light": (2070.0, 1e9)}
 
 
 @pytest.mark.parametrize("name", OUT_OF_RANGE)
@@ -239,16 +239,16 @@ def test_every_chip_takes_the_greatest_static_power(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_hardware_file_and_a_question_keep_to_the_range(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "resnet18", "rtx_4090", "--set", "traffic_ratio.batch_norm=0.5")
+    done = joulemap("compare", "resnet18", "rtx_4090", "--set", "traffic_ratio.roll=0.5")
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert "0.5 is not at least 1" in done.stderr
     text = (DATA / "hardware" / "rtx_4090.toml").read_text()
-    own = 'name = "traffic_ratio.batch_norm"\nvalue = 0.5\nunit = "1"\nbasis = "assumed"\nsource = "mine"\n'
+    own = 'name = "traffic_ratio.roll"\nvalue = 0.5\nunit = "1"\nbasis = "assumed"\nsource = "mine"\n'
     path = tmp_path / "mine.toml"
     path.write_text(f"{text}\n[[coefficients]]\n{own}")
     done = joulemap("hardware", "check", str(path))
     assert done.returncode == ExitCode.CATALOGUE, done.stderr
-    assert "coefficients.traffic_ratio.batch_norm: 0.5 is not at least 1" in done.stderr
+    assert "coefficients.traffic_ratio.roll: 0.5 is not at least 1" in done.stderr
 
 
 QUESTIONS: Final = (
@@ -269,6 +269,6 @@ def test_a_calibration_at_its_bounds_answers_everywhere(words: str, joulemap: Ru
     names = [one.name for one in load_spreads("gpu").coefficients]
     text = calibration_text(fitted(hardware, dict.fromkeys(names, 0.0), 0.5, 0.5))
     (tmp_path / "rtx_4090.toml").write_text(text)
-    assert parse_calibration(text, "rtx_4090").coefficients["traffic_ratio.batch_norm"].value == 1.0
+    assert parse_calibration(text, "rtx_4090").coefficients["device_time_scale"].value == 1.0
     done = joulemap(*words.split(), "--calibration", str(tmp_path / "rtx_4090.toml"), "--format", "json")
     assert done.returncode == ExitCode.OK, (words, done.stderr)

@@ -85,6 +85,11 @@ CONTRADICTORY = {
         'array_columns = { value = 128, unit = "1", basis = "guessed"',
         "geometry.array_columns: basis is 'guessed'",
     ),
+    "half a column": (
+        "array_columns = { value = 128,",
+        "array_columns = { value = 127.5,",
+        "geometry.array_columns: 127.5 is not a whole number",
+    ),
     "peak out of reach": (
         'rate = { value = 275, unit = "TFLOPS"',
         'rate = { value = 300, unit = "TFLOPS"',

@@ -14,8 +14,7 @@ from conftest import Run
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
-from joulemap.domain.change import Change, word_changes
-from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.constant import Change, list_constants, match_names, word_changes
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
@@ -149,11 +148,12 @@ def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, comman
         ("dramm.read=31pJ", 2, "did you mean dram.read"),
         ("dram.read=31nW", 2, "dram.read is in J: write 53.6pJ"),
         ("dram.read=31", 2, "'31' has no unit; dram.read is in J"),
-        ("dram.read=-1pJ", 2, "is not from 0"),
+        ("dram.read=-1pJ", 2, "is not at least 0"),
         ("clock=1.2", 2, "clock is in Hz: write 2.04GHz"),
         ("clock=0Hz", 2, "is not above 0"),
         ("tdp=1W", 2, "static_power: 19.6 W is not below the tdp of 1 W"),
         ("unit_count=1.5", 2, "is not a whole number"),
+        ("geometry.warp_size=31.5", 2, "31.5 is not a whole number"),
         ("unit_count=1e12", 2, "1e+12 is above 2,147,483,647"),
         ("clock=1.0001GHz,1.0002GHz", 2, "several values are 1 GHz to the three digits"),
         ("coefficient.voltage_floor=1.5", 2, "is not above 0 and at most 1"),

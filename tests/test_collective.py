@@ -8,10 +8,9 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import COLLECTIVES, find_operator
 from joulemap.domain.reference import LINK_ACTION
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.bulk import Total, evaluate_all
 from joulemap.model.communication import Path, find_path
 from joulemap.system.errors import UnsupportedError, UsageError

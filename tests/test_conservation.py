@@ -168,8 +168,9 @@ def assert_nothing_exceeds_the_hardware(run: RunColumns) -> None:
     rounding_fj = 0.5 * len(run.ledger.energy_fj) + hardware.tdp.value * len(run.operators.operator_index)
     assert run.energy_fj <= hardware.tdp.value * run.latency_fs * (1.0 + 1e-9) + rounding_fj
     assert run.subgraphs.units_used_count.max() <= run.units_total_count
-    # An engine for CPUs computes convolutions by Winograd's algorithm, of fewer multiplications than they have MACs.
-    gain = hardware.coefficients.get("winograd_gain") if run.configuration.runtime == "engine" else None
+    # Engines of CPUs and libraries of GPUs compute convolutions by Winograd's algorithm, with fewer multiplications.
+    engine = "winograd_gain" if run.configuration.runtime == "engine" else ""
+    gain = hardware.coefficients.get("peak_share.winograd.vector", hardware.coefficients.get(engine))
     most = run.peak_ops_per_s * latency_s * (1.0 if gain is None else gain.value)
     assert FLOPS_PER_MAC * run.mac_count <= most * (1.0 + 1e-9)
     dram_bytes = float(run.subgraphs.dram_bytes.sum())

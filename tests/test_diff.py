@@ -19,7 +19,7 @@ import yaml
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.diff import NOT_RUNNING, VERDICTS, DiffAnswer
+from joulemap.answer.diff import EQUAL, METRICS, NOT_RUNNING, VERDICTS, DiffAnswer
 from joulemap.catalog.doubt import load_doubt
 from joulemap.cli.app import list_commands
 from joulemap.plan import revision
@@ -167,6 +167,13 @@ def test_a_limit_fails_where_a_change_is_above_it_and_sure(joulemap: Run) -> Non
     assert {row["metric"] for row in answer["rows"]} == {"latency", "energy", "memory", "cost"}
     markdown = joulemap(*asked, "--format", "markdown").stdout
     assert VERDICTS["above"].format(limit="+5 %") in markdown and VERDICTS["below"].format(limit="+200 %") in markdown
+
+
+def test_equal_versions_say_so_without_an_interval(workspace: Workspace) -> None:
+    answer = workspace.diff("resnet18", "resnet18", hardware="l4")
+    shown = answer.document()
+    assert [row.change_fraction for row in answer.rows] == [0.0] * 4
+    assert shown.answer == EQUAL(answer, metrics=METRICS, count=None) and not shown.sure
 
 
 @pytest.mark.parametrize(

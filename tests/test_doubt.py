@@ -35,8 +35,8 @@ from joulemap.present.document import Grid
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.computed import load_facts
 from joulemap.store.connection import reading, writing
-from joulemap.uncertainty.draw import draw_errors
 from joulemap.uncertainty.scale import Subject, find_scale as find_subject_scale
+from joulemap.uncertainty.standing import draw_errors
 from joulemap.workspace import Workspace
 
 SURENESS = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "sureness.py"))

@@ -21,13 +21,14 @@ from joulemap.answer.explain import text
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.pair import find_role, name_cause
 from joulemap.catalog.chip import load_class
+from joulemap.catalog.event import load_roles, resolve_roles
 from joulemap.catalog.load import load_catalogue
-from joulemap.catalog.role import load_roles, resolve_roles
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
+from joulemap.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import CatalogueError, ExitCode, SqlError, UnsupportedError
@@ -74,6 +75,31 @@ def test_a_latency_worked_out_by_hand(book: Book) -> None:
     assert rows["launch", "price"]["difference_exact"] == 0.5 * FS
     assert set(rows) == {("compute", "count"), ("compute", "only in A"), ("memory", "only in B"), ("launch", "price")}
     assert rows["launch", "price"]["price_b"] == 1.0
+
+
+def test_extra_passes_are_memory_time_worked_out_by_hand() -> None:
+    book = Book()
+    # 0.5 s of launch and 1 s of computing on both; a pass of 100 bytes takes 0.5 s on a, 2 s on b
+    for hardware, pass_s in (("a", 0.5), ("b", 2.0)):
+        part = Part(
+            time_s=1.5 + pass_s, launch_s=0.5, pass_s=pass_s, pass_bytes=100.0, compute_j=1.0, executed_mac_count=10.0
+        )
+        book.add_run([part], hardware=hardware)
+    rows = {row["category"]: row for row in ask(book, "explain.category", metric="latency")}
+    assert {name: (row["spent_a"], row["spent_b"]) for name, row in rows.items()} == {
+        "memory": (0.5, 2.0),
+        "compute": (1.0, 1.0),
+        "launch": (0.5, 0.5),
+    }
+    (term,) = ask(book, "explain.latency")
+    assert (term["place"], term["term"], term["count_a"], term["price_b"]) == ("memory", "price", 100.0, 0.02)
+    places = run_query(book.connection, find_query("run.allocation"), {"run_id": 2}).records()
+    assert [(row["pass_s"], row["bottleneck"]) for row in places] == [(2.0, "memory")]
+    totals = run_query(book.connection, find_query("edp.total"), {"run_id": 2}).records()[0]
+    # half the shares of time: 0.5 of 3.5 s for the launch, 2 for memory, 1 for computing, which takes all the energy
+    assert_close(totals["control_share_fraction"], 0.5 / 3.5 / 2, rel=1e-12)
+    assert_close(totals["memory_share_fraction"], 2 / 3.5 / 2, rel=1e-12)
+    assert_close(totals["compute_share_fraction"], (1 + 1 / 3.5) / 2, rel=1e-12)
 
 
 def test_an_edp_worked_out_by_hand(book: Book) -> None:
@@ -307,3 +333,28 @@ def test_records_are_typed(workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric="edp")
     assert answer.total.record()["run_a"] != answer.total.run_b
     assert answer.total.edp_a_js == answer.total.energy_a_j * answer.total.latency_a_s
+
+
+def test_slower_computing_of_a_subgraph_has_a_cause(workspace: Workspace) -> None:
+    """48 tiles keep 48 SMs of either board busy, so that the units are slower; there are more on another shape."""
+    answer = workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency", subgraph="conv_proj")
+    total = answer.total
+    assert (total.units_used_a, total.units_used_b, total.units_total_a, total.units_total_b) == (48, 48, 114, 58)
+    (compute,) = [row for row in answer.categories if row.category == "compute"]
+    assert name_cause(compute, total) == text.SLOWER_UNITS[0] and name_cause(compute) == "slower"
+    assert name_cause(compute, total.replace(units_used_b=12)) == text.FEWER_UNITS[0]  # ln 4 of ln 4.58
+    assert "on 48/58 SMs" in answer.document().insights[0]
+    assert workspace.explain("vit_b_16", "h100_pcie", "l4", metric="latency").total.units_used_a is None
+
+
+def test_passes_of_an_mxu_are_told_from_macs_and_a_tie_has_no_shares(workspace: Workspace) -> None:
+    answer = workspace.explain("resnet18", "tpu_v4", "orin_nx")
+    total = answer.total
+    assert answer.is_tied and total.mac_count_a == total.mac_count_b
+    (macs,) = [row for row in answer.roles if row.role == "mac"]
+    # six bf16 passes per fp32 MAC, and 1.05 MACs per MAC on tensor cores, which pad
+    assert_close(macs.count_a / total.mac_count_a, 6.0, rel=1e-3)
+    assert macs.count_b / total.mac_count_b < 1.1
+    assert any("bf16 MACs, 6 per MAC of the model" in line for line in answer.document().insights)
+    (grid, *_) = answer.document().sections[0].blocks
+    assert isinstance(grid, Grid) and "share" not in grid.headings

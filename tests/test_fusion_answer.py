@@ -323,7 +323,13 @@ def test_passes_worked_out_by_hand() -> None:
     assert block.operators.pass_bytes.tolist() == [2 * 2048 * 4, 0, 0]
     # alone, a batch norm moves its operands once more, four parameters of 8 channels among them
     assert block.operators.separate_pass_bytes.tolist() == [0, 2 * 2048 * 4 + 4 * 8 * 4, 0]
-    assert block.subgraphs.pass_bytes.tolist() == [2 * 2048 * 4]
+    parts = block.subgraphs
+    assert parts.pass_bytes.tolist() == [2 * 2048 * 4]
+    # the pass is part of the memory time, no part of the fixed cost, and the latency has all three
+    rest_s = parts.latency_fs[0] / 1e15 - parts.launch_s[0] - parts.pass_s[0]
+    assert parts.pass_s[0] > 0.0
+    assert_close(rest_s, max(parts.compute_s[0], parts.memory_s[0]), rel=1e-6)
+    assert block.share_fs[2] == round(parts.launch_s[0] * 1e15) and sum(block.share_fs) == block.latency_fs
     # a bias is merged by a compiler, and added in a kernel of its own without one
     conv = run(chip.gpu(), columns(BiasedConv(), image(1, 3, 16)), precision="fp32")
     assert conv.operators.pass_bytes.tolist() == [0]

@@ -12,9 +12,8 @@ from compare import assert_close
 from gpu_case import clocks, single, sort_name, timed
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.architecture.gpu.expert import find_family
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import STREAMED, columns_of

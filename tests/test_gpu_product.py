@@ -21,7 +21,9 @@ from gpu_case import (
     TOY,
     UNITS,
     clocks,
+    kernel_seconds,
     norm,
+    placed,
     single,
     sort_name,
     timed,
@@ -328,6 +330,21 @@ def test_winograd_multiplies_less() -> None:
     assert times.tiles.tolist() == [196.0]
     assert times.executed_macs.tolist() == [196 * 64 * 64 * 1152]
     assert_close(float(times.multiplied_macs[0]), 196 * 64 * 64 * 1152 / 1.5, rel=1e-12)
+
+
+def test_winograd_may_take_less_time_than_its_macs_at_the_peak() -> None:
+    # 64 samples of 28 x 28, 512 channels to 512: 392 x 4 tiles of 128 x 128 in 13 waves, at 1.5 of the peak
+    twice = attrs.evolve(TOY.geometry["issue_slots_per_unit"], value=256.0)
+    hardware = attrs.evolve(TOY, geometry={**TOY.geometry, "issue_slots_per_unit": twice})
+    work = conv(512, 512, 28, batch=64)
+    busy = clocks(13 * (4608 * 16384 / (128 * 1.5) + 3000))
+    assert_close(busy_s(work, "fp32", hardware), busy, rel=1e-9)
+    placement, kernels = placed(work, "fp32", hardware=hardware)
+    at_peak = clocks(64 * 784 * 512 * 4608 / 128 / UNITS)
+    (seconds,) = kernel_seconds(placement, kernels)
+    assert busy < seconds < at_peak
+    assert placement.computed_macs is not None
+    assert_close(float(placement.computed_macs[0]), 392 * 4 * 128 * 128 * 4608 / 1.5, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ OWNERS: dict[str, set[str]] = {
 }
 """library -> rooms that may import it."""
 
-MEASURING: set[str] = {"call.py", "launch.py", "graphics.py", "subject.py", "trial.py"}
+MEASURING: set[str] = {"call.py", "launch.py", "graphics.py", "trial.py"}
 """Files of `device` that import torch; the others tell of this machine without it."""
 
 

@@ -41,7 +41,7 @@ def test_columns_have_headings_signs_and_order() -> None:
         ROWS,
         "hardware @label | *batch | a step step_s | USD #cost | *80 % ±half_width | twice two",
         projected=frozenset({"t4"}),
-        cells={"two": lambda row: str(2 * row.batch)},
+        two=lambda row: str(2 * row.batch),
     )
     assert drawn.headings == ("hardware", "batch", "a step", "USD", "80 %", "twice")
     assert drawn.rows == (("l4", "1", "2 ms", "1,234", "±10 %", "2"), ("~t4", "1", "", "12.3", "", "2"))

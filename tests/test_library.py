@@ -6,12 +6,16 @@ import logging
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import joulemap
+from joulemap.domain.settings import Settings
 from joulemap.store import connection
 from joulemap.system import errors
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 
 PAGE = Path(__file__).parents[1] / "docs" / "library.md"
@@ -82,3 +86,34 @@ def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Pat
     answer = workspace.sweep("resnet18", asked)
     assert step - 1 <= stored < answer.tally.run_count == 6
     assert answer.tally.stored_count == stored
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"hardware": 3},
+        {"hardware": ["l4", None]},
+        {"batch": 8.0},
+        {"precision": 8},
+        {"runtime": None},
+        {"power_budget_w": "15W"},
+        {"changes": 3},
+        {"inputs": 3},
+    ],
+)
+def test_a_keyword_of_a_wrong_type_is_named(keywords: dict[str, Any]) -> None:
+    (name,) = keywords
+    with pytest.raises(UsageError, match=f"{name} is "):
+        Settings().with_keywords(cast("Any", keywords))
+
+
+def test_integers_of_arrays_are_batches_and_no_hardware_is_the_default() -> None:
+    settings = Settings().with_keywords(cast("Any", {"batch": np.array([1, 8]), "hardware": None}))
+    assert (settings.batch, settings.hardware) == ((1, 8), ())
+    assert [type(one) for one in settings.batch] == [int, int]
+    assert Settings(batch=cast("Any", np.int64(4))).batch == (4,)
+
+
+def test_versions_of_a_model_are_names(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="found a object"):
+        Workspace(tmp_path / "a.duckdb").diff(cast("Any", object()), "resnet18")

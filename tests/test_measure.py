@@ -13,9 +13,10 @@ import torch
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.measure import CROWDED, list_reasons
 from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
-from joulemap.device.subject import Subject, prepare
+from joulemap.device.trial import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 from joulemap.system.errors import ExitCode, ModelError
@@ -92,7 +93,7 @@ def test_short_calls_are_repeated_until_a_clock_can_tell_them() -> None:
 
 def test_the_warm_up_goes_on_until_calls_agree() -> None:
     timing = Bench(lambda call: 0.1 if call < 9 else 0.01).run(1.0)
-    assert timing.is_steady
+    assert timing.is_steady and list_reasons(timing) == []
     assert timing.warm_up_s > 0.9
     assert_close(timing.latency_s, 0.01, rel=1e-9)
 
@@ -100,7 +101,7 @@ def test_the_warm_up_goes_on_until_calls_agree() -> None:
 def test_calls_that_never_agree_are_not_trusted() -> None:
     timing = Bench(lambda call: 0.01 * 1.5 ** (call % 11)).run(1.0)
     assert timing.spread_fraction > 0.2
-    assert not timing.is_trusted
+    assert not timing.is_trusted and len(list_reasons(timing)) == 1
 
 
 def test_a_thread_that_others_interrupt_is_not_trusted() -> None:
@@ -109,7 +110,7 @@ def test_a_thread_that_others_interrupt_is_not_trusted() -> None:
     assert_close(timing.processor_fraction, 0.5, rel=1e-6)
     assert_close(timing.processor_s, 0.005, rel=1e-6)
     assert timing.is_crowded
-    assert not timing.is_trusted
+    assert not timing.is_trusted and list_reasons(timing) == [CROWDED]
 
 
 def test_a_window_too_short_for_its_counter_has_no_energy() -> None:
@@ -184,6 +185,8 @@ def test_a_measurement_is_stored_beside_its_prediction(tmp_path: Path) -> None:
     assert score.latency_ratio is not None
     assert_close(score.latency_ratio, score.predicted_latency_s / score.measured_latency_s, rel=1e-12)
     assert score.source == f"joulemap measure on {read_cpu().name}"
+    ratio = score.measured_latency_s / score.predicted_latency_s
+    assert f", {ratio:.3g}x the prediction" in answer.document().answer
     for word in (
         "torch",
         "Python",

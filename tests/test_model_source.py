@@ -132,9 +132,28 @@ def test_a_models_own_inputs_are_taken_as_they_are(tmp_path: Path) -> None:
     keywords = workspace.compare(f"{path}:keywords", hardware=["tpu_v4"])
     assert (keywords.rows[0].batch, operators_of(workspace, keywords.scope.run_ids[0])) == (4, [("4x8", 0)])
     nested = workspace.compare(f"{path}:nested", hardware=["tpu_v4"])
-    assert (nested.rows[0].batch, operators_of(workspace, nested.scope.run_ids[0])) == (3, [("3x8", 3 * 16 * 8)])
+    assert (nested.rows[0].batch, operators_of(workspace, nested.scope.run_ids[0])) == (1, [("3x8", 3 * 16 * 8)])
     sequence = workspace.compare(f"{path}:sequence", hardware=["tpu_v4"])
     assert sequence.rows[0].batch == 5
+
+
+def test_inputs_without_a_common_batch_are_one_inference(tmp_path: Path) -> None:
+    """Neither 100 nodes nor 500 edges count inferences; a mask of fewer dimensions says nothing about the batch."""
+
+    class Graph(torch.nn.Module):
+        def forward(self, nodes: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+            return nodes[edges[0]] - nodes[edges[1]]
+
+    workspace = Workspace(tmp_path / "x.duckdb")
+    graph = torch.zeros(100, 16), torch.zeros(2, 500, dtype=torch.int64)
+    answer = workspace.compare(Graph(), graph, hardware="tpu_v4", boundary="chip")
+    (row,) = answer.rows
+    assert row.batch == 1
+    assert row.energy_per_inference_j == row.energy_j
+    assert any("100x16 and 2x500 have no common batch" in note for note in answer._notes())
+    masked = torch.nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
+    inputs = torch.zeros(3, 8, 16), torch.zeros(8, 8)
+    assert workspace.compare(masked, inputs, hardware="tpu_v4").rows[0].batch == 3
 
 
 def test_a_batch_is_set_on_every_input_or_refused(tmp_path: Path) -> None:

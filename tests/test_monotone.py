@@ -72,11 +72,6 @@ OPEN: Final[dict[tuple[str, str], str]] = {
         (one, "channels"): "a library takes Winograd's algorithm, of fewer multiplications, from 128 channels on"
         for one in ("apple_m2", "apple_m4", "jetson_orin_nano_8gb", "jetson_orin_nx_16gb")
     },
-    **{
-        (one, "batch"): "two cores read the weights that they share at twice the rate of one"
-        for one in ("vek280_dpu_c20b14", "alveo_v70_dpu_c20b14")
-    },
-    ("luxonis_rvc2", "batch"): "one request has one engine with half of the SRAM, two have all of it",
     ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
 }
 """(chip, what grows) -> why the rule does not hold there; a test fails once it does."""

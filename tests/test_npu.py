@@ -14,7 +14,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.model.architecture.npu import Npu
 from joulemap.model.kernel import form_kernels
-from joulemap.model.replica import join_units
+from joulemap.model.stream import join_units
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
@@ -107,6 +107,16 @@ def test_a_batch_is_divided_among_copies() -> None:
     joined = join_units(copies)
     assert compute_s(run(joined, "bf16", convolution())) == compute_s(run(whole, "bf16", convolution()))
     assert joined.coefficient("program_start") == 0.0
+
+
+def test_a_copy_pads_its_own_tiles() -> None:
+    # 24.5 rows of blocks are 25 for each copy; two images together would be 49
+    divided = holds_outputs(edge=32.0, units=2, stream_units=1.0, divided_batches=1.0)
+    one, two, three = (run(divided, "int8", convolution(batch=batch)) for batch in (1, 2, 3))
+    assert [found.subgraphs.wave_count.tolist() for found in (one, two, three)] == [[100], [100], [196]]
+    assert [found.subgraphs.tile_count.tolist() for found in (one, two, three)] == [[100], [200], [294]]
+    assert compute_s(two) == compute_s(one)
+    assert_close(compute_s(three), 196 * (576 / 4 + 16) / BUSY_HZ, rel=1e-9)
 
 
 def test_outputs_stay_while_operands_stream() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -17,13 +20,13 @@ from joulemap.domain.offer import (
     ASSUMED_SPREAD,
     WAY_OF,
     Offer,
-    correlate_sellers,
+    newest_offers,
     pool_spreads,
     summarize_offers,
 )
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.system.errors import ExitCode, UsageError
-from joulemap.uncertainty.draw import SELLER_SHARE
+from joulemap.uncertainty.standing import SELLER_SHARE
 from joulemap.workspace import Workspace
 
 
@@ -94,6 +97,27 @@ def test_every_offer_that_ships_is_of_a_hardware_with_who_and_whence() -> None:
             first = next((one for one in own if one.way == way), None)
             if first is not None:
                 assert price == first.quantity, hardware.id
+
+
+def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
+    """Return the share of the variance of ln(price) that is common to one seller's prices, and the number of pairs.
+
+    The share is the mean product of a seller's deviations for two chips, divided by the mean square. Both use one
+    kind of seller, and hardware that at least three sell.
+    """
+    groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
+    for one in newest_offers(offers):
+        groups[one.hardware, one.kind].append(one)
+    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (_, kind), found in groups.items():
+        logs = [math.log(one.usd) for one in found]
+        scale = math.sqrt(len(logs) / max(len(logs) - 1, 1))
+        for one, log in zip(found, logs, strict=True):
+            if len(logs) > 2:
+                errors[kind, one.seller].append((log - sum(logs) / len(logs)) * scale)
+    squares = [error * error for own in errors.values() for error in own]
+    products = [left * right for own in errors.values() for left, right in itertools.combinations(own, 2)]
+    return sum(products) / len(products) / (sum(squares) / len(squares)), len(products)
 
 
 def test_sellers_share_as_much_as_the_offers_say() -> None:

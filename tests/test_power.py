@@ -14,9 +14,9 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import find_operator
+from joulemap.domain.workload import NO_KEY
 from joulemap.model.pipeline import evaluate
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns

@@ -18,6 +18,7 @@ from joulemap.present.cell import (
     show_amount,
     show_chance,
     show_chosen_share,
+    show_doubt,
     show_price,
     show_quantity,
     show_share,
@@ -333,6 +334,29 @@ def test_columns_of_a_table_have_labels_of_their_own() -> None:
 )
 def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
     assert show_span(*ends) == text
+
+
+@pytest.mark.parametrize(
+    ("half_width", "text"),
+    [
+        (0.12, "±12 %"),
+        (0.2499, "±25 %"),  # exp(-0.2499) = 0.779, exp(0.2499) = 1.284
+        (0.25, "0.78\N{EN DASH}1.3x"),
+        (0.4825, "0.62\N{EN DASH}1.6x"),  # 1.63 J (1 to 2.6 J)
+        (1.0, "0.37\N{EN DASH}2.7x"),
+    ],
+)
+def test_the_half_width_of_a_logarithm_becomes_factors_once_its_ends_differ(half_width: float, text: str) -> None:
+    assert show_doubt(half_width) == text
+
+
+def test_a_shown_column_may_bring_its_heading() -> None:
+    columns = tuple(
+        Column(name=name, type="BIGINT", unit="", meaning="of a run") for name in ("part", "measurement_count")
+    )
+    table = Table(title="a.b@1", columns=columns, rows=((1, 2),))
+    drawn = draw_columns(table, columns=("runtime part", "measurements measurement_count"), keep=("part",))
+    assert drawn.headings == ("runtime", "measurements") and drawn.keep == ("runtime",)
 
 
 @pytest.mark.parametrize(

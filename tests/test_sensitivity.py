@@ -20,16 +20,15 @@ from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import Configuration, Runtime
-from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.constant import Change, Constant, check_value, list_constants
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.quantity import BASES
 from joulemap.domain.reference import EnergyReference
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
+from joulemap.domain.workload import NO_KEY
 from joulemap.model.change import change_hardware
 from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import evaluate
@@ -101,7 +100,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
     answer: SensitivityAnswer, workspace: Workspace, constant: str
 ) -> None:
     (plain,) = workspace.compare("resnet18", hardware="l4", precision="bf16").rows
-    step = 1.0001
+    step = 1.01
     changed = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: f"x{step}"}).rows[0]
     row = by_name(answer, "l4")[constant]
     for before, after, found in (
@@ -112,6 +111,25 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         assert after is not None
         assert found is not None
         assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
+
+
+def test_rounding_to_whole_cycles_does_not_decide_an_elasticity(workspace: Workspace) -> None:
+    """A faster array takes no longer: the next 0.01 % of this peak saves no cycle, 1 % does.
+
+    The next row of an array of 32 x 32 would leave most of a tile empty; twice the rows fill it.
+    """
+
+    def compare(constant: str, value: str) -> float:
+        row = workspace.compare("resnet18", hardware=name, precision="int8", changes={constant: value}).rows[0]
+        return known(row.latency_s)
+
+    name = "cloud_ai_100_pro"
+    rows = by_name(workspace.sensitivity("resnet18", hardware=name, precision="int8"), name)
+    faster = math.log(compare("peak.int8", "x1.01") / compare("peak.int8", "x1")) / math.log(1.01)
+    assert faster < -0.05
+    assert_close(known(rows["peak.int8"].latency_elasticity), faster, rel=1e-6)
+    taller = math.log(compare("geometry.output_rows", "64") / compare("geometry.output_rows", "16")) / math.log(4.0)
+    assert_close(known(rows["geometry.output_rows"].latency_elasticity), taller, rel=1e-6)
 
 
 @pytest.mark.sample(1)

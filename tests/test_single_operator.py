@@ -12,7 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.name import split_names
 from joulemap.domain.operator.name import (
     ARGUMENTS,
@@ -25,6 +24,7 @@ from joulemap.domain.operator.name import (
     find_operator,
     spell,
 )
+from joulemap.domain.workload import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
 from joulemap.model.bulk import evaluate_all

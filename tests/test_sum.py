@@ -24,7 +24,8 @@ def _sum_by_hand(run: RunColumns) -> dict[str, object]:
     parts = run.subgraphs
     launch = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
     computes = parts.compute_s >= parts.memory_s
-    busy = parts.latency_fs - launch
+    passes = np.minimum(np.rint(parts.pass_s * FS_PER_S).astype(np.int64), parts.latency_fs - launch)
+    busy = parts.latency_fs - launch - passes
     actions = np.unique(run.ledger.action_index)
     return {
         **{name: getattr(run, name) for name in FACTS},
@@ -32,7 +33,7 @@ def _sum_by_hand(run: RunColumns) -> dict[str, object]:
         "interval_fs": run.interval_fs,
         "energy_fj": run.energy_fj,
         "compute_fs": int(busy[computes].sum()),
-        "memory_fs": int(busy[~computes].sum()),
+        "memory_fs": int(busy[~computes].sum() + passes.sum()),
         "launch_fs": int(launch.sum()),
         "bottleneck_fs": tuple(int(parts.latency_fs[parts.bottleneck == code].sum()) for code in range(3)),
         "unit_fs": sum(int(n) * int(t) for n, t in zip(parts.units_used_count, parts.latency_fs, strict=True)),

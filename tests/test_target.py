@@ -9,8 +9,8 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
-from joulemap.domain.change import Change
 from joulemap.domain.configuration import Boundary
+from joulemap.domain.constant import Change
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
 from joulemap.domain.target import boundary_word, extend_digest, host_word

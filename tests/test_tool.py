@@ -98,6 +98,13 @@ def test_a_load_is_made_at_the_rate_of_one_server() -> None:
     assert words[:3] == ["vllm", "bench", "serve"]
     assert words[words.index("--request-rate") + 1] == "5"
     assert words[words.index("--num-prompts") + 1] == "300"  # a minute
+    assert words[words.index("--percentile-metrics") + 1].split(",")[:3] == ["ttft", "tpot", "itl"]
+    assert "{" not in one.prints
+    (closed,) = list_checks(find_entry("l4"), attrs.evolve(run, rate_per_s=0.0, in_flight=32, devices=2))
+    words = shlex.split(closed.command)
+    assert "--request-rate" not in words and words[words.index("--max-concurrency") + 1] == "32"
+    assert words[words.index("--num-prompts") + 1] == "320"  # ten of each
+    assert "--tensor-parallel-size 2" in closed.prints
     (batch,) = list_checks(find_entry("l4"), attrs.evolve(run, engine="llamacpp", batch=8))
     assert batch.tool == "llama-batched-bench"  # it makes no load
 

@@ -17,7 +17,6 @@ from joulemap.store.connection import open_in_memory
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.system.errors import SqlError
 from joulemap.uncertainty.covariance import ErrorColumns, compare_pairs, split_errors
-from joulemap.uncertainty.draw import SELLER_SHARE, draw_errors, draw_prices, hash_text, mix, price_square
 from joulemap.uncertainty.interval import Errors, Spent, combine_errors
 from joulemap.uncertainty.probability import (
     Powers,
@@ -25,7 +24,18 @@ from joulemap.uncertainty.probability import (
     probability_above,
     probability_better,
 )
-from joulemap.uncertainty.standing import Axis, Candidate, estimate_front, rank_candidates
+from joulemap.uncertainty.standing import (
+    SELLER_SHARE,
+    Axis,
+    Candidate,
+    draw_errors,
+    draw_prices,
+    estimate_front,
+    hash_text,
+    mix,
+    price_square,
+    rank_candidates,
+)
 
 SHARES: Final[Mapping[tuple[str, str], float]] = {
     ("latency", "class"): 0.5,

@@ -15,6 +15,7 @@ from conftest import Run
 from joulemap.answer.utilization import text
 from joulemap.answer.utilization.answer import UtilizationAnswer, describe_flag
 from joulemap.answer.utilization.variant import rebatch
+from joulemap.present.document import Grid
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -332,6 +333,37 @@ def test_every_remedy_is_true_of_the_stored_runs(workspace: Workspace, answer: U
     for row in answer.remedies:
         shown = [line for line in advice if f"({row.throughput_ratio:.3g}x the throughput" in line]
         assert row.place is None or row.is_better or shown
+
+
+def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: UtilizationAnswer) -> None:
+    (grid, *_) = answer.document().sections[0].blocks
+    assert isinstance(grid, Grid)
+    shown = {row[0]: row for row in grid.rows}
+    for row in answer.used:
+        settings = [
+            one
+            for one in answer.remedies or ()
+            if one.run_id == row.run_id and one.is_better and one.place is not None and one.remedy in text.SETTINGS
+        ]
+        if settings:
+            best = max(settings, key=lambda one: one.gain_ratio)
+            assert best.choice in shown[answer.scope.mark(row.hardware)]
+
+
+def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(workspace: Workspace) -> None:
+    found = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
+    (row,) = found.rows
+    # 494.7 Tops/s in TF32, which only the first convolution uses, and 66.9 in fp32
+    assert row.fp32_peak_ops_per_s is not None and row.attained_ops_per_s is not None
+    assert_close(row.fp32_peak_ops_per_s, 66.9e12, rel=1e-3)
+    share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
+    shown = found.document()
+    assert text.LANES(row, name="h100_sxm5", share=share) in shown.insights
+    assert shown.answer.startswith(f"h100_sxm5 uses 2.4 % of its {text.TF32} peak")
+    convolutions = workspace.utilization("resnet18", hardware="h100_sxm5", has_advice=False)
+    assert not convolutions.has_plain_gemms
+    (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows
+    assert half.fp32_peak_ops_per_s is None
 
 
 def test_without_advice_nothing_else_is_evaluated(tmp_path: Path) -> None:

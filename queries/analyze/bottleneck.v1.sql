@@ -22,7 +22,7 @@ WITH part AS (
         energy_fj,
         unnest([
             {'position': 1, 'bottleneck': 'compute', 'busy_s': compute_s},
-            {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s},
+            {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s + pass_s},
             {'position': 3, 'bottleneck': 'launch', 'busy_s': launch_s}
         ]) AS resource
     FROM cube.place(run_ids := [$run_id])

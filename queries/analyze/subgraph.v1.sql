@@ -11,7 +11,7 @@ SELECT
     v.energy_j, v.compute_energy_j, v.memory_energy_j, v.control_energy_j, v.static_energy_j,
     v.energy_fraction AS share_fraction,
     v.latency_fs, v.latency_s, v.latency_fraction, v.edp_share_js, v.edp_share_fraction, v.bottleneck, v.compute_s,
-    v.memory_s, v.launch_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
+    v.memory_s, v.launch_s, v.pass_s, v.dram_bytes, v.units_used_count, v.units_total_count, v.unit_name, v.tile_count,
     v.wave_count, v.wave_fill_fraction, v.executed_mac_count, v.padding_fraction, v.compute_utilization_fraction,
     v.bandwidth_utilization_fraction, v.pass_bytes
 FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS v

@@ -1,5 +1,5 @@
 /*
-summary = "What runs are called by beside each other"
+summary = "Labels that distinguish the runs of one table"
 grain = "one row per run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs that are told apart" }

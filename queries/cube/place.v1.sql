@@ -41,7 +41,7 @@ run_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the run, exact" 
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; of an operator its share of its kernel's" }
 latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency" }
 launch_fraction = { type = "DOUBLE", meaning = "share of its latency that is the fixed cost of kernels" }
-is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency is bound by units, not by memory" }
+is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency, without passes, is bound by units, not by memory" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; not additive" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; sums to E T" }
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
@@ -52,10 +52,12 @@ memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "data movemen
 control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "control in its share; its time is the fixed cost of kernels" }
 static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "static energy in its share; it has no time of its own" }
 halving_fraction = { type = "DOUBLE", meaning = "share of E T that halving its energy and time would save" }
-bottleneck = { type = "VARCHAR", meaning = "largest of compute, memory and launch time of its subgraph" }
+bottleneck = { type = "VARCHAR", meaning = "largest of compute, memory (passes included) and launch time of its subgraph" }
 compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units of its subgraph, padded tiles and partial waves included" }
 memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level of its subgraph" }
 launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels of its subgraph" }
+pass_s = { type = "DOUBLE", unit = "s", meaning = "memory time of passes that the runtime adds to its subgraph" }
+pass_fraction = { type = "DOUBLE", meaning = "share of its latency that such passes take" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes per MAC read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernels; for an operator, its part of them" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
@@ -69,7 +71,7 @@ executed_mac_count = { type = "DOUBLE", of = "subgraph", meaning = "MAC slots of
 padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of those slots without a MAC" }
 computed_mac_count = { type = "BIGINT", of = "subgraph", meaning = "MACs that the units compute" }
 compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over those that the peak allows within its latency" }
-bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency, or its memory time if a kernel that it shares hides some of it" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
@@ -200,6 +202,7 @@ placed AS (
         s.compute_s,
         s.memory_s,
         s.launch_s,
+        s.pass_s,
         s.units_used_count
     FROM internal.run_subgraph AS s
     JOIN asked AS r ON r.run_id = s.run_id
@@ -237,6 +240,7 @@ placed AS (
         s.compute_s,
         s.memory_s,
         s.launch_s,
+        s.pass_s,
         s.units_used_count
     FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
@@ -263,7 +267,17 @@ figure AS (
             coalesce(2 * p.computed_mac_count / nullif(p.dram_bytes, 0e0) * r.memory_bandwidth_bytes_per_s, 'inf')
         ) AS roofline_ops_per_s,
         coalesce(fraction(least(p.kernel_fs, CAST(round(p.launch_s * 1e15) AS BIGINT)), p.kernel_fs), 0e0)
-            AS launch_fraction
+            AS launch_fraction,
+        coalesce(
+            fraction(
+                least(
+                    p.kernel_fs - least(p.kernel_fs, CAST(round(p.launch_s * 1e15) AS BIGINT)),
+                    CAST(round(p.pass_s * 1e15) AS BIGINT)
+                ),
+                p.kernel_fs
+            ),
+            0e0
+        ) AS pass_fraction
     FROM placed AS p
     JOIN asked AS r ON r.run_id = p.run_id
     LEFT JOIN spent AS e ON e.run_id = p.run_id AND e.place_index = p.place_index
@@ -291,7 +305,7 @@ SELECT
     joules(f.static_fj) AS static_energy_j,
     f.energy_fraction, f.latency_fs, f.run_fs,
     seconds(f.latency_fs) AS latency_s,
-    f.latency_fraction, f.launch_fraction,
+    f.latency_fraction, f.launch_fraction, f.pass_fraction,
     f.compute_s >= f.memory_s AS is_computing,
     joules(f.energy_fj) * seconds(f.latency_fs) AS edp_js,
     edp_share(f.energy_fj, f.latency_fs, f.run_fj, f.run_fs) AS edp_share_js,
@@ -302,16 +316,20 @@ SELECT
     ) / 2e0 AS cumulative_fraction,
     (
         fraction(f.compute_fj, f.run_fj)
-        + CASE WHEN f.compute_s >= f.memory_s THEN f.latency_fraction * (1e0 - f.launch_fraction) ELSE 0e0 END
+        + CASE
+            WHEN f.compute_s >= f.memory_s THEN f.latency_fraction * (1e0 - f.launch_fraction - f.pass_fraction)
+            ELSE 0e0
+        END
     ) / 2e0 AS compute_share_fraction,
     (
         fraction(f.memory_fj, f.run_fj)
-        + CASE WHEN f.compute_s >= f.memory_s THEN 0e0 ELSE f.latency_fraction * (1e0 - f.launch_fraction) END
+        + f.latency_fraction
+        * CASE WHEN f.compute_s >= f.memory_s THEN f.pass_fraction ELSE 1e0 - f.launch_fraction END
     ) / 2e0 AS memory_share_fraction,
     (fraction(f.control_fj, f.run_fj) + f.latency_fraction * f.launch_fraction) / 2e0 AS control_share_fraction,
     fraction(f.static_fj, f.run_fj) / 2e0 AS static_share_fraction,
     (f.energy_fraction + f.latency_fraction) / 2e0 - f.energy_fraction * f.latency_fraction / 4e0 AS halving_fraction,
-    f.bottleneck, f.compute_s, f.memory_s, f.launch_s, f.dram_bytes, f.moved_bytes, f.pass_bytes,
+    f.bottleneck, f.compute_s, f.memory_s, f.launch_s, f.pass_s, f.dram_bytes, f.moved_bytes, f.pass_bytes,
     coalesce(u.unit_name, r.unit_name) AS unit_name,
     coalesce(u.unit_count, f.units_used_count) AS units_used_count,
     coalesce(u.unit_count, r.units_total_count) AS units_total_count,
@@ -321,7 +339,7 @@ SELECT
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
     f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    f.dram_bytes / nullif(seconds(f.latency_fs), 0e0) / r.memory_bandwidth_bytes_per_s
+    f.dram_bytes / nullif(greatest(seconds(f.latency_fs), f.memory_s), 0e0) / r.memory_bandwidth_bytes_per_s
         AS bandwidth_utilization_fraction,
     f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,

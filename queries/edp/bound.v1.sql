@@ -17,7 +17,7 @@ total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
 WITH placed AS MATERIALIZED (
     SELECT
-        place_index, latency_s, compute_s, memory_s, launch_s, energy_fj, static_fj, control_fj, mac_count,
+        place_index, latency_s, compute_s, memory_s, launch_s, pass_s, energy_fj, static_fj, control_fj, mac_count,
         executed_mac_count, wave_fill_fraction, computed_mac_count, peak_ops_per_s, dram_bytes,
         memory_bandwidth_bytes_per_s
     FROM cube.place(run_ids := [$run_id])
@@ -37,6 +37,7 @@ part AS (
         greatest(latency_s - launch_s, 0e0) AS busy_s,
         compute_s,
         memory_s,
+        pass_s,
         compute_s * coalesce(wave_fill_fraction, 1e0) * coalesce(fraction(mac_count, executed_mac_count), 1e0)
             AS full_s,
         greatest(
@@ -51,7 +52,7 @@ remedied AS (
         unnest([
             {'remedy': 'roofline', 'latency_s': least(p.latency_s, p.roofline_s)},
             {'remedy': 'no_memory_wait', 'latency_s': p.launch_s + least(p.busy_s, p.compute_s)},
-            {'remedy': 'full_units', 'latency_s': p.launch_s + least(p.busy_s, greatest(p.full_s, p.memory_s))},
+            {'remedy': 'full_units', 'latency_s': p.launch_s + least(p.busy_s, p.pass_s + greatest(p.full_s, p.memory_s))},
             {'remedy': 'no_launch', 'latency_s': p.latency_s - p.launch_s},
             {'remedy': 'no_static', 'latency_s': p.latency_s},
             {'remedy': 'no_control', 'latency_s': p.latency_s}

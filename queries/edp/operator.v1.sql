@@ -1,6 +1,6 @@
 /*
 record = "EdpOperatorShare"
-summary = "Energy-delay product of a run by operator, with the biases inside them, by part and cumulatively"
+summary = "Energy-delay product of a run by operator, with bias additions listed separately, by part and cumulatively"
 grain = "one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product"
 [columns]
 name = { type = "VARCHAR", meaning = "name of the operator; for a bias, that of its product followed by .bias" }

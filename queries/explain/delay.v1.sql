@@ -5,10 +5,10 @@ grain = "one row per subgraph and its bottlenecks on either; differences sum to 
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
-resource = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
+resource = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
 spent_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact time on A; 0 where this is not the bottleneck" }
 spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "exact amount on B" }
-work_a = { type = "DOUBLE", meaning = "amount on A: kernels, MAC slots or bytes that cross kernel boundaries" }
+work_a = { type = "DOUBLE", meaning = "amount on A: kernels, MAC slots, or bytes that cross kernel boundaries or that passes move" }
 work_b = { type = "DOUBLE", meaning = "amount on B" }
 is_met = { type = "BOOLEAN", meaning = "true if it is the bottleneck on both" }
 by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "part of the difference due to the amount of work, at the mean of both speeds; 0 where one lacks it" }
@@ -22,7 +22,9 @@ WITH time AS (
         is_computing,
         kernel_count,
         executed_mac_count,
-        moved_bytes
+        CAST(round(pass_s * 1e15) AS BIGINT) AS pass_fs,
+        moved_bytes,
+        pass_bytes
     FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
@@ -31,11 +33,17 @@ spent AS (
     FROM time
     UNION ALL
     SELECT
+        run_id, name, 'compute', latency_fs - launch_fs - least(pass_fs, latency_fs - launch_fs),
+        coalesce(executed_mac_count, 0e0)
+    FROM time
+    WHERE is_computing
+    UNION ALL
+    SELECT
         run_id,
         name,
-        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
-        latency_fs - launch_fs,
-        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
+        'memory',
+        CASE WHEN is_computing THEN least(pass_fs, latency_fs - launch_fs) ELSE latency_fs - launch_fs END,
+        pass_bytes + CASE WHEN is_computing THEN 0e0 ELSE moved_bytes END
     FROM time
 ),
 met AS (

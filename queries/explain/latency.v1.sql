@@ -7,7 +7,7 @@ order = ["absolute difference_exact descending", "place", "term"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "cause: only in A or only in B (the resource is the bottleneck on one side alone), count (more or less work), price (faster or slower work)" }
-place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
+place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
 part_count = { type = "BIGINT", meaning = "subgraphs, matched by name" }
 price_a = { type = "DOUBLE", null = true, meaning = "time of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "time of one on B; null without a count" }

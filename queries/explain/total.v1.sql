@@ -27,6 +27,14 @@ memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "difference B minus A, exact" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }
+mac_count_a = { type = "BIGINT", meaning = "multiply-accumulates of the model, or of the subgraph, in A" }
+mac_count_b = { type = "BIGINT", meaning = "multiply-accumulates in B" }
+units_used_a = { type = "INTEGER", null = true, meaning = "units of A with work in the fullest wave of the subgraph; null for whole runs" }
+units_used_b = { type = "INTEGER", null = true, meaning = "units of B with work in the fullest wave" }
+units_total_a = { type = "INTEGER", null = true, meaning = "units of A; null for whole runs" }
+units_total_b = { type = "INTEGER", null = true, meaning = "units of B" }
+unit_name_a = { type = "VARCHAR", null = true, meaning = "name of one unit of A; null for whole runs" }
+unit_name_b = { type = "VARCHAR", null = true, meaning = "name of one unit of B" }
 energy_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to need less energy per inference does; null for a subgraph, and for runs at different batches" }
 latency_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less latency does; null for a subgraph, and for runs at different batches" }
 edp_probability = { type = "DOUBLE", null = true, meaning = "probability that the run predicted to have less energy x delay per inference does; null for a subgraph, and for runs at different batches" }
@@ -43,7 +51,13 @@ WITH total AS (
         sum(energy_fj) FILTER (WHERE run_id = $run_a) AS energy_a_fj,
         sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj,
         sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
-        sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
+        sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs,
+        CAST(coalesce(sum(mac_count) FILTER (WHERE run_id = $run_a), 0) AS BIGINT) AS mac_count_a,
+        CAST(coalesce(sum(mac_count) FILTER (WHERE run_id = $run_b), 0) AS BIGINT) AS mac_count_b,
+        max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
+            FILTER (WHERE run_id = $run_a AND $subgraph <> '') AS units_a,
+        max({'used': units_used_count, 'total': units_total_count, 'name': unit_name})
+            FILTER (WHERE run_id = $run_b AND $subgraph <> '') AS units_b
     FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
@@ -97,6 +111,14 @@ SELECT
     b.peak_memory_bytes - a.peak_memory_bytes AS memory_difference_bytes,
     b.peak_memory_bytes / nullif(CAST(a.peak_memory_bytes AS DOUBLE), 0e0)
         AS memory_ratio,
+    t.mac_count_a,
+    t.mac_count_b,
+    t.units_a.used AS units_used_a,
+    t.units_b.used AS units_used_b,
+    t.units_a.total AS units_total_a,
+    t.units_b.total AS units_total_b,
+    t.units_a.name AS unit_name_a,
+    t.units_b.name AS unit_name_b,
     CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.energy END AS energy_probability,
     CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.latency END AS latency_probability,
     CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.edp END AS edp_probability,

@@ -1,11 +1,11 @@
 /*
 record = "PatternShare"
 summary = "Fusion patterns of a workload"
-grain = "one row per pattern of operators that depend on an input, without views"
+grain = "one row per pattern; view is that of subgraphs without any other operator, constant that of operators that depend on no input"
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-operator_count = { type = "BIGINT", meaning = "operators in them, views included" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written, fused" }
+operator_count = { type = "BIGINT", meaning = "operators in them, views included; they sum to those of the workload" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written, fused; none by constants" }
 saved_fraction = { type = "DOUBLE", null = true, meaning = "share of the bytes that fusion keeps on chip" }
 */
 WITH traffic AS (
@@ -19,24 +19,25 @@ WITH traffic AS (
 ),
 pattern AS (
     SELECT
-        s.pattern AS fusion_pattern,
+        CASE WHEN o.is_foldable THEN 'constant' ELSE s.pattern END AS fusion_pattern,
         count(DISTINCT s.subgraph_index) AS subgraph_count,
         count(*) AS operator_count,
         CAST(sum(o.mac_count) AS BIGINT) AS mac_count,
         CAST(sum(coalesce(t.moved_bytes, 0)) AS BIGINT) AS moved_bytes,
-        CAST(sum(coalesce(t.fused_moved_bytes, 0)) AS BIGINT) AS fused_moved_bytes
+        CAST(sum(CASE WHEN o.is_foldable THEN 0 ELSE coalesce(t.fused_moved_bytes, 0) END) AS BIGINT) AS fused_moved_bytes
     FROM internal.workload_operator AS o
     JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
     LEFT JOIN traffic AS t ON t.operator_index = o.operator_index
-    WHERE o.workload_id = $workload_id AND s.pattern <> 'view' AND NOT o.is_foldable
-    GROUP BY s.pattern
+    WHERE o.workload_id = $workload_id
+    GROUP BY 1
 )
 SELECT
     fusion_pattern,
     subgraph_count,
     operator_count,
     mac_count,
-    mac_count / nullif(CAST(sum(mac_count) OVER () AS DOUBLE), 0e0) AS mac_fraction,
+    CASE WHEN fusion_pattern <> 'constant' THEN mac_count END
+        / nullif(CAST(sum(mac_count) FILTER (WHERE fusion_pattern <> 'constant') OVER () AS DOUBLE), 0e0) AS mac_fraction,
     moved_bytes,
     fused_moved_bytes,
     1e0 - fused_moved_bytes / nullif(CAST(moved_bytes AS DOUBLE), 0e0) AS saved_fraction

@@ -11,6 +11,7 @@ grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of e
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
 least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of its class of model sizes, as in `utilization.pairing`" }
 compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
+fp32_peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "peak at fp32 where peak_ops_per_s is that of TF32; null elsewhere" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
 sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the flagged share" }
 ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
@@ -38,6 +39,13 @@ asked AS (
             dram_intensity_ops_per_byte * memory_bandwidth_bytes_per_s
         ) AS roofline_ops_per_s
     FROM cube.run(run_ids := $run_ids)
+),
+lane AS (
+    SELECT r.run_id AS of_run, f.value AS fp32_peak_ops_per_s
+    FROM internal.run AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest AND v.tf32 = 'allowed'
+    JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = 'peak.fp32'
+    WHERE r.run_id IN (SELECT unnest($run_ids)) AND r.precision = 'fp32' AND r.peak_ops_per_s > f.value
 )
 SELECT
     model, batch, precision, runtime, hardware, architecture, status,
@@ -47,7 +55,7 @@ SELECT
         WHEN mac_count < batch THEN 0
         ELSE CAST(pow(10, length(CAST(2 * mac_count // batch AS VARCHAR)) - 1) AS BIGINT)
     END AS least_flop_count,
-    attained_ops_per_s, peak_ops_per_s, compute_utilization_fraction,
+    attained_ops_per_s, peak_ops_per_s, fp32_peak_ops_per_s, compute_utilization_fraction,
     (SELECT min_by(g.grade, g.grade_index) FROM grade_step AS g WHERE compute_utilization_fraction >= g.least_fraction)
         AS compute_grade,
     attained_bytes_per_s, memory_bandwidth_bytes_per_s, bandwidth_utilization_fraction, sustained_bandwidth_fraction,
@@ -79,4 +87,5 @@ SELECT
     ) AS flags,
     is_projection, is_available, reason, run_id
 FROM asked
+LEFT JOIN lane ON lane.of_run = asked.run_id
 ORDER BY compute_utilization_fraction DESC NULLS LAST, hardware, run_id

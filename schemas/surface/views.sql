@@ -176,7 +176,7 @@ FROM (
         if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
     FROM internal.workload_operator
 ) AS o;
-COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with what their shapes say of masks and biases';
+COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with masks and biases inferred from their shapes';
 
 CREATE VIEW operators AS
 SELECT
@@ -338,7 +338,7 @@ SEMI JOIN (
     WHERE r.refusal IS NULL AND len(v.changes) = 0
     GROUP BY {newest}
 ) AS n ON n.run_id = r.run_id;
-COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
+COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; runs on hardware changed for one question are excluded';
 
 CREATE VIEW refused_runs AS
 SELECT
@@ -496,7 +496,7 @@ FROM (
     (3, 'misc_engine', 'misc engine', 'unit_count'),
     (4, 'processor', 'board processor', '')
 ) AS v (place, component, unit_name, quantity);
-COMMENT ON VIEW other_units IS 'Units that take the work that the main units leave';
+COMMENT ON VIEW other_units IS 'Units that run the operators that the main units cannot';
 COMMENT ON COLUMN other_units.place IS 'Order; where several have a part in a subgraph, the last counts';
 COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
 COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
@@ -521,6 +521,7 @@ SELECT
     p.compute_s,
     p.memory_s,
     p.launch_s,
+    p.pass_s,
     joules(p.spent.energy_fj) AS energy_j,
     joules(p.spent.compute_fj) AS compute_energy_j,
     joules(p.spent.memory_fj) AS memory_energy_j,
@@ -539,7 +540,8 @@ SELECT
     p.wave_count,
     p.kernel_count,
     utilization_of(p.computed_mac_count, p.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    p.dram_bytes / nullif(seconds(p.latency_fs), 0) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    p.dram_bytes / nullif(greatest(seconds(p.latency_fs), p.memory_s), 0) / r.memory_bandwidth_bytes_per_s
+        AS bandwidth_utilization_fraction,
     p.bottleneck,
     p.executed_mac_count,
     p.tile_count / nullif(p.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
@@ -555,6 +557,7 @@ JOIN LATERAL (
         any_value(compute_s) AS compute_s,
         any_value(memory_s) AS memory_s,
         any_value(launch_s) AS launch_s,
+        any_value(pass_s) AS pass_s,
         any_value(dram_bytes) AS dram_bytes,
         any_value(moved_bytes) AS moved_bytes,
         any_value(pass_bytes) AS pass_bytes,
@@ -579,6 +582,7 @@ JOIN LATERAL (
             s.compute_s,
             s.memory_s,
             s.launch_s,
+            s.pass_s,
             s.dram_bytes,
             s.moved_bytes,
             s.pass_bytes,
@@ -623,7 +627,7 @@ JOIN LATERAL (
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
 LEFT JOIN other_units AS u ON u.place = p.other_place
 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
-COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
+COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency, or its memory time if that is longer';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
 COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
 COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of these units';
@@ -984,7 +988,7 @@ LEFT JOIN (
     WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
     GROUP BY calibration_digest
 ) AS e ON e.calibration_digest = c.calibration_digest;
-COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
+COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows, with the family held out; the errors as fitted if there is only one family';
 COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas that it was fitted with';
 
 CREATE VIEW calibration_coefficients AS
@@ -1182,7 +1186,7 @@ SELECT
     l.basis,
     l.source
 FROM internal.placement_line AS l;
-COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: what a part takes, copies between devices, and what each draws while others work';
+COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: energy of parts, of copies between devices, and of devices that wait';
 
 CREATE VIEW workload_names AS
 SELECT

@@ -69,7 +69,6 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
-from joulemap.domain.change import Change as Change
 from joulemap.domain.compiler import Compiler as Compiler
 from joulemap.domain.configuration import (
     Boundary as Boundary,
@@ -78,7 +77,7 @@ from joulemap.domain.configuration import (
     Runtime as Runtime,
     Tf32 as Tf32,
 )
-from joulemap.domain.constant import Constant as Constant
+from joulemap.domain.constant import Change as Change, Constant as Constant
 from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,
@@ -88,7 +87,6 @@ from joulemap.domain.hardware import (
     Peak as Peak,
     PowerMode as PowerMode,
 )
-from joulemap.domain.key import WorkloadKey as WorkloadKey
 from joulemap.domain.measurement import Measurement as Measurement, Timing as Timing
 from joulemap.domain.metric import (
     METRICS as METRICS,
@@ -136,6 +134,7 @@ from joulemap.domain.workload import (
     Tensor as Tensor,
     Work as Work,
     Workload as Workload,
+    WorkloadKey as WorkloadKey,
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
@@ -374,13 +373,12 @@ from joulemap.wing.explore.answer.answer import ExploreAnswer as ExploreAnswer
 from joulemap.wing.explore.answer.regret import RegretAnswer as RegretAnswer
 from joulemap.wing.explore.answer.row import RefusedDesigns as RefusedDesigns, RuleRow as RuleRow
 from joulemap.wing.explore.design.best import BestDesign as BestDesign, Margin as Margin
-from joulemap.wing.explore.design.group import Group as Group
-from joulemap.wing.explore.design.limit import Bound as Bound
-from joulemap.wing.explore.design.outcome import Outcomes as Outcomes
+from joulemap.wing.explore.design.outcome import Bound as Bound, Outcomes as Outcomes
 from joulemap.wing.explore.design.regret import ChipRegret as ChipRegret, ModelWinner as ModelWinner
 from joulemap.wing.explore.design.rule import Law as Law
 from joulemap.wing.explore.design.space import Parameter as Parameter, Space as Space
 from joulemap.wing.explore.design.survey import Survey as Survey
+from joulemap.wing.explore.design.task import Group as Group
 from joulemap.wing.explore.shards import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.wing.fleet.answer.document import FleetAnswer as FleetAnswer
 from joulemap.wing.fleet.capacity.mixture import MixedRow as MixedRow

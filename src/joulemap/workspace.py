@@ -91,7 +91,7 @@ class Workspace:
     validate = Question("joulemap.answer.validate")
     serving_refusals = Question("joulemap.answer.validate")
     validate_operators = Question("joulemap.answer.validate")
-    energy_evidence = Question("joulemap.answer.evidence")
+    energy_evidence = Question("joulemap.answer.validate")
     calibrate = Question("joulemap.answer.calibrate")
     difference = Question("joulemap.answer.difference")
     diff = Question("joulemap.answer.diff", "SettingsKeywords", is_shared=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ from joulemap.model.area import BESIDE, DATAPATH, DENSITY, DIES, Area, at_node, 
 from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
+from joulemap.wing.explore.design.best import find_beyond, find_oversize
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
-from joulemap.wing.explore.design.group import Group
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
 from joulemap.wing.explore.design.survey import Survey
+from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue().hardware
@@ -168,6 +169,17 @@ def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
     for each, count in ((400.0, 1), (600.0, 3)):
         whole = float(area.find_usd(np.array([each * count]))[0])
         assert_close(whole, count * float(area.find_usd(np.array([each]))[0]), rel=1e-12)
+
+
+def test_the_next_command_names_the_file_of_the_chip(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(copy_text("kpu_t256"))
+    for like in (str(path), f"{path}@300MHz"):
+        answer = Workspace(tmp_path / "a.duckdb").explore(
+            "gemm(m=64,n=64,k=64)", like=like, vary={"units": "64,128"}, precision="int8"
+        )
+        (step,) = answer._list_steps(())
+        assert shlex.split(step)[-1] == like
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper, save
 from torch import nn
 
-from joulemap.domain.key import NO_KEY
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.fuse import fuse
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input
@@ -308,14 +307,19 @@ def test_the_steps_of_a_loop_are_counted_if_their_number_is_known(tmp_path: Path
 
 
 def test_a_branch_that_computes_is_taken(tmp_path: Path) -> None:
-    """One product against one copy; a graph of copies alone has nothing to predict."""
+    """One product of 8 x 8 against one copy or two sums; a graph of copies alone has nothing to predict."""
     value = helper.make_tensor_value_info("v", FLOAT, [1, 8])
     product = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["v"])], "product", [], [value])
     copy = helper.make_graph([helper.make_node("Identity", ["x"], ["v"])], "copy", [], [value])
-    node = helper.make_node("If", ["q"], ["y"], then_branch=product, else_branch=copy)
+    sums = [helper.make_node("Add", ["x", "x"], ["u"]), helper.make_node("Add", ["u", "x"], ["v"])]
+    twice = helper.make_graph(sums, "twice", [], [value])
     test = helper.make_node("Less", ["x", "zero"], ["q"])
     weights = {"w": floats(8, 8), "zero": floats(1)}
-    assert read(write(tmp_path / "m.onnx", [test, node], weights, [1, 8])).mac_count == 64
+    for index, (first, second) in enumerate(((product, copy), (product, twice), (twice, product))):
+        node = helper.make_node("If", ["q"], ["y"], then_branch=first, else_branch=second)
+        path = write(tmp_path / f"{index}.onnx", [test, node], weights, [1, 8])
+        assert read(path).mac_count == 64
+        assert read_program(load_onnx(path), path.name, (), 1).branch_count == 1
     path = write(tmp_path / "n.onnx", [helper.make_node("Identity", ["x"], ["y"])], {}, [1, 8])
     with pytest.raises(ModelError):
         Workspace(tmp_path / "m.duckdb").compare(str(path), hardware=["l4"])

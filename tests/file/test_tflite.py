@@ -12,9 +12,8 @@ import torch
 from lite_file import Graph, Op, Tensor, form_lite, write_lite
 from torch import nn
 
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import Operator, Workload
+from joulemap.domain.workload import NO_KEY, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError

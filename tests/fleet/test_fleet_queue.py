@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.wing.fleet.capacity.formula import constant_wait_percentile
-from joulemap.wing.fleet.capacity.observation import Candidate, Promise
+from joulemap.wing.fleet.capacity.observation import Candidate, Promise, constant_wait_percentile, form_candidate
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
 from joulemap.wing.fleet.capacity.size import find_rates, observe_at, save_energy, size_fleets
 from sample import thin
@@ -288,6 +287,16 @@ def test_a_fleet_is_the_fewest_devices_that_keep_the_promise() -> None:
             (seen,) = observe_at([candidate()], [fewer], 49_000.0, promise)
             assert seen.latency_s > seconds
     assert size_fleets([candidate()], 50_000.0, within(1e-3)) == [None]
+
+
+def test_a_small_batch_needs_fewer_devices_where_a_large_one_takes_the_whole_target() -> None:
+    """A batch of 2 takes 3 ms of 3 ms, so that no request may wait for one. A request alone takes 1.64 ms, and three
+    devices are busy 27 % of the time: of 100 requests at most one waits longer than the other 1.36 ms."""
+    times, promise = [[1.64e-3, 3.0e-3]], within(3e-3)
+    (sized,) = size_fleets([form_candidate((1, 2), times, times, times)], 500.0, promise)
+    assert sized is not None
+    assert (sized.batch, sized.devices) == (1, 3)
+    assert_close(sized.latency_s, 1.64e-3 + constant_wait_percentile(500.0, 1.64e-3, 3, 0.99), rel=1e-9)
 
 
 def test_more_requests_or_slower_devices_need_no_fewer() -> None:

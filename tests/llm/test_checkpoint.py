@@ -11,8 +11,8 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.weight import read_weight_format
+from joulemap.domain.workload import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.model.bulk import Together, Total
 from joulemap.model.kernel import form_kernels

@@ -11,9 +11,8 @@ import pytest
 
 from chips import find
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.bulk import Together
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from joulemap.domain.key import NO_KEY
-from joulemap.domain.workload import APPEND, Workload
+from joulemap.domain.workload import APPEND, NO_KEY, Workload
 from joulemap.hub.held import request_module
 from joulemap.wing.llm.decoder.config import Decoder
 from joulemap.wing.llm.decoder.layer import describe_step

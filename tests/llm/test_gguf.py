@@ -33,8 +33,9 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK, list_cases, plan_served
 from joulemap.wing.llm.decoder.layer import tell
-from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, is_pass, load_shipped
+from joulemap.wing.llm.decoder.name import find_decoder, find_pass, find_shipped, is_pass, load_shipped
 from joulemap.wing.llm.decoder.step import Step
+from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import read_model_file
 from joulemap.workspace import Workspace
@@ -65,6 +66,16 @@ def test_a_header_makes_the_decoder_of_its_configuration(tmp_path: Path, make: M
     assert found.notes == ()
     frequencies = 64 * (model == "llama-3.1-8b")  # no weights of a product
     assert read_gguf(path).element_count == load_shipped()[find_shipped(model)]["parameters"] + frequencies
+
+
+@pytest.mark.parametrize(("context", "cached"), [(2048, 2047), (2049, 2048), (131072, 2048)])
+def test_a_step_after_a_short_context_leaves_room_for_its_token(tmp_path: Path, context: int, cached: int) -> None:
+    values, tensors = llama_3_1_8b()
+    path = write_gguf(tmp_path / "model.gguf", {**values, "llama.context_length": context}, tensors)
+    (name,), _ = apply_file((str(path),), Settings(), ("bf16",))
+    asked = find_pass(name)
+    assert asked is not None
+    assert (asked.step.cached, asked.step.tokens) == (cached, 1)
 
 
 def test_bytes_are_those_of_the_published_file(tmp_path: Path) -> None:

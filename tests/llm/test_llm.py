@@ -251,6 +251,7 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
         (("mixtral-8x7b-v0.1", "h200_sxm", "--expert-devices", "3", "--devices", "2"), 4, ("3", "2")),
         ((MODEL, "l4", "--engine", "vllm@2019"), 2, ("vllm@2019", "vllm@2024")),
         ((MODEL, "a100_sxm4_80gb", "--pipeline-devices", "64"), 4, ("64",)),
+        ((MODEL, "l4", "--ttft", "1s", "--tpot", "9ms"), 2, ("--first-token", "--between-tokens")),
         ((MODEL, "l4", "--speculate", "3"), 2, ("--acceptance",)),
         ((MODEL, "l4", "--speculate", "99", "--acceptance", "0.5"), 2, ("99", "15")),
         ((MODEL, "l4", "--speculate", "3", "--acceptance", "0.5", "--draft", "llama-2-7b"), 2, ("32,000", "128,256")),
@@ -394,7 +395,8 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
         serving = Serving(prompt=512, output=32, in_flight=1)
-        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving)
+        paid: Any = {"usage": Usage(pay="rented"), "prices": (Price(hardware="l4", usd_per_hour=3.6),)}
+        answer = workspace.llm(MODEL, hardware="l4", batch=1, serving=serving, **paid)
     (row,), (load,) = answer.rows, answer.loads
     assert load.request_count >= 300
     assert (load.refused_count, load.preemption_count, load.is_growing) == (0, 0, False)
@@ -402,6 +404,10 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
     assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
     assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    # a tenth of a cent per second, for the hours of the load alone
+    assert_close(load.output_usd_per_million or 0.0, 0.001 * 1e6 / load.output_tokens_per_s, rel=1e-9)
+    (check,) = answer.find_checks().found
+    assert "--max-concurrency 1 " in check.command
     assert load.assumed is not None and row.prompt_token_j and row.prefill_run_id and row.decode_run_id
     shares = {run_id: one.fraction for run_id, one in answer.scope.assumed.items()}
     prompts_j = row.prompt_token_j * 512 / 32  # tokens of a prompt for each of its answer

@@ -219,7 +219,7 @@ def test_a_family_that_nobody_reads_needs_its_library(
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: int) -> None:
     pytest.importorskip("transformers")
-    from joulemap.domain.key import NO_KEY
+    from joulemap.domain.workload import NO_KEY
     from joulemap.wing.llm.decoder.layer import describe_step
     from joulemap.wing.llm.decoder.read import read_config
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import pytest
@@ -12,6 +14,7 @@ from pass_surface import StraightPass
 
 from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.llm.capacity.load import form_load
 from joulemap.wing.llm.serving.grid import Pass
 from joulemap.wing.llm.serving.pool import Pool, simulate_pools
 from joulemap.wing.llm.serving.queue import count_until
@@ -81,6 +84,16 @@ def test_a_second_prompt_lengthens_the_steps_of_the_first() -> None:
     assert served.outcomes.first_token_s == (near(0.110), near(0.130 + 0.060))
     assert served.outcomes.finished_s == (near(0.110 + 10 * 0.010 + 0.050), near(0.190))
     assert served.between_tokens.p99 == near(0.060)
+
+
+def test_a_row_of_a_load_has_the_mean_of_a_request_and_the_single_gap() -> None:
+    """The first request: 10 tokens in 9 passes of 10 ms and one of 60 ms, so that TPOT is 15 ms and a gap 60 ms."""
+    served = simulate(PLAIN, Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1))), ROOMY)
+    case: Any = SimpleNamespace(label="a", hardware="a", precision="bf16", world=1)
+    row = form_load(case, served, None, None)
+    assert (row.between_s, row.between_p99_s) == (near(0.015), near(0.015))
+    assert (row.gap_s, row.gap_p99_s) == (near(0.010), near(0.060))
+    assert row.request_p99_s - 0.110 == near(10 * row.between_p99_s)
 
 
 def test_a_server_that_does_not_mix_halts_answers_for_a_prompt() -> None:

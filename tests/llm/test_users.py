@@ -14,7 +14,7 @@ from compare import assert_close
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.load import Limits, Load
-from joulemap.domain.settings import Serving
+from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
@@ -35,7 +35,11 @@ MODEL = "llama-3.1-8b"
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> UsersAnswer:
     """Eight users of an L4, as published, in fp8 and in int4."""
-    return ask(tmp_path_factory.mktemp("kept"), LatencyTarget(users=8, first_token_s=2.0, between_s=0.060))
+    target, prices = (
+        LatencyTarget(users=8, first_token_s=2.0, between_s=0.060),
+        (Price(hardware="l4", usd_per_hour=3.6),),
+    )
+    return ask(tmp_path_factory.mktemp("kept"), target, prices=prices, usage=Usage(pay="rented"))
 
 
 def ask(path: Path, target: LatencyTarget, **changes: Any) -> UsersAnswer:
@@ -58,6 +62,8 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
         assert_close(row.million_j, row.request_j / 600 * 1e6, rel=1e-12)
         assert row.usd_per_million is not None and row.request_usd is not None
         assert_close(row.usd_per_million, row.request_usd / 600 * 1e6, rel=1e-12)
+        # a tenth of a cent per second and device for the hours of the load alone, shared by eight requests
+        assert_close(row.request_usd, row.total_device_count * 0.001 * row.request_s / 8, rel=1e-9)
         assert row.users_per_server * row.server_count >= 8
         assert row.met_probability is not None and 0.5 <= row.met_probability <= 1.0
     # 16 GB of weights at 300 GB/s take 54 ms on one board, and more than 60 ms with the cache; narrower ones fit

@@ -17,8 +17,7 @@ from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
 from joulemap.wing.pipeline.merge import merge_workloads
-from joulemap.wing.pipeline.picture import list_pictures
-from joulemap.wing.pipeline.stage import read_pipeline
+from joulemap.wing.pipeline.stage import list_pictures, read_pipeline
 from joulemap.workspace import Workspace
 from models import KEY
 

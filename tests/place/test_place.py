@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from compare import assert_close
 from joulemap.catalog.box import load_boxes
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.starter import copy_text
 from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
@@ -579,3 +581,14 @@ def test_a_split_is_no_surer_than_its_parts_allow() -> None:
     widest = max(one.number_half_width for one in known.spreads)
     assert 0.2 < half_width(doubts["split"].latency) < widest
     assert half_width(doubts["alone"].energy) >= 0.5  # 0.4 of its time and 0.3 of its power
+
+
+def test_the_next_command_names_the_file_of_a_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(copy_text("hailo_8"))
+    answer = Workspace(tmp_path / "a.duckdb").place(
+        "mlp", on=[f"npu={path}@200MHz", "raspberry_pi_5"], links=["pcie3x4"], settings=Settings(precision=("int8",))
+    )
+    (step,) = answer._list_steps(())
+    assert shlex.split(step)[3] in (f"{path}@200MHz", "raspberry_pi_5")
+    assert answer.files == {"npu": f"{path}@200MHz"}

@@ -15,17 +15,16 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 from command import run_here
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings, Training
-from joulemap.domain.workload import Operator, Workload
+from joulemap.domain.workload import NO_KEY, Operator, Workload
 from joulemap.model.communication import find_path
 from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, hold_module, trace
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.train.answer.row import add_up_step, hold_in_flight
+from joulemap.wing.train.name import read_step
 from joulemap.wing.train.row import TrainedStep
 from joulemap.wing.train.training.memory import Memory, measure
-from joulemap.wing.train.training.name import read_step
 from joulemap.wing.train.training.recipe import Recipe
 from joulemap.wing.train.training.step import describe_training
 from joulemap.workspace import Workspace

@@ -6,16 +6,15 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
 from joulemap.answer.engine import describe_evaluation, describe_unread
-from joulemap.answer.layout import Cell, fill, lay
+from joulemap.answer.layout import fill, lay
 from joulemap.answer.scope import Scope
-from joulemap.domain.module import is_module_name
-from joulemap.domain.name import PROJECTED
+from joulemap.domain.name import PROJECTED, is_module_name
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
@@ -79,30 +78,9 @@ class Answer:
         """Return the figures as text drawings for the shown division; by default those of `figures`."""
         return self.figures()
 
-    def _lay(
-        self,
-        table: Table[Any],
-        columns: str,
-        *,
-        keep: str = "",
-        ranked: str = "",
-        limit: int | None = None,
-        noun: str = "rows",
-        stays: Callable[[Any], bool] | None = None,
-        **cells: Cell,
-    ) -> Grid:
-        """Return rows of a table as a grid for display, with projected hardware marked; see `lay`."""
-        return lay(
-            table,
-            columns,
-            keep=keep,
-            ranked=ranked,
-            limit=limit,
-            noun=noun,
-            stays=stays,
-            projected=self.projected,
-            cells=cells,
-        )
+    def _lay(self, table: Table[Any], columns: str, **shown: Any) -> Grid:
+        """Return rows of a table as a grid for display, with projected hardware marked; `shown` is as of `lay`."""
+        return lay(table, columns, projected=self.projected, **shown)
 
     def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
         """Return the text of a template, with projected hardware of the row marked."""

@@ -16,12 +16,11 @@ from joulemap.catalog.calibration import calibration_text, own_folder, parse_cal
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed
-from joulemap.domain.calibration import DETERMINED
+from joulemap.domain.calibration import DETERMINED, is_pace
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import name_precision
-from joulemap.domain.pace import is_pace
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.model.version import formula_version
@@ -146,7 +145,7 @@ class CalibrateAnswer(Answer):
     def _draw_errors(self, columns: str, *, is_family: bool) -> Grid:
         rows = tuple(row for row in self.errors if (row.family is not None) is is_family)
         return self._lay(
-            attrs.evolve(self.errors, rows=rows),
+            self.errors.with_rows(rows),
             f"{columns} | {SHARES}",
             runtime=lambda row: row.runtime or ALL,
             precision=lambda row: row.precision or ALL,

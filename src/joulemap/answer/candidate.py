@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES
@@ -150,6 +149,11 @@ def _take_published(model: str, settings: Settings) -> Settings:
     return attrs.evolve(settings, precision=precisions, weight_precision=weights)
 
 
+def drop_idle_hours(usage: Usage) -> Usage:
+    """Return a usage with chips paid for while they work alone, unless it gives a utilization."""
+    return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
+
+
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the query parameters of a usage, and those of payment.
 
@@ -223,7 +227,7 @@ class CandidateAnswer(RunAnswer):
 
     def select(self, *statuses: str) -> Table[Any]:
         """Return the rows with one of these statuses."""
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
+        return self.rows.with_rows(row for row in self.rows if row.status in statuses)
 
     def name(self, row: Candidate) -> str:
         """Return the name of a configuration."""
@@ -240,27 +244,16 @@ class CandidateAnswer(RunAnswer):
         return DRAWN_NAME + (DRAWN_RUNTIME if self._has_runtimes else "")
 
     def _lay_rows(
-        self,
-        rows: Iterable[Any],
-        columns: str,
-        limit: int,
-        *,
-        noun: str = "configurations",
-        ranked: str = "",
-        stays: Callable[[Any], bool] | None = None,
-        **cells: Cell,
+        self, rows: Iterable[Any], columns: str, limit: int, *, noun: str = "configurations", **shown: Any
     ) -> Grid:
-        """Return a grid of `limit` configurations and those that `stays` keeps."""
+        """Return a grid of `limit` configurations and those that `stays` keeps; `shown` is as of `lay`."""
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             COLUMNS + (RUNTIME if self._has_runtimes else "") + columns,
-            keep="",
             limit=limit,
             noun=noun,
-            ranked=ranked,
-            stays=stays,
             throughput_limit=show_limit,
-            **cells,
+            **shown,
         )
 
     def _chances(self, column: str) -> dict[str, float]:
@@ -299,7 +292,7 @@ class CandidateAnswer(RunAnswer):
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
-        rows = self.assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(self.assumptions, rows=())
+        rows = self.assumptions if {"cost", "carbon"} & set(metrics) else self.assumptions.with_rows(())
         return Section(
             ASSUMPTIONS,
             self._lay(

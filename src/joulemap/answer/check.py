@@ -68,7 +68,7 @@ class CheckedAnswer(Protocol):
 
 
 def find_checks(runs: Sequence[tuple[str, str, CheckedRun]]) -> Checks:
-    """Return the commands for runs: name of a chip in the answer, its name in a question, and settings of the run."""
+    """Return the commands that measure runs, each given as (name in the answer, name in a question, settings)."""
     found: dict[tuple[str, str], Check] = {}
     for shown, name, run in runs:
         for entry, _ in select_hardware(Settings(hardware=(name,))).pairs:

@@ -48,8 +48,8 @@ TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
 DRAWN_TITLE: Final = Template("{model}: {use}")
 
 BEST: Final = Template(
-    "{paying} {name} is the cheapest option{available}: {cost} per million {unit}"
-    "[, {ratio:x} less than {next}][, equal to {equal}][ ({chance:chance} confidence)]. "
+    "{paying} {name} is the cheapest option{available}[ ({chance:chance} confidence)]: {cost} per million {unit}"
+    "[, {ratio:x} less than {next}][, equal to {equal}]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
 CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
@@ -98,8 +98,8 @@ UNLIKE: Final = Template(
 )
 UNPRICED: Final = Template("{count:n chip} left out without a {noun} (--notes lists them)")
 
-PRICE_DOUBT: Final = Template("its price ({price}) is uncertain by {doubt:±}")
-PRICE_GIVEN: Final = "its price is given"
+PRICE_DOUBT: Final = Template("the price of {name} ({price}) is uncertain: {doubt:±}")
+PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
 PRICES_TITLE: Final = "Prices"
@@ -200,7 +200,7 @@ class CostAnswer(RankedAnswer):
         """Return the cost of the cheapest configuration of each chip by component; empty if nothing has a price."""
         if self.best is None:
             return ()
-        rows = attrs.evolve(self.rows, rows=tuple(self._each()))
+        rows = self.rows.with_rows(self._each())
         told = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
         subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
@@ -399,7 +399,7 @@ class CostAnswer(RankedAnswer):
 
     def _show_prices(self, rows: Sequence[CostOption], limit: int) -> Grid:
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             PRICES,
             limit=limit,
             noun="chips",
@@ -436,7 +436,8 @@ class CostAnswer(RankedAnswer):
             return ""
         sure = self._describe_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
         doubt = best.price_half_width
-        price = PRICE_DOUBT(price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN
+        name = self.scope.mark(find_chip(best))
+        price = PRICE_DOUBT(name=name, price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, price)))
 
 

@@ -43,6 +43,7 @@ NOTHING: Final[Mapping[str, float]] = {}
 
 TITLE: Final = Template("{before} -> {after}{settings}")
 HEADLINE: Final = Template("{after} against {before}: {change:list}.")
+EQUAL: Final = Template("{after} and {before} are equal in {metrics:and}[ on all {count} chips].")
 CHANGE: Final = Template("{metric} {first}[ to {last}][ (certain on {sure} of {total} chips)]")
 EXACT: Final = Template("{change} (exact)")
 INTERVAL: Final = Template("{change} ({low} to {high})")
@@ -53,9 +54,10 @@ VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsur
 PARTS_TABLE: Final = Template("Operators that differ on {name}")
 PART_COLUMNS: Final = (
     "operator name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
-    "share of the change share_fraction | status unit"
+    "share of energy change share_fraction | status unit"
 )
 NEW, GONE = "new", "removed"
+PER_MILLION: Final = "cost per million inferences"
 
 FAILURE: Final = Template("{metric} on {name} changed by {change}, more than {limit:set %}")
 NOT_RUNNING: Final = Template("the version after does not run: {reason}")
@@ -113,10 +115,11 @@ class DiffAnswer(RunAnswer):
 
     def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` subgraphs of each chip; csv contains the figures."""
-        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.change_fraction is not None))
+        rows = self.rows.with_rows(row for row in self.rows if row.change_fraction is not None)
         drawn = self._lay(
             rows,
             COLUMNS + (VERDICT if self.allowed else ""),
+            metric=lambda row: PER_MILLION if row.metric == "cost" else row.metric,
             value_a=lambda row: show_quantity(row.value_a, row.unit),
             value_b=lambda row: show_quantity(row.value_b, row.unit),
             change_fraction=_show_change,
@@ -130,7 +133,7 @@ class DiffAnswer(RunAnswer):
             TITLE(before=self.before, after=self.after, settings=settings),
             (Section("", (drawn, *self.scope.describe_left_out())), *parts[:1]),
             self.rows,
-            answer=HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))]),
+            answer=self._describe_change(rows.rows),
             insights=self.failures or ([KEPT(limits=limits)] if limits else []),
             sure=self._describe_same_work(),
             details=parts[1:],
@@ -141,8 +144,21 @@ class DiffAnswer(RunAnswer):
             ],
         )
 
+    def _describe_change(self, rows: Sequence[VersionFigure]) -> str:
+        """Return the headline: the change of each metric, or that both versions are equal."""
+        if rows and all(row.value_a == row.value_b for row in rows):
+            count = len({row.hardware for row in rows})
+            metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]
+            return EQUAL(self, metrics=metrics, count=count if count > 1 else None)
+        return HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))])
+
     def _describe_same_work(self) -> str:
-        """Return the share of the earlier energy that the later version has too, and what the intervals cover."""
+        """Return the share of the earlier energy that the later version has too, and what the intervals cover.
+
+        Empty if every change is exact, so that there is no interval.
+        """
+        if all((row.half_width or 0.0) < ROUNDED for row in self.rows):
+            return ""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
         return SAME_WORK(share=ends) if same else NO_SAME_WORK
@@ -221,6 +237,9 @@ def diff(
     commit.
     """
     settings.check_single("diff")
+    for version in (before, after):
+        if not isinstance(version, str):
+            raise UsageError(f"diff takes two names of models, found a {type(version).__name__}")
     for metric in fail_above:
         if metric not in METRICS:
             raise UsageError(f"unknown metric {metric!r} of a change; known: {', '.join(METRICS)}")
@@ -257,7 +276,7 @@ def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[Subgrap
     """Return the subgraphs that differ between two runs."""
     found = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
     moved = tuple(row for row in found if row.energy_difference_fj or row.latency_difference_fs)
-    return attrs.evolve(found, rows=moved)
+    return found.with_rows(moved)
 
 
 def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
@@ -279,7 +298,7 @@ def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[Vers
         ways = [way for way in ("rented", "bought") if way in costs[row.run_a] and way in costs[row.run_b]]
         if ways:
             found.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
-    return attrs.evolve(rows, rows=tuple(found))
+    return rows.with_rows(found)
 
 
 def _price(

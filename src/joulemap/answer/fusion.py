@@ -51,15 +51,15 @@ COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "operator": "operator name | operation | pattern fusion_pattern",
 }
 AMOUNTS: Final = (
-    " | kernels kernel_count | energy saved saved_energy_j | energy share saved_energy_fraction | "
-    "time saved saved_latency_s | time share saved_latency_fraction | EDP saved saved_edp_share_js | "
-    "share of EDP saved saved_edp_share_fraction | off-chip bytes saved saved_dram_bytes | "
+    " | kernels kernel_count | energy saved saved_energy_j | of its energy saved_energy_fraction | "
+    "time saved saved_latency_s | of its time saved_latency_fraction | EDP saved saved_edp_share_js | "
+    "share of all EDP saved saved_edp_share_fraction | off-chip bytes saved saved_dram_bytes | "
     "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
     "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
 )
 KERNELS: Final = Template("{separate_kernel_count} → {kernel_count}")
 KEEP: Final = (
-    "energy saved | time saved | share of EDP saved | operation | kernel | energy share | time share | kernels | "
+    "energy saved | time saved | share of all EDP saved | operation | kernel | of its energy | of its time | kernels | "
     "extra passes"
 )
 REST: Final = Template("saving {energy:J}")

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
@@ -282,7 +280,7 @@ def _find_calibrations(
     table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
     is_inherited = used is not None and used.hardware != hardware
     inheritors = [hardware] if is_inherited else []
-    return attrs.evolve(table, rows=tuple(row.replace(inheritors=inheritors) for row in table))
+    return table.with_rows(row.replace(inheritors=inheritors) for row in table)
 
 
 def energy_reference(

@@ -30,9 +30,6 @@ def fill(template: Template, row: object, projected: frozenset[str], /, **values
     return template(row, **{**marked, **values})
 
 
-NO_CELLS: Final[Mapping[str, Cell]] = {}
-
-
 def lay(
     table: Table[Any],
     columns: str,
@@ -43,7 +40,7 @@ def lay(
     noun: str = "rows",
     stays: Callable[[Any], bool] | None = None,
     projected: frozenset[str] = frozenset(),
-    cells: Mapping[str, Cell] = NO_CELLS,
+    **cells: Cell,
 ) -> Grid:
     """Return rows of a table as a grid: the first `limit`, and those that `stays` selects.
 

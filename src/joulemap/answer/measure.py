@@ -56,16 +56,21 @@ LINES: Final = (
 )
 UNMEASURED: Final = "not measured here"
 
+HEADLINE: Final = Template(
+    "{hardware} takes {measured_latency_s:s} per batch[, {ratio:x} the prediction][; unreliable: {reasons:and}]."
+)
+
 SPREAD: Final = Template(
     "half of {repetition_count} repetitions took {first_quartile_s:s} to {third_quartile_s:s}, a spread of "
     "{spread_fraction:%}"
 )
-CROWDED: Final = Template(
-    "unreliable: other programs used the processor; the model ran {processor_fraction:%} of the time and needed "
-    "{processor_s:s} of processor time per call"
+CROWDED: Final = "other programs used the processor"
+CROWDED_NOTE: Final = Template(
+    "the model ran {processor_fraction:%} of the time and needed {processor_s:s} of processor time per call"
 )
-UNSTEADY: Final = Template(
-    "unreliable: the spread is above {most:set %}; measure on an idle machine, or longer with --seconds"
+UNSTEADY: Final = Template("repetitions spread by more than {most:set %}")
+UNRELIABLE_NOTE: Final = (
+    "an unreliable measurement scores no prediction; measure on an idle machine, or longer with --seconds"
 )
 REFUSED: Final = Template("no prediction: {refusal}")
 ORIGIN: Final = Template("{source}: {conditions}")
@@ -108,6 +113,7 @@ class MeasureAnswer(Answer):
     def document(self) -> Document:
         """Return the document; csv contains the same row as json."""
         score, data = self.score, self.data()
+        hardware = mark_projected(score.hardware, self.projected)
         lines = (fill_cells(line, score) for line in LINES)
         section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))
         table = Table(
@@ -118,7 +124,13 @@ class MeasureAnswer(Answer):
             parameters=self.scores.parameters,
         )
         return Document(
-            title=TITLE(score, hardware=mark_projected(score.hardware, self.projected)),
+            title=TITLE(score, hardware=hardware),
+            answer=HEADLINE(
+                score,
+                hardware=hardware,
+                ratio=1.0 / score.latency_ratio if score.latency_ratio else None,
+                reasons=list_reasons(self.timing),
+            ),
             sections=(section,),
             notes=add_marks(tuple(self._list_notes()), (section,)),
             data=data,
@@ -130,9 +142,9 @@ class MeasureAnswer(Answer):
         score, timing = self.score, self.timing
         yield SPREAD(timing)
         if timing.is_crowded:
-            yield CROWDED(timing)
-        if timing.spread_fraction > LARGEST_SPREAD:
-            yield UNSTEADY(most=LARGEST_SPREAD)
+            yield CROWDED_NOTE(timing)
+        if not timing.is_trusted:
+            yield UNRELIABLE_NOTE
         if score.refusal:
             yield REFUSED(score)
         for row in self.calibrations:
@@ -140,6 +152,12 @@ class MeasureAnswer(Answer):
         yield ORIGIN(score)
         if not self.is_described:
             yield DETECTED(score)
+
+
+def list_reasons(timing: Timing) -> list[str]:
+    """Return the reasons why a measurement is unreliable; empty if it is reliable."""
+    spread = [UNSTEADY(most=LARGEST_SPREAD)] if timing.spread_fraction > LARGEST_SPREAD else []
+    return [*([CROWDED] if timing.is_crowded else []), *spread]
 
 
 def detect_text(device: Device, threads: int | None = None) -> str:

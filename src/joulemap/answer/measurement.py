@@ -50,7 +50,7 @@ Place = tuple[str, int]
 
 ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
 LEFT_OUT: Final = Template("{models}: {reason}")
-UNMEASURED: Final = "neither latency nor energy was measured"
+UNMEASURED: Final = "only throughput, power or memory; a fit needs latency or energy"
 NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
 SHOWN_MODELS: Final = 5

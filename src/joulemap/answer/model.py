@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, RunAnswer, fetch_tables
 from joulemap.answer.caveat import describe_caveat
-from joulemap.answer.layout import Cell, lay, lay_facts
+from joulemap.answer.layout import lay, lay_facts
 from joulemap.answer.run import prove, title_run
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
@@ -39,10 +39,13 @@ if TYPE_CHECKING:
 
 # profile
 
-PROFILE_TITLE: Final = Template("{name}, {input_spec}")
+PROFILE_TITLE: Final = Template("{name}, {input_spec}[ ({sample})]")
+SAMPLE: Final = "inputs of one sample: "
+"""Beginning of a trace's assumption that lists the sizes of a sample."""
 PROFILE: Final = Template(
-    "{macs:MAC} and {weight_bytes:B} of weights in {operator_count:n operator}, {subgraph_count:n subgraph} when "
-    "fused, which move {fused_moved_bytes:B}[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
+    "{macs:MAC} and {weight_bytes:B} of weights in {count:n operator}[ ({operator_count} with views and constants)], "
+    "{subgraph_count:n subgraph} when fused, which move {fused_moved_bytes:B}"
+    "[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
 )
 BY_OPERATION: Final = "By operation"
 OPERATIONS: Final = (
@@ -61,7 +64,7 @@ FACTS: Final = (
     "special functions | {special_count:#}",
     "MACs independent of inputs | {foldable_mac_count:#}",
     "elementwise operations independent of inputs | {foldable_elementwise_count:#}",
-    "operators | {operator_count:#}",
+    "operators, with views and constants | {operator_count:#}",
     "subgraphs | {subgraph_count:#}",
     "uncounted operators | {uncounted_count:#}",
     "weights | {weight_bytes:B}",
@@ -135,12 +138,19 @@ class ProfileAnswer(Answer):
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with `limit` operations and patterns; csv contains the operations."""
         one = self.profile
+        count = sum(row.operator_count for row in self.mix)
+        samples = [row.text.removeprefix(SAMPLE) for row in self.caveats if row.text.startswith(SAMPLE)]
         is_foldable = one.foldable_mac_count + one.foldable_elementwise_count > 0
         operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
         patterns = self._lay(self.patterns, PATTERNS, limit=limit, noun="patterns")
         return Document(
-            title=PROFILE_TITLE(one),
-            answer=PROFILE(one, macs=float(one.mac_count)),
+            title=PROFILE_TITLE(one, sample=next(iter(samples), "")),
+            answer=PROFILE(
+                one,
+                macs=float(one.mac_count),
+                count=count,
+                operator_count=one.operator_count if one.operator_count != count else None,
+            ),
             sections=(Section(BY_OPERATION, operations, is_tight=True),),
             details=(
                 Section(FIGURES, lay_facts("quantity | value", FACTS, one)),
@@ -213,7 +223,7 @@ class ModulesAnswer(RunAnswer):
         )
 
 
-def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Cell) -> Grid:
+def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str, keep: str, /, **cells: Any) -> Grid:
     """Return rows with `module` and `depth` as a tree below the model; deeper rows are counted.
 
     Raises UsageError for a depth below 0.
@@ -224,17 +234,15 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
     if depth is None:
         fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in table) <= MOST_ROWS)
         depth = next(fitting, 1)
-    shown = attrs.evolve(table, rows=tuple(row for row in table if row.depth <= depth))
+    shown = table.with_rows(row for row in table if row.depth <= depth)
     drawn = lay(
         shown,
         columns,
         keep=keep,
-        cells={
-            "module": lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
-            "weight_count": lambda row: _show_count(row.weight_count),
-            "mac_count": lambda row: _show_count(row.mac_count),
-            **cells,
-        },
+        module=lambda row: f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
+        weight_count=lambda row: _show_count(row.weight_count),
+        mac_count=lambda row: _show_count(row.mac_count),
+        **cells,
     )
     total, count = len(table.rows), len(shown.rows)
     return attrs.evolve(drawn, is_tree=True, telling=()).out_of(total, count, "modules", f"--depth {deepest}")

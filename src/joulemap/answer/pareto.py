@@ -59,9 +59,7 @@ PROJECTIONS: Final = Template(
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-ON_FRONT: Final = Template(
-    "{count} of {front} front configurations are on the front with more than {least:chance} confidence"
-)
+ON_FRONT: Final = Template("front membership is over {least:chance} sure for {count} of {front:n configuration}")
 ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on the front with 50 % confidence or more")
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 

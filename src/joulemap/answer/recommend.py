@@ -47,7 +47,9 @@ from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
-TITLE: Final = Template("{model}: {metric.best} {metric.meaning}[ at {rate}]{with_host} among {count}[, {use}]")
+TITLE: Final = Template(
+    "{model}: {metric.best} {metric.meaning}[ at {rate}]{with_host} among {count}[ ({refused:#} cannot run)][, {use}]"
+)
 WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
@@ -98,7 +100,9 @@ TOTALS: Final = {
 MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"
-MISSES: Final = Template("Configurations that miss a limit ({count:#}), nearest first")
+MISSES: Final = Template(
+    "Configurations that miss a limit ({count:#}), nearest first[; {more:#} of unavailable hardware also miss one]"
+)
 MISSING: Final = (
     "*missed limit worst_limit | *excess violation_fraction | *value worst_value | *limit worst_bound | "
     "also missed failed"
@@ -107,7 +111,7 @@ NOT_KNOWN: Final = "not known"
 
 OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--pay {way})")
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
-PRICE_DOUBT: Final = Template("its price ({told}) is uncertain by {price_half_width:±}")
+PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
 CHANCE_NOTE: Final = (
     "confidence: probability of being the best, of a chip in any of its configurations; under `Every configuration`, "
@@ -255,13 +259,14 @@ class RecommendAnswer(RankedAnswer):
         feasible, infeasible = self.select("feasible"), self.select("infeasible")
         shown = [row for row in feasible if self._is_shown(row)]
         far = [row for row in infeasible if self._is_shown(row)]
-        missed = Section(MISSES(count=len(far)), self._show_missed(far, limit))
+        missed = Section(MISSES(count=len(far), more=len(infeasible) - len(far) or None), self._show_missed(far, limit))
         title = TITLE(
             model=self.scope.model,
             metric=self._metric,
             rate=self._rated or None,
             with_host=WITH_HOST if self.counts_hosts else "",
             count=CONFIGURATIONS(count=len(self.rows)),
+            refused=len(self.select("unsupported")) or None,
             use=describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else "",
         )
         named = (self.best, self._next, self.projection, self.nearest_miss)
@@ -305,10 +310,11 @@ class RecommendAnswer(RankedAnswer):
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
         chip = find_chip(best)
         tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
-        told = (ONLY if text is BEST and all(row.rank == 1 for row in ranked) else text)(
+        is_only = text is BEST and all(row.rank == 1 for row in ranked)
+        told = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
-            **({} if text is BEST and all(row.rank == 1 for row in ranked) else {"rate": self._rated or None}),
+            **({} if is_only else {"rate": self._rated or None}),
             sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
             kept=kept,
             value=self._show_objective(best.objective_value, best.objective_half_width),
@@ -392,7 +398,9 @@ class RecommendAnswer(RankedAnswer):
             return ""
         standing = self._describe_standing(self._find_rivals("likely_best"), self._chances("probability_best"))
         kept = "" if best.probability_kept is None else KEEPS(best)
-        price = PRICE_DOUBT(best) if self._is_money and best.price_half_width else ""
+        price = (
+            PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
+        )
         return "; ".join(filter(None, (standing, kept, price)))
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from joulemap.domain.configuration import MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
-from joulemap.domain.module import is_module_name
+from joulemap.domain.name import is_module_name
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -207,9 +207,13 @@ class Scope:
         if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
         named = [name for name in alone if _names(headline, name)]
-        hosts = dict.fromkeys(suggest_host(self.slots.get(name, "")) for name in named)
-        options = " or ".join(text.HOST_OPTION(host=host) for host in hosts)
+        options = " or ".join(dict.fromkeys(map(self._name_host_option, named)))
         return text.UNHOSTED(hardware=named, options=options) if named else ""
+
+    def _name_host_option(self, name: str) -> str:
+        """Return the option that adds the host of hardware; boards of a server have a share of it at the wall."""
+        slot = self.slots.get(name)
+        return text.AT_WALL if slot is None else text.HOST_OPTION(host=suggest_host(slot))
 
     @property
     def at_wall(self) -> frozenset[str]:
@@ -425,7 +429,7 @@ class Scope:
             if host == NO_HOST:
                 alone.append(self.mark(name))
                 continue
-            key = (bool(host), host or suggest_host(self.slots.get(name, "")))
+            key = (bool(host), host or self._name_host_option(name))
             groups.setdefault(key, []).append(self.mark(name))
         is_idle = self.settings.host not in ("", NO_HOST) and not any(self.hosts.values()) and not self.launches
         is_short = any(not is_counted for is_counted, _ in groups)
@@ -668,7 +672,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "placements": _find_placements(runs.values()),
-        "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
+        "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host or run.is_node_board},
         "slots": {run.hardware: run.needs_host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
@@ -712,7 +716,7 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
 
 
 def _find_omitted(connection: Connection, ids: list[int]) -> tuple[Omitted, ...]:
-    """Return the operators that these runs leave out; queries only if there are runs of devices alone."""
+    """Return the operators that these device-only runs leave out; empty without such runs."""
     if not ids:
         return ()
     from joulemap.row.run import Omitted

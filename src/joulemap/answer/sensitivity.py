@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-import attrs
-
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip.pair import Varied, describe_constant
@@ -52,7 +50,10 @@ ALL_COLUMNS: Final = Template(
 FROM: Final = Template("from {end}")
 UP_TO: Final = Template("up to {end}")
 
-ELASTICITY_NOTE: Final = "elasticity: percent of the metric per percent of the constant, each constant alone"
+ELASTICITY_NOTE: Final = (
+    "elasticity: percent of the metric per percent of the constant, each constant alone; of a count, the mean from "
+    "half to twice its value"
+)
 LINEAR_NOTE: Final = (
     "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"
 )
@@ -141,7 +142,7 @@ class SensitivityAnswer(RunAnswer):
             told = DRAWN(row=first, ends=list(filter(None, ends)))
             value = show_quantity(first.metric_value, metric.unit)
             subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=self.scope.mark(name), value=value)
-            table = attrs.evolve(self.rows, rows=rows)
+            table = self.rows.with_rows(rows)
             made.append(self._draw_figure("tornado", table, subject, told, describe_metric(metric)))
         return tuple(made)
 
@@ -193,7 +194,7 @@ class SensitivityAnswer(RunAnswer):
     def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
         metric = METRIC[self.metric]
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
             ranked="change",
             value=lambda row: show_constant(row.value, row.unit, DIGITS),
@@ -206,7 +207,7 @@ class SensitivityAnswer(RunAnswer):
     def _draw(self, hardware: str, limit: int) -> Section:
         metric, rows = METRIC[self.metric], self._moving(hardware)
         drawn = self._lay(
-            attrs.evolve(self.rows, rows=tuple(rows)),
+            self.rows.with_rows(rows),
             ALL_COLUMNS(metric=metric),
             ranked="change",
             limit=limit,

@@ -35,6 +35,7 @@ BRANCHED: Final = (
 )
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
+AT_WALL: Final = "--boundary system"
 FALLEN_SHARE: Final = Template("the host computes operators that the chip does not support: {shares:few}")
 SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
@@ -80,7 +81,7 @@ ALONE: Final = Template("{hardware:and} alone: no transfers over the host link, 
 OMITTED: Final = Template("device only: {hardware} leaves out {operations:and} of its host[, {share} of the MACs]")
 HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
-HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host {host}`, for example, adds one)")
+HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
 BESIDE: Final = "a core on the same chip"
 OTHER_HOST: Final = "`--host` selects another, `joulemap measure host` times this machine"
@@ -89,7 +90,7 @@ FALLEN: Final = Template(
     "{latency} of the time and {energy} of the energy, including copies"
 )
 FALLEN_BESIDE: Final = {
-    "first": Template("{count:n operator} after the first of them"),
+    "first": Template("the {count:n operator} after the first of these"),
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }

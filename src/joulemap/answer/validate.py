@@ -17,6 +17,8 @@ from joulemap.answer.measurement import (
     name_models,
     served_measurements,
 )
+from joulemap.catalog.public import load_public_tables
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import BOARD, BOUNDARIES, SYSTEM, Boundary, Precision
 from joulemap.domain.hardware_ref import HardwareRef
@@ -32,7 +34,7 @@ from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
 from joulemap.present.template import Template
-from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
+from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import (
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.estimate import Place
 
+
 SCORED: Final = Template("scored: {totals:and}")
 TOTAL: Final = Template("{scores:#} quantities of {measurements:#} measurements of {subject}")
 SUBJECTS: Final = {False: "models and operators", True: "served models"}
@@ -59,6 +62,18 @@ REASON: Final = Template("{count:#}: {reason}")
 UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")
 UNSCORED: Final = Template("not scored: {models}: {reason}")
 UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no run describes it")
+
+MEASURED: Final = Template("measured energies: {classes:and}")
+CLASS: Final = Template("{count:#} of {architecture}")
+NONE: Final = Template("none of {classes:and}")
+POWER: Final = Template("{count:n power} without a time")
+ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
+
+STORED: Final = (
+    "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
+    "UNION SELECT source, hardware, model, batch FROM serving_measurements"
+)
+"""Keys of all stored measurements, as `PublicTable.keys` has them."""
 
 NUMBER: Final = re.compile(r"[\d.,]+")
 """Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""
@@ -286,3 +301,40 @@ def _plan_models(models: tuple[str, ...], settings: Settings, lost: dict[str, li
             lost.setdefault(str(error), []).append(models[0])
             return ()
     return tuple(plan for one in models for plan in _plan_models((one,), settings, lost))
+
+
+def energy_evidence(
+    database: Source,
+    hardware: str = "",
+    *,
+    source: str = "",
+    calibration: str | Calibration = "auto",
+    trust: bool = False,
+) -> Table[EnergyEvidence]:
+    """Return the number of measured energies and powers, their sources and the errors of their predictions.
+
+    One row is a hardware at one boundary; classes without measurements have a row each, unless `hardware` or `source`
+    selects some. Measured configurations that are not stored are evaluated first. The notes name built-in tables with
+    energies that the database does not hold. Raises NoMeasurementError if nothing matches.
+    """
+    which = {"hardware": name_measured(database, hardware), "model": "", "precision": "", "source": source}
+    _, notes = evaluate_measured(database, which, calibration, trust=trust)
+    classes = [] if hardware or source else list(CLASS_HARDWARE)
+    with reading(database) as connection:
+        found = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
+        stored = set(connection.execute(STORED).fetchall())
+        absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]
+        notes = (*notes, *([ABSENT(tables=absent)] if absent and classes else []))
+        return attrs.evolve(find_projected(connection, found), notes=notes)
+
+
+def describe_evidence(rows: Table[EnergyEvidence]) -> str:
+    """Return the number of measured energies of each class, and the classes without any."""
+    counts = {row.architecture: row.class_energy_count for row in rows}
+    known = [CLASS(architecture=name, count=count) for name, count in counts.items() if count]
+    unknown = [name for name, count in counts.items() if not count]
+    powers = sum(row.measurement_count for row in rows if row.quantity == "power")
+    parts = [MEASURED(classes=known) if known else ""]
+    parts += [NONE(classes=unknown)] if unknown else []
+    parts += [POWER(count=powers)] if powers else []
+    return "; ".join(filter(None, parts))

@@ -35,6 +35,9 @@ LEAST_REQUESTS: Final = 200
 LOAD_S: Final = 60.0
 """Seconds of a load of requests."""
 
+TURNS: Final = 10
+"""Minimum requests of each concurrent one, so that start and end of a load count for little."""
+
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 COMPILED: Final[Mapping[str, str]] = {
@@ -75,11 +78,18 @@ class CheckedRun:
     cached: int = 0
     devices: int = 1
     rate_per_s: float = 0.0
-    """Arrival rate of random requests at one server; 0 for a batch of requests."""
+    """Arrival rate of random requests at one server; 0 for none."""
+    in_flight: int = 0
+    """Concurrent requests at one server, each followed by the next; 0 for none. Without a rate, a run is a batch."""
     layers: int | None = None
     """Layers on the GPU under llama.cpp; None for all of a GPU's."""
     shape: tuple[int, ...] = ()
     """Shape of one sample of a model with a single input."""
+
+    @property
+    def is_load(self) -> bool:
+        """True for random requests to a server, False for a batch."""
+        return self.rate_per_s > 0.0 or self.in_flight > 0
 
 
 @frozen(kw_only=True)
@@ -125,7 +135,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
                 hardware=hardware or entry.id,
                 tool=tool["name"],
                 command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)),
-                prints=tool["prints_load"] if run.rate_per_s and "load" in tool["command"] else tool["prints"],
+                prints=_choose_prints(tool, run).format_map(words),
                 needs="" if "{weights}" in needs and not values["weights"] else needs.format_map(words),
                 power=power,
                 source=tool["source"],
@@ -135,7 +145,13 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
 def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
     """Return the commands of a tool for a run; those for a batch of requests if it cannot make a load."""
     whole = "request" if run.kind == LANGUAGE else "run"
-    return commands[run.phase] if run.phase else commands.get("load" if run.rate_per_s else whole, commands[whole])
+    return commands[run.phase] if run.phase else commands.get("load" if run.is_load else whole, commands[whole])
+
+
+def _choose_prints(tool: Mapping[str, Any], run: CheckedRun) -> str:
+    """Return the quantity that a tool prints for a run, with places to fill."""
+    is_load = run.is_load and "load" in tool["command"]
+    return str(tool["prints_load" if is_load else "prints"])
 
 
 def _matches(one: Mapping[str, Any], chip: str) -> bool:
@@ -178,8 +194,8 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "cached": run.cached,
         "context": run.batch * (max(run.prompt, run.cached) + max(run.output, 64)),
         "devices": run.devices,
-        "rate": f"{run.rate_per_s:.3g}",
-        "requests": max(LEAST_REQUESTS, math.ceil(run.rate_per_s * LOAD_S)),
+        "arrivals": f"--max-concurrency {run.in_flight}" if run.in_flight else f"--request-rate {run.rate_per_s:.3g}",
+        "requests": max(LEAST_REQUESTS, math.ceil(run.rate_per_s * LOAD_S), TURNS * run.in_flight),
         "layers": layers,
         "flash": int(is_gpu),
         "dtype": DTYPES.get(run.precision, "auto"),

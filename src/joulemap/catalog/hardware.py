@@ -32,6 +32,7 @@ from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.compiler import CUTS, UNLISTED, Compiler
 from joulemap.domain.configuration import BOARD, LIMIT_SHARE, PRECISION_BYTES, RUNTIMES
+from joulemap.domain.constant import is_count
 from joulemap.domain.hardware import (
     LEVEL_KINDS,
     LEVEL_PLACES,
@@ -137,30 +138,20 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     _check_limits(given)
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
-    for level in chip.memory_levels:
-        _check_choice(f"memory_levels.{level.name}.kind", level.kind, LEVEL_KINDS)
-        _check_choice(f"memory_levels.{level.name}.per", level.per, LEVEL_PLACES)
+    _check_levels(chip, shared)
+    _check_geometry(chip, shared)
     levels = tuple(
         MemoryLevel(**resolve_fields(level, f"memory_levels.{level.name}.", resolve)) for level in chip.memory_levels
     )
-    missing = [name for name in shared.needed_levels if levels and name not in {level.name for level in levels}]
-    if missing:
-        raise ValueError(
-            f"memory_levels: there is no {' and no '.join(missing)} among {', '.join(level.name for level in levels)}; "
-            f"of {chip.architecture} every one has {', '.join(shared.needed_levels)}"
-        )
-    for name in chip.geometry:
-        _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
-    for stem, needed in shared.geometry_needs:
-        needing = next((name for name in chip.geometry if name.startswith(stem)), None)
-        if needing is not None and needed not in chip.geometry:
-            raise ValueError(f"geometry: {needed} is missing, as {needing} is given")
     geometry = {
         name: resolve(f"geometry.{name}", entry, "bit" if entry.unit == "bit" else "1")
         for name, entry in chip.geometry.items()
     }
     coefficients = {**_resolve_coefficients(shared, chip), **_resolve_limit(shared, chip)}
     links = tuple(_resolve_link(link, resolve) for link in chip.links)
+    for name, number in geometry.items():
+        if is_count(name) and number.value != int(number.value):
+            raise ValueError(f"geometry.{name}: {number.value:g} is not a whole number")
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
     levels = levels or complete_levels(quantities, peaks, shared)
@@ -303,6 +294,30 @@ def _check_texts(chip: HardwareFile) -> None:
                 raise ValueError(f"{kind}: {name!r} may not be empty or hold a dot, comma, @ or space")
     if "default" in (mode.name for mode in chip.power_modes):
         raise ValueError("power_modes: default is what the chip does without a mode; choose another name")
+
+
+def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
+    """Raise ValueError for an unknown kind or place of a memory level, or for a missing level."""
+    for level in chip.memory_levels:
+        _check_choice(f"memory_levels.{level.name}.kind", level.kind, LEVEL_KINDS)
+        _check_choice(f"memory_levels.{level.name}.per", level.per, LEVEL_PLACES)
+    names = [level.name for level in chip.memory_levels]
+    missing = [name for name in shared.needed_levels if names and name not in names]
+    if missing:
+        raise ValueError(
+            f"memory_levels: there is no {' and no '.join(missing)} among {', '.join(names)}; "
+            f"of {chip.architecture} every one has {', '.join(shared.needed_levels)}"
+        )
+
+
+def _check_geometry(chip: HardwareFile, shared: ArchitectureFile) -> None:
+    """Raise ValueError for an unknown number of the geometry, or for a missing one that another needs."""
+    for name in chip.geometry:
+        _check_choice(f"geometry: unknown key {name}", name, shared.geometry)
+    for stem, needed in shared.geometry_needs:
+        needing = next((name for name in chip.geometry if name.startswith(stem)), None)
+        if needing is not None and needed not in chip.geometry:
+            raise ValueError(f"geometry: {needed} is missing, as {needing} is given")
 
 
 def _check_bandwidth(quantities: Mapping[str, Quantity], explanation: str) -> None:

@@ -118,27 +118,10 @@ def resolve_reference(
     actions: list[EnergyAction] = []
     for entry in entries:
         found = better.get((entry.component, entry.action))
-        factor = 1.0
-        basis, source = entry.basis, entry.source
         if found is not None:
-            basis, source = found.basis, found.source
+            factor, basis, source = 1.0, found.basis, found.source
         else:
-            if entry.scaling in BELOW_7NM:
-                if entry.node_nm is None:
-                    raise ValueError(f"actions.{entry.component}.{entry.action}: scaling {entry.scaling} needs node_nm")
-                factor = node_factor(entry.node_nm, node_nm, entry.scaling)
-                if factor != 1.0:
-                    basis = least_sure("scaled", basis)
-                    source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
-            elif entry.scaling == "die":
-                factor = die_factor(node_nm, unit_count)
-                basis = least_sure("scaled", basis)
-                source = f"{source}; x {factor:.3f} for a die of {unit_count:g} units at {node_nm:g} nm"
-            is_off_core = entry.category != UNATTRIBUTED and entry.common_category in OFF_CORE
-            if chip_energy is not None and chip_energy.value != 1.0 and not is_off_core:
-                factor *= chip_energy.value
-                basis = least_sure(basis, chip_energy.basis)
-                source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
+            factor, basis, source = _scale(entry, node_nm, unit_count, chip_energy)
         energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
         if is_whole:
             basis = least_sure("derived", basis)
@@ -166,6 +149,30 @@ def resolve_reference(
     if surplus:
         raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
     return EnergyReference((*actions, *link_actions(links), loss_action(regulator_loss), static))
+
+
+def _scale(
+    entry: ActionEntry, node_nm: float, unit_count: float, chip_energy: Quantity | None
+) -> tuple[float, str, str]:
+    """Return the factor from an action's energy in its class to that on a chip, its basis and its source."""
+    factor, basis, source = 1.0, entry.basis, entry.source
+    if entry.scaling in BELOW_7NM:
+        if entry.node_nm is None:
+            raise ValueError(f"actions.{entry.component}.{entry.action}: scaling {entry.scaling} needs node_nm")
+        factor = node_factor(entry.node_nm, node_nm, entry.scaling)
+        if factor != 1.0:
+            basis = least_sure("scaled", basis)
+            source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
+    elif entry.scaling == "die":
+        factor = die_factor(node_nm, unit_count)
+        basis = least_sure("scaled", basis)
+        source = f"{source}; x {factor:.3f} for a die of {unit_count:g} units at {node_nm:g} nm"
+    is_off_core = entry.category != UNATTRIBUTED and entry.common_category in OFF_CORE
+    if chip_energy is not None and chip_energy.value != 1.0 and not is_off_core:
+        factor *= chip_energy.value
+        basis = least_sure(basis, chip_energy.basis)
+        source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
+    return factor, basis, source
 
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:

@@ -288,11 +288,11 @@ def describe_engine(text: str) -> str:
     """
     found, asked = find_engine(text), text.partition("@")[2]
     if not asked:
-        return f"{found.title}, the newest known"
+        return f"{found.title} (latest modelled)"
     if len(_releases()[found.name]) == 1:
-        return f"{found.title}, the only one known"
+        return f"{found.title} (the only one modelled)"
     is_later = asked[: len(found.date)] > found.date[: len(asked)]
-    return f"{found.title}, the newest known by {asked}" if is_later else found.title
+    return f"{found.title} (latest modelled by {asked})" if is_later else found.title
 
 
 @cache

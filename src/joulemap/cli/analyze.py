@@ -5,7 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Check, Limit, Model, RunOptions
+from joulemap.cli.option.run import Check, Limit, Model, WholeRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
 from joulemap.system.errors import UsageError
@@ -30,7 +30,7 @@ def analyze(
     limit: Limit = 8,
     check: Check = False,
     mode: ModeOptions,
-    run: RunOptions,
+    run: WholeRunOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:

@@ -34,7 +34,7 @@ def cost(
         "",
         "Two chips whose break-even is printed, each with or without :rented or :bought.",
         metavar="A,B",
-        shown="cheapest of each",
+        shown="cheapest rented and cheapest bought",
     ),
     limit: Limit = 10,
     check: Check = False,

@@ -12,7 +12,7 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
-from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.option.run import Model, WholeRunOptions
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
@@ -71,7 +71,7 @@ def pprof(
         complete=complete_hardware,
     ),
     mode: ModeOptions,
-    run: RunOptions,
+    run: WholeRunOptions,
     file: FileOptions,
 ) -> None:
     """Write a run as a profile for pprof or speedscope.
@@ -92,7 +92,7 @@ def pprof(
 @app.command()
 @command
 def perfetto(
-    model: Model, *, hardware: OneHardwareOptions, mode: ModeOptions, run: RunOptions, file: FileOptions
+    model: Model, *, hardware: OneHardwareOptions, mode: ModeOptions, run: WholeRunOptions, file: FileOptions
 ) -> None:
     """Write a run as a trace for Perfetto or chrome://tracing.
 
@@ -114,7 +114,7 @@ def explorer(
     hardware: OneHardwareOptions,
     metric: PartMetricName = option("energy", "Metric that colours the nodes; memory is off-chip bytes."),
     mode: ModeOptions,
-    run: RunOptions,
+    run: WholeRunOptions,
     file: FileOptions,
 ) -> None:
     """Write node data that colour a graph in Model Explorer.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Limit, Model, WholeRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import FusionDivision
 
@@ -19,7 +19,7 @@ def fusion(
     ),
     limit: Limit = 12,
     mode: ModeOptions,
-    run: RunOptions,
+    run: WholeRunOptions,
     output: OutputOptions,
 ) -> None:
     """Show what operator fusion saves or costs on one chip.

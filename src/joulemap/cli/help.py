@@ -61,7 +61,8 @@ def describe_parameter(parameter: Any, context: typer.Context) -> Entry:
     meaning = parameter.help or ""
     names = value = parameter.make_metavar(ctx=context)
     if parameter.param_type_name == "option":
-        names = ", ".join(sorted(parameter.opts, key=len))
+        *others, longest = sorted(parameter.opts, key=len)
+        names = ", ".join([*(one for one in others if not one.startswith("--")), longest])  # a further word is an alias
         if parameter.secondary_opts:
             names += f", {', '.join(parameter.secondary_opts)}"
         if not parameter.is_flag:

@@ -7,7 +7,7 @@ import typer
 
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.option.run import Limit, Model, ModelOptions, RunOptions, repeat_options
+from joulemap.cli.option.run import Limit, Model, ModelOptions, WholeRunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.system.errors import UsageError
 
@@ -41,7 +41,7 @@ def show(
     ),
     depth: int | None = option(None, "Maximum depth of the module tree.", min=0, shown="fits a screen"),
     limit: Limit = 12,
-    run: RunOptions,
+    run: WholeRunOptions,
     output: OutputOptions,
 ) -> None:
     """Show MACs, bytes, intensity and operators of a model.
@@ -61,7 +61,7 @@ def show(
         output.write(found.document(depth=depth, repeated=output.repeat(run)))
         return
     built = {field.name for field in attrs.fields(ModelOptions)}
-    others = [field.name for field in attrs.fields(RunOptions) if field.name not in built]
+    others = [field.name for field in attrs.fields(WholeRunOptions) if field.name not in built]
     if given := [*repeat_options(run, others)[::2], *["--depth"] * (depth is not None)]:
         raise UsageError(f"{', '.join(given)}: a table of modules needs hardware: name it with --energy")
     output.write(workspace.profile(model, ModelOptions.settings(run)).document(limit=limit))

@@ -288,7 +288,6 @@ class OutputOptions(DatabaseOptions):
         """Return the part of a table that people see, and a sentence on the other rows."""
         if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
             return table, ""
-        import attrs
 
         from joulemap.present.cell import show_count
 
@@ -300,7 +299,7 @@ class OutputOptions(DatabaseOptions):
             kept += [row] if met[value] <= most else []
         option = "--details" if most_of else f"--limit {len(table)}"
         rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
-        return attrs.evolve(table, rows=tuple(kept)), rest if len(kept) < len(table) else ""
+        return table.with_rows(kept), rest if len(kept) < len(table) else ""
 
     def _print_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
         """Print the statements behind an answer to stderr, with --show-sql."""

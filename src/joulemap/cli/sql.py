@@ -26,7 +26,7 @@ def sql(
     *,
     file: Path | None = option(None, "File that holds the SELECT; - is stdin.", allow_dash=True),
     parameter: list[str] | None = option(
-        None, "Value of $NAME, as JSON or else text; repeatable.", "--parameter", "-p", metavar="NAME=VALUE"
+        None, "Value of $NAME, as JSON, otherwise as text; repeatable.", "--parameter", "-p", metavar="NAME=VALUE"
     ),
     bound: BoundOptions,
     output: StreamOptions,

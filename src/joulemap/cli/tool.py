@@ -63,7 +63,7 @@ BREAKS: Final = re.compile(r"[,=@():;\s]")
 """Characters at which commands split an argument into names, versions, modes and paths."""
 
 MOST_BREAKS: Final = 200
-"""Maximum number of these characters in an argument; the text between any two may be a path."""
+"""Maximum number of BREAKS in an argument; the text between any two may be a path."""
 
 DIGITS: Final = 6
 """Significant digits of a number in an answer that is cut to size."""

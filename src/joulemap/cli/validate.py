@@ -11,7 +11,7 @@ from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
-    "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
+    "quantity", "hardware", "part", "measurements measurement_count", "mean_error_fraction", "median_error_fraction",
     "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "covered_fraction",
     "seen_fraction", "calibration",
 )  # fmt: skip
@@ -27,7 +27,8 @@ KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_
 KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bias_fraction", "covered_fraction")
 
 EVIDENCE: Final = (
-    "architecture", "hardware", "boundary", "subject", "quantity", "measurement_count", "held_out_count", "net_count",
+    "architecture", "hardware", "boundary", "subject", "quantity", "measurements measurement_count",
+    "held out held_out_count", "net net_count",
     "mean_error_fraction", "median_error_fraction", "bias_fraction", "covered_fraction", "sources",
 )  # fmt: skip
 
@@ -81,7 +82,7 @@ def validate(
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
     if evidence:
-        from joulemap.answer.evidence import describe_evidence
+        from joulemap.answer.validate import describe_evidence
 
         told = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
         output.write_table(told, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(told))
@@ -96,7 +97,8 @@ def validate(
         hardware, model, precision=chosen, by=by, source=source, calibration=calibration, trust=trust
     )
     is_together = by in ("source", "quantity") and not hardware
-    columns = [column for column in SCORES if column != "hardware" or not is_together]
+    parts = {"part": f"{by} part"}
+    columns = [parts.get(column, column) for column in SCORES if column != "hardware" or not is_together]
     most = SOURCES if by == "source" else None
     from joulemap.answer.validate import describe_total
 

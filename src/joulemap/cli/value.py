@@ -73,7 +73,9 @@ def read_as(record: type[Record], options: object, **given: Any) -> Record:
         value = getattr(options, name, None)
         if end and hasattr(options, name.removesuffix(end)):
             option = name.removesuffix(end)
-            value = read_quantity(f"--{option.replace('_', '-')}", getattr(options, option), UNITS[end])
+            value = getattr(options, option)
+            if isinstance(value, str):
+                value = read_quantity(f"--{option.replace('_', '-')}", value, UNITS[end])
         if value is not None:
             given[name] = str(value) if isinstance(value, Path) else value
     return record(**given)

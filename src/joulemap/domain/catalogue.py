@@ -438,16 +438,16 @@ class ModelEntry:
     family: str
     task: str
     """Task: `classification`, `segmentation`, `video` …"""
-    input_shape: tuple[int, ...]
+    input_shape: tuple[int, ...] = ()
     """Shape of one sample, without the batch dimension; empty if the model supplies its own inputs."""
-    input_layout: str
+    input_layout: str = "tensors"
     """Input type: `tensors`; `images`, a list with one image per sample; or `pair`, two tensors of this shape."""
-    parameter_count: int | None
+    parameter_count: int | None = None
     """Parameter count published by torchvision."""
-    published_mac_count: int | None
+    published_mac_count: int | None = None
     """MAC count published by torchvision as `_ops`, in units."""
-    is_traceable: bool
-    reason: str
+    is_traceable: bool = True
+    reason: str = ""
     """Reason why the model is not traceable; empty if it is."""
     package: str = ""
     """Package besides torch that traces the model at other inputs; empty if torch and torchvision suffice."""
@@ -465,9 +465,9 @@ class ShippedWorkload:
     parameter_count: int
     mac_count: int
     """MAC count at batch size 1."""
-    torch_version: str
-    torchvision_version: str
-    tracer_version: str
+    torch_version: str = ""
+    torchvision_version: str = ""
+    tracer_version: str = ""
     is_affine_above: bool = False
     """True if that holds for batch sizes from 2 on, of a model that runs other operators at batch size 1."""
 

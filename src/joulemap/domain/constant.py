@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from joulemap.domain.address import Address
+from joulemap.domain.coefficient import check_coefficient
 from joulemap.domain.reference import AROUND, BOARD, FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import KEPT
+from joulemap.domain.target import changes_word
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
+
 
 KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "link", "use")
 """Kinds of constants, in order: energy per action, datasheet quantity, class-specific geometry, capacity or bandwidth
@@ -176,7 +180,12 @@ class Constant:
     @property
     def is_whole(self) -> bool:
         """True if the constant is a count, so that only whole numbers are valid."""
-        return self.own == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
+        return self.own == "unit_count" or (self.kind == "geometry" and is_count(self.address.name))
+
+
+def is_count(geometry: str) -> bool:
+    """Return True for a geometry that only whole numbers can have, such as rows, and False for a share or a ratio."""
+    return not geometry.endswith(("_share", "_ratio"))
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
@@ -276,3 +285,40 @@ def _match(written: str, constants: Iterable[Constant], device: str = "") -> lis
     mine = [one for one in constants if one.of == device]
     exact = [one for one in mine if one.own == name]
     return exact or [one for one in mine if one.kind in PREFIXES and one.own.partition(".")[2] == name]
+
+
+@frozen(kw_only=True)
+class Change:
+    """One constant of a chip, as set by the user."""
+
+    address: Address
+    value: float
+    """New value in `unit`."""
+    before: float
+    """Original value."""
+    unit: str
+
+    @classmethod
+    def of(cls, constant: Constant, value: float) -> Self:
+        """Return the change of a constant to a value."""
+        return cls(address=constant.address, value=value, before=constant.value, unit=constant.unit)
+
+    @property
+    def name(self) -> str:
+        """Name of the constant."""
+        return str(self.address)
+
+
+def check_value(constant: Constant, value: float) -> None:
+    """Raise ValueError for a value outside the valid range of a constant."""
+    if constant.kind == "coefficient":
+        check_coefficient(constant.address.name, value)
+    if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
+        raise ValueError(f"{value:g} is not {'at least' if constant.kind in ('price', 'coefficient') else 'above'} 0")
+    if constant.is_whole and value != int(value):
+        raise ValueError(f"{value:g} is not a whole number")
+
+
+def word_changes(changes: Sequence[Change], name: str = "") -> str:
+    """Return the word that represents changes and a new name in a digest."""
+    return changes_word(((one.name, one.value) for one in changes), name)

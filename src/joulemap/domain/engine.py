@@ -23,9 +23,14 @@ ENGINES: Final[Mapping[tuple[str, str], str]] = {
 ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
 """Class -> engine of all other vendors; other classes only have their vendor's compiler."""
 
+OVERLAY: Final = "Vitis AI's DPU overlay (not a circuit by hls4ml or FINN)"
+"""Engine of a DPU. Circuits that other tools build for one network in the same FPGA take other times."""
+
 
 def name_engine(architecture: str, vendor: str) -> str:
     """Return the inference engine for hardware of a class and vendor."""
+    if architecture == "dpu":
+        return OVERLAY
     found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
     return found or f"{vendor}'s compiler"
 

@@ -26,7 +26,7 @@ class Cpu:
     name: str
     """Name as the kernel reports it."""
     vendor: str
-    family: int | None
+    family: int | None = None
     """Family of an x86 processor; None for others."""
     core_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Physical cores."""
@@ -35,13 +35,13 @@ class Cpu:
     clock_hz: float | None
     """Clock that peaks are quoted at: the base clock if reported, else the maximum, else the current clock."""
     clock_source: str
-    clock_max_hz: float | None
-    vector_bits: int | None
+    clock_max_hz: float | None = None
+    vector_bits: int | None = None
     """Length of scalable vectors; None without them."""
-    caches: tuple[CpuCache, ...]
+    caches: tuple[CpuCache, ...] = ()
     """Caches, nearest to the cores first."""
     memory_bytes: int | None
-    is_virtual: bool
+    is_virtual: bool = False
     memory_bytes_per_s: float | None = None
     """Peak bandwidth of all memory channels; None if the system does not report them."""
     memory_source: str = ""

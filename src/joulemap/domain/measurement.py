@@ -105,7 +105,7 @@ class OperatorMeasurement:
     operator_count: int
     """Operators in the trace."""
     kernels: str
-    """ATen operators that run them, in alphabetical order."""
+    """ATen operators of the kernels, in alphabetical order."""
     call_count: int
     """Calls of those ATen operators."""
     device_time_us: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import defaultdict
@@ -173,27 +172,6 @@ def pool_spreads(groups: Mapping[tuple[str, str], Sequence[Offer]]) -> dict[str,
 def _median(values: Iterable[float]) -> float:
     ordered = sorted(values)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
-
-
-def correlate_sellers(offers: Iterable[Offer]) -> tuple[float, int]:
-    """Return the share of the variance of ln(price) that is common to one seller's prices, and the number of pairs.
-
-    The share is the mean product of a seller's deviations for two chips, divided by the mean square. Both use one
-    kind of seller, and hardware that at least three sell.
-    """
-    groups: dict[tuple[str, str], list[Offer]] = defaultdict(list)
-    for one in newest_offers(offers):
-        groups[one.hardware, one.kind].append(one)
-    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (_, kind), found in groups.items():
-        logs = [math.log(one.usd) for one in found]
-        scale = math.sqrt(len(logs) / max(len(logs) - 1, 1))
-        for one, log in zip(found, logs, strict=True):
-            if len(logs) > 2:
-                errors[kind, one.seller].append((log - sum(logs) / len(logs)) * scale)
-    squares = [error * error for own in errors.values() for error in own]
-    products = [left * right for own in errors.values() for left, right in itertools.combinations(own, 2)]
-    return sum(products) / len(products) / (sum(squares) / len(squares)), len(products)
 
 
 def _half_width(offers: Sequence[Offer], pooled: float) -> float:

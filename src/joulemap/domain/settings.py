@@ -7,7 +7,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, TypeVar, cast, get_args
+from numbers import Real
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, TypedDict, TypeVar, cast, get_args
 
 import attrs
 
@@ -151,16 +153,25 @@ def _whole_to(most: int) -> Check:
     return check
 
 
-def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in get_args(Deployment):
-            hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
-            raise UnknownNameError("deployment", name, get_args(Deployment), hint)
+def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
+    """Build a validator for names that filter hardware; the error of a class of hardware names the option for it."""
+
+    def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
+        for name in names:
+            if name not in known:
+                hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
+                raise UnknownNameError(noun, name, known, hint)
+
+    return check
 
 
-def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
+def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[str | Hardware, ...]:
     is_one = isinstance(value, str) or not isinstance(value, Iterable)
-    return (value,) if is_one else tuple(value)  # type: ignore[arg-type,return-value]
+    found: tuple[str | Hardware, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type,assignment]
+    for one in found:
+        if not isinstance(one, str) and not hasattr(one, "with_own_digest"):
+            raise UsageError(f"hardware is {one!r}, expected a name or a record of hardware")
+    return found
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
@@ -189,12 +200,6 @@ def _forms(value: Form | Iterable[Form]) -> tuple[Form, ...]:
     return _fold_each(value, get_args(Form))
 
 
-def _check_form(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in get_args(Form):
-            raise UnknownNameError("kind of hardware", name, get_args(Form))
-
-
 def _precisions(value: Precision | Iterable[Precision]) -> tuple[Precision, ...]:
     return tuple(dict.fromkeys(map(name_precision, _texts(value))))
 
@@ -217,7 +222,13 @@ def _usual_runtime(settings: Settings) -> tuple[Runtime, ...]:
 def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
+    if not isinstance(value, Iterable):
+        value = (value,)
+    return tuple(
+        dict.fromkeys(
+            index(one) if isinstance(one, SupportsIndex) and not isinstance(one, int) else one for one in value
+        )
+    )
 
 
 def _changes(value: Mapping[str, str | float] | str | Iterable[str] | None) -> Mapping[str, str | float]:
@@ -249,6 +260,8 @@ def _within(low: float, high: float, *, is_open: bool) -> Check:
     def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
         if value is None:
             return
+        if not isinstance(value, Real):
+            raise UsageError(f"{attribute.name} is {value!r}, expected a number in SI units")
         if not (low < value if is_open else low <= value) or not value <= high:
             word = "above" if is_open else "at least"
             most = "" if high == math.inf else f" and at most {high:g}"
@@ -273,8 +286,12 @@ class Settings:
     the question's default hardware.
     """
     architecture: tuple[str, ...] = attrs.field(default=(), converter=_architectures)
-    deployment: tuple[Deployment, ...] = attrs.field(default=(), converter=_deployments, validator=_check_deployment)
-    kind: tuple[Form, ...] = attrs.field(default=(), converter=_forms, validator=_check_form)
+    deployment: tuple[Deployment, ...] = attrs.field(
+        default=(), converter=_deployments, validator=_filter_of("deployment", get_args(Deployment))
+    )
+    kind: tuple[Form, ...] = attrs.field(
+        default=(), converter=_forms, validator=_filter_of("kind of hardware", get_args(Form))
+    )
     """Kinds of product that a chip may come in; empty for all."""
     scenario: str = ""
     """Deployment scenario (`robot`, `camera` …), which sets the deployments, the kinds and the power budget of a chip.
@@ -374,7 +391,21 @@ class Settings:
         if not keywords:
             return self
         usual = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
-        return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
+        try:
+            return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
+        except (AttributeError, TypeError) as error:
+            raise UsageError(self._describe_type(keywords)) from error
+
+    def _describe_type(self, keywords: ModelKeywords) -> str:
+        """Return a sentence on the first keyword of a type that its field does not take."""
+        for name, value in keywords.items():
+            try:
+                attrs.evolve(self, **cast("ModelKeywords", {name: value}))
+            except (AttributeError, TypeError):
+                kind = str(getattr(attrs.fields(Settings), name).type)
+                one = kind.removeprefix("tuple[").removesuffix(", ...]")
+                return f"{name} is {value!r}, expected {one if one == kind else f'{one}, one or several'}"
+        return f"some of {', '.join(keywords)} have a wrong type"
 
     def check_single(self, question: str) -> None:
         """Raise UsageError if a question about one configuration gets several."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -53,6 +53,10 @@ class Table(Generic[Row]):
     notes: tuple[str, ...] = ()
     """Rows that were omitted, with reasons."""
 
+    def with_rows(self, rows: Iterable[Row]) -> Table[Row]:
+        """Return the table with these rows in place of its own."""
+        return attrs.evolve(self, rows=tuple(rows))
+
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
@@ -87,7 +91,7 @@ class Table(Generic[Row]):
 
     @property
     def _first(self) -> tuple[tuple[Any, ...], ...]:
-        return attrs.evolve(self, rows=self.rows[:SHOWN]).cells
+        return self.with_rows(self.rows[:SHOWN]).cells
 
     @property
     def names(self) -> tuple[str, ...]:

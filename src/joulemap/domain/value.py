@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from joulemap.domain.change import check_value
+from joulemap.domain.constant import check_value
 from joulemap.system.number import check_digits, read_real, read_whole
 from joulemap.system.units import format_si, parse_si
 

@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.kind import KINDS, ROLES
+from joulemap.system.record import frozen
+
+KINDS: Final = (
+    "conv",
+    "depthwise_conv",
+    "grouped_conv",
+    "linear",
+    "matmul",
+    "batch_norm",
+    "normalization",
+    "softmax",
+    "elementwise",
+    "pool",
+    "reduction",
+    "data_movement",
+    "communication",
+    "view",
+    "uncounted",
+)
+"""Operator kinds that mapping models distinguish; `operation` is finer."""
+
+ROLES: Final = ("input", "weight", "output")
+
+
+@frozen(kw_only=True)
+class WorkloadKey:
+    """Inputs of a trace; equal keys give equal workloads."""
+
+    source: str
+    """Origin of the model: `torchvision:resnet18`, `file:<digest>:<path>:<factory>`, or `module:<digest>:`."""
+    input_spec: str
+    """Input shapes and dtypes, e.g. `1x3x224x224:fp32`."""
+    torch_version: str
+    torchvision_version: str
+    tracer_version: str
+    """Digest of the tracing and fusion rules."""
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of a SHA-256 over all fields."""
+        import hashlib
+
+        text = "\n".join(f"{field.name}={getattr(self, field.name)}" for field in attrs.fields(WorkloadKey))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+NO_KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
+"""Key of a workload that is only counted."""
 
 CAUSAL: Final = "causal"
 """Word of `Operator.variant` for attention with a causal mask."""
@@ -159,14 +206,14 @@ class Access:
     role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     byte_count: int
     """Bytes at the traced dtype if the operator is a separate kernel."""
-    fused_byte_count: int
+    fused_byte_count: int = attrs.field(default=attrs.Factory(lambda self: self.byte_count, takes_self=True))
     """Bytes if the subgraph is one kernel: 0 for data that stays on chip, counted once for data that several members
-    read.
+    read. Until operators are fused, all bytes.
     """
     item_bytes: int
     """Bytes of one floating-point element of 16 bits or more, which scales with precision; 0 for traffic that does not.
     """
-    is_boundary: bool
+    is_boundary: bool = False
     """True if the tensor enters or leaves the model."""
 
 
@@ -186,13 +233,13 @@ class Buffer:
     birth_index: int
     death_index: int
     """Last operator that reads the buffer; for model outputs, the last operator of all."""
-    release_index: int
+    release_index: int = attrs.field(default=attrs.Factory(lambda self: self.death_index, takes_self=True))
     """Last operator during which an unfused program holds the storage: at least until the module call that received it
     returns.
     """
     byte_count: int
     item_bytes: int
-    is_hidden: bool
+    is_hidden: bool = False
     """True if the storage never leaves its subgraph, so that a fused kernel does not allocate it."""
 
 
@@ -228,7 +275,8 @@ class Workload:
     accesses: tuple[Access, ...]
     edges: tuple[Edge, ...]
     buffers: tuple[Buffer, ...]
-    subgraphs: tuple[Subgraph, ...]
+    subgraphs: tuple[Subgraph, ...] = ()
+    """Subgraphs; empty until operators are fused."""
     notes: tuple[str, ...] = ()
     """Assumptions of the trace."""
     inner_batch: int = 1
@@ -263,3 +311,34 @@ class Workload:
     def skipped_mac_count(self) -> int:
         """MACs that causal masks skip, for the whole batch."""
         return sum(operator.skipped_mac_count for operator in self.operators)
+
+
+def allocate(
+    tensors: Iterable[Tensor],
+    item_bytes: Sequence[int],
+    makers: Mapping[int, int | None],
+    accesses: Iterable[Access],
+    outputs: Collection[int],
+    last: int,
+) -> tuple[tuple[Tensor, ...], tuple[Buffer, ...]]:
+    """Return tensors with a buffer for each that is no weight, live from its maker to its last access.
+
+    Inputs and outputs are live up to the last operator. `item_bytes` has one number per tensor.
+    """
+    deaths: dict[int, int] = {}
+    for access in accesses:
+        deaths[access.tensor_index] = max(deaths.get(access.tensor_index, 0), access.operator_index)
+    placed: list[Tensor] = []
+    buffers: list[Buffer] = []
+    for index, tensor in enumerate(tensors):
+        if tensor.role in ("parameter", "constant"):
+            placed.append(tensor)
+            continue
+        birth = makers.get(index) or 0
+        is_whole = index in outputs or tensor.role == "input"
+        death = last if is_whole else max(birth, deaths.get(index, 0))
+        buffers.append(
+            Buffer(birth_index=birth, death_index=death, byte_count=tensor.byte_count, item_bytes=item_bytes[index])
+        )
+        placed.append(attrs.evolve(tensor, buffer_index=len(buffers) - 1, is_output=index in outputs))
+    return tuple(placed), tuple(buffers)

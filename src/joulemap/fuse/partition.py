@@ -19,10 +19,7 @@ from joulemap.domain.workload import Edge, Operator, Subgraph
 from joulemap.fuse.group import GATHERING, Group, begin, may_end, may_take, may_unite
 from joulemap.fuse.loop import Loop, describe_loop
 from joulemap.fuse.order import Order, sort_groups
-from joulemap.fuse.pattern import describe
-
-GATES: Final = frozenset({"sigmoid", "hardsigmoid"})
-"""Operations that end a squeeze-and-excitation gate."""
+from joulemap.fuse.pattern import GATES, describe
 
 PRODUCTS_IN_GATE: Final = 2
 """Maximum GEMMs of a gate: squeeze and excite; some models do both in one."""

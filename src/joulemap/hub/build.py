@@ -79,12 +79,13 @@ def build_request(request: ModelRequest) -> BuiltModel:
         own = made.own if made.guesses is None else next(made.guesses)
         is_given = request.inputs and (own is None or (request.kind == "block" and not made.is_sized))
         positional, named = _given(request) if is_given else _own(own, request, is_sized=made.is_sized)
+    batch, told = _batch_of(request, (positional, named))
     return BuiltModel(
         module=made.module,
         positional=positional,
         named=named,
-        batch=_batch_of(request, (positional, named)),
-        notes=notes,
+        batch=batch,
+        notes=(*notes, *told),
         way=way,
         others=None if request.sizes else made.guesses,
     )
@@ -251,7 +252,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
     """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch."""
     if own is None:
         raise ModelError(
-            f"{request.model} brings no inputs: give --input 1,3,224,224, return (module, inputs), "
+            f"{request.model} has no example inputs: give --input 1,3,224,224, return (module, inputs), "
             "or set module.example_inputs"
         )
     for leaf in tensors_in(own):
@@ -310,8 +311,20 @@ def _shape(tensor: torch.Tensor) -> str:
     return "x".join(map(str, tensor.shape)) or "a number"
 
 
-def _batch_of(request: ModelRequest, arguments: Any) -> int:
-    """Return the batch as requested, else the leading size of the first tensor."""
+def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ...]]:
+    """Return the batch as requested, else the leading size of the first tensor, and notes on it.
+
+    If the leading size of another tensor of as many dimensions differs, as of nodes and edges, neither counts
+    inferences: one forward pass is one.
+    """
     if request.batch is not None:
-        return request.batch
-    return next((int(leaf.shape[0]) for leaf in tensors_in(arguments) if leaf.dim() > 0), 1)
+        return request.batch, ()
+    shapes = [tuple(leaf.shape) for leaf in tensors_in(arguments) if leaf.dim() > 0]
+    if not shapes:
+        return 1, ()
+    first = shapes[0]
+    other = next((one for one in shapes if len(one) >= len(first) and one[0] not in (first[0], 1)), None)
+    if other is None or first[0] == 1:
+        return first[0], ()
+    told = " and ".join("x".join(map(str, one)) for one in (first, other))
+    return 1, (f"inputs of {told} have no common batch: one forward pass counts as one inference",)

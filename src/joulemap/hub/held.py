@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from joulemap.domain.module import name_module
+from joulemap.domain.name import name_module
 from joulemap.domain.workload import Workload
 from joulemap.hub.build import trace_request
 from joulemap.system.errors import UsageError

@@ -69,7 +69,7 @@ def _call(own: Any, request: ModelRequest) -> Inputs:
         return tuple(own), {}
     if isinstance(own, torch.Tensor):
         return (own,), {}
-    raise ModelError(f"{request.model} brings no inputs: {ADVICE}")
+    raise ModelError(f"{request.model} has no example inputs: {ADVICE}")
 
 
 def _tell_logits(request: ModelRequest) -> tuple[str, ...]:

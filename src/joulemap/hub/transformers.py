@@ -159,7 +159,7 @@ def _take_quantization(
 
 
 def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with changes, also of parts."""
+    """Merge changes into settings, recursively."""
     merged = dict(values) if isinstance(values, Mapping) else {}
     for name, value in changes.items():
         merged[name] = _merge(merged.get(name), value) if isinstance(value, Mapping) else value

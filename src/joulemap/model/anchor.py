@@ -57,8 +57,8 @@ from joulemap.domain.reference import (
 )
 from joulemap.model.kernel import form_kernels
 from joulemap.model.outcome import Timed
+from joulemap.model.stream import stay_on_device
 from joulemap.model.timing import time_kernels
-from joulemap.model.transfer import stay_on_device
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S

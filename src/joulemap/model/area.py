@@ -49,8 +49,6 @@ MAC_AREA: Final[Mapping[float, Quantity]] = {
 }
 """Bytes of an operand -> area of a multiplier and an adder at 45 nm."""
 
-MAC_NODE_NM: Final = 45.0
-
 DENSITY: Final[Mapping[float, float]] = {
     3.0: 60.0, 4.0: 41.0, 5.0: 38.0, 7.0: 27.0, 10.0: 16.0, 12.0: 10.0, 16.0: 8.6, 20.0: 5.4, 28.0: 3.4, 45.0: 1.0,
     65.0: 0.5,

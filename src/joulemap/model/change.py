@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.address import CLOCK, REGULATOR_LOSS, UNIT_COUNT, Address, find_action, set_numbers
-from joulemap.domain.change import Change, word_changes
+from joulemap.domain.constant import Change, word_changes
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.domain.target import changes_word, extend_digest
 

@@ -310,6 +310,7 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
         compute_s=np.where(shown, 0.0, placement.compute_s),
         memory_s=np.where(shown, kernels.per_operator(seen.reshape(seconds.shape)), placement.memory_s),
         launch_s=np.where(is_hidden, 0.0, placement.launch_s),
+        pass_s=np.where(is_hidden, 0.0, placement.pass_s),
     )
 
 

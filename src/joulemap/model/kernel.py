@@ -32,6 +32,9 @@ from joulemap.system.record import define
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on data in its registers."""
 
+NEAR: Final = 1e-6
+"""Distance from a whole number that is rounding."""
+
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
 """Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""
 
@@ -309,11 +312,15 @@ class KernelColumns:
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
-        A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups.
+        A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups. A part
+        count may be a fraction, such as 5 / 3, by which counts divide to whole numbers only up to rounding.
         """
         work = self.work
-        is_split = (work.gemm_groups % part_count == 0) & (work.of_kind("matmul") | (work.gemm_m % part_count != 0))
-        by_group, by_row = np.where(is_split, part_count, 1.0), np.where(is_split, 1.0, part_count)
+        groups, rows = work.gemm_groups / part_count, work.gemm_m / part_count
+        whole_groups, whole_rows = (
+            np.where(np.abs(one - np.rint(one)) < NEAR, np.rint(one), one) for one in (groups, rows)
+        )
+        is_split = (whole_groups % 1.0 == 0.0) & (work.of_kind("matmul") | (whole_rows % 1.0 != 0.0))
         names = ("mac_count", "special_count", "output_element_count")
         simple = work.elementwise_count - self.dequantization_count
         moved = ("input_bytes", "output_bytes", "entering_bytes", "leaving_bytes", "peak_activation_bytes", "batch")
@@ -321,8 +328,8 @@ class KernelColumns:
             self,
             work=attrs.evolve(
                 work,
-                gemm_groups=work.gemm_groups / by_group,
-                gemm_m=work.gemm_m / by_row,
+                gemm_groups=np.where(is_split, whole_groups, work.gemm_groups),
+                gemm_m=np.where(is_split, work.gemm_m, whole_rows),
                 elementwise_count=simple / part_count + self.dequantization_count,
                 **{name: getattr(work, name) / part_count for name in names},
             ),

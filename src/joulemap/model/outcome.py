@@ -21,6 +21,7 @@ from joulemap.model.kernel import KernelColumns, share_exactly
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import MAX_LINE_FJ, Counts, close_counts, operator_fj, price
 from joulemap.model.pace import SAME
+from joulemap.model.placement import Placement
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.timing import Timing, count_parts, time_kernels
 from joulemap.model.workload import Floats, Integers, sum_by
@@ -232,13 +233,16 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     latency_fs = np.zeros((count, points), dtype=np.int64)
     np.add.at(latency_fs, owner, own.expand(own.operator_fs, points).reshape(points, -1).T)
     kernel_count = np.bincount(owner[kernels.leader], minlength=count)
-    bounds = [summed(placement.compute_s), summed(placement.memory_s), summed(at_leaders(kinds, placement.launch_s))]
+    launch, passes = split_launch(placement, kinds)
+    compute_s, memory_s, launch_s, pass_s = map(summed, (placement.compute_s, placement.memory_s, launch, passes))
+    bounds = compute_s, memory_s + pass_s, launch_s
     return {
         "subgraph_index": np.tile(shown, points),
         "latency_fs": latency_fs[shown].T.ravel(),
-        "compute_s": bounds[0],
-        "memory_s": bounds[1],
-        "launch_s": bounds[2],
+        "compute_s": compute_s,
+        "memory_s": memory_s,
+        "launch_s": launch_s,
+        "pass_s": pass_s,
         "dram_bytes": summed(placement.dram_bytes),
         "moved_bytes": summed(kinds.moved_bytes),
         "pass_bytes": summed(np.asarray(placement.pass_bytes, dtype=np.float64)),
@@ -255,6 +259,12 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
 def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
     """Return a per-operator column with kernel values at leaders; a single number applies to all kernels of a point."""
     return kernels.at_leader(kernels.each_kernel(values))
+
+
+def split_launch(placement: Placement, kernels: KernelColumns) -> tuple[Floats, Floats]:
+    """Return the fixed cost of each kernel without extra passes, and the memory time of these passes, at leaders."""
+    passes = np.minimum(placement.pass_s, placement.launch_s)
+    return at_leaders(kernels, placement.launch_s - passes), at_leaders(kernels, passes)
 
 
 def find_activations(kernels: KernelColumns, hardware: Hardware) -> float:

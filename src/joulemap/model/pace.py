@@ -63,11 +63,13 @@ class Pace:
         compute, memory = (
             np.where(is_slower, one, 1.0) for one in map(kernels.growth, before, self._times_at(placement, clock))
         )
+        stretch = kernels.kernel_workload(self.law.stretch(clock))
         return attrs.evolve(
             placement,
             compute_s=placement.compute_s * compute,
             memory_s=placement.memory_s * memory,
-            launch_s=placement.launch_s * kernels.kernel_workload(self.law.stretch(clock)),
+            launch_s=placement.launch_s * stretch,
+            pass_s=placement.pass_s * stretch,
         )
 
     def kernel_s(self, clock: Floats) -> Floats:

@@ -78,7 +78,9 @@ class Placement:
     memory_s: Floats
     """Time of the slowest memory level for the operator's share of its kernel's traffic."""
     launch_s: Floats
-    """Fixed cost per kernel."""
+    """Fixed cost per kernel, including the passes of `pass_s`."""
+    pass_s: Floats | float = 0.0
+    """Part of `launch_s` in which passes that the runtime adds read and write memory again."""
     host_call_count: Floats | float = 1.0
     """Host calls per kernel in `eager`."""
     host_runs_ahead: bool = False
@@ -151,6 +153,7 @@ class Placement:
             compute_s=self.compute_s * device,
             memory_s=self.memory_s * device,
             launch_s=self.launch_s * launch,
+            pass_s=self.pass_s * launch,
             overlap=self.overlap.scaled(device, launch) if self.overlap else None,
         )
 
@@ -172,6 +175,7 @@ class Placement:
             compute_s=self.compute_s * times,
             memory_s=self.memory_s * times,
             launch_s=self.launch_s * of_kernel,
+            pass_s=self.pass_s * of_kernel,
             overlap=self.overlap.scaled(times, of_kernel) if self.overlap else None,
             dram_read_bytes=self.dram_read_bytes * times,
             dram_write_bytes=self.dram_write_bytes * times,

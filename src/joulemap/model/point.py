@@ -25,8 +25,8 @@ from joulemap.model.sum import Sums
 from joulemap.model.timing import count_parts, find_parts
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.errors import ConservationError, UnsupportedError
-from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
+from joulemap.system.resource import keep_freed
 from joulemap.system.units import FJ_PER_J
 
 TOGETHER: Final = 262144

@@ -129,17 +129,6 @@ class PowerLaw:
         total: Floats = self.static_w + watts
         return total
 
-    def energy_at(self, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
-        """Return the energy in joules of work with a measured time, at the full clock or as the cap allows.
-
-        The cap lowers the voltage if the work would draw more in that time; `seconds` already reflects the lower clock.
-        """
-        room = (self.limit_w - self.static_w) * seconds - memory_j
-        allowed = np.divide(room, chip_j, out=np.ones(np.shape(room)), where=chip_j > 0.0)
-        highest = self.energy_factor(np.ones_like(chip_j))
-        total: Floats = self.static_w * seconds + memory_j + np.clip(allowed, self.floor**2, highest) * chip_j
-        return total
-
     def clock_under_cap(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> Floats:
         """Return the clock of each workload under the cap, repeated without a pause, as a share of the full clock.
 

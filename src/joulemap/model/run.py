@@ -62,6 +62,9 @@ class SubgraphColumns:
     compute_s: Floats
     memory_s: Floats
     launch_s: Floats
+    """Fixed cost of kernels, without extra passes."""
+    pass_s: Floats
+    """Memory time of passes added by the runtime; the latency is the fixed cost, these, and the longer other time."""
     dram_bytes: Floats
     moved_bytes: Floats
     """Crossing kernel boundaries at any level."""
@@ -203,8 +206,9 @@ class RunColumns(RunFacts):
         """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
         parts = self.subgraphs
         launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
-        busy_fs, computes = parts.latency_fs - launch_fs, parts.compute_s >= parts.memory_s
-        return int(busy_fs[computes].sum()), int(busy_fs[~computes].sum()), int(launch_fs.sum())
+        pass_fs = np.minimum(np.rint(parts.pass_s * FS_PER_S).astype(np.int64), parts.latency_fs - launch_fs)
+        busy_fs, computes = parts.latency_fs - launch_fs - pass_fs, parts.compute_s >= parts.memory_s
+        return int(busy_fs[computes].sum()), int(busy_fs[~computes].sum() + pass_fs.sum()), int(launch_fs.sum())
 
     @property
     def dram_bytes(self) -> float:

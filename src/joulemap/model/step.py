@@ -96,7 +96,8 @@ def repeat_step(placement: Placed, step: KernelColumns, hardware: Hardware) -> P
             launch_s=overlap.launch_s + _share(overlap, placement.launch_s) * waiting_s,
         )
     streamed = np.maximum(repeated.memory_s, _stream_s(step, hardware))
-    return attrs.evolve(repeated, memory_s=streamed, launch_s=placement.launch_s + waiting_s, overlap=overlap)
+    launch_s = placement.launch_s + waiting_s
+    return attrs.evolve(repeated, memory_s=streamed, launch_s=launch_s, pass_s=placement.pass_s, overlap=overlap)
 
 
 def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
@@ -109,6 +110,7 @@ def of_one_step(whole: Placed, one: Placed, step: KernelColumns) -> Placed:
         compute_s=whole.compute_s / steps,
         memory_s=whole.memory_s / steps,
         launch_s=whole.launch_s,
+        pass_s=whole.pass_s,
         overlap=None if whole.overlap is None else whole.overlap.scaled(1.0 / steps, 1.0),
         dram_read_bytes=whole.dram_read_bytes / steps,
         dram_write_bytes=whole.dram_write_bytes / steps,

@@ -14,18 +14,69 @@ documentation, Tune performance (instances); AWS Neuron documentation, torch_neu
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import attrs
 import numpy as np
 
+from joulemap.domain.configuration import HOST_TRANSFER, LINK_LANES, NO_HOST
 from joulemap.domain.hardware import ALL_UNITS, Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import CORES
-from joulemap.model.transfer import time_transfers
 from joulemap.model.workload import Floats
 from joulemap.system.record import vary
+
+if TYPE_CHECKING:
+    from joulemap.model.placement import Placed
+
+
+def leave_out_transfers(kernels: KernelColumns, hardware: Hardware) -> KernelColumns:
+    """Return the kernels of a device alone: without the inputs and outputs that cross the link of a chip without
+    memory.
+    """
+    if hardware.host != NO_HOST or LINK_LANES not in hardware.geometry:
+        return kernels
+    nothing = np.zeros_like(kernels.entering_bytes)
+    return attrs.evolve(
+        kernels,
+        input_bytes=kernels.input_bytes - kernels.entering_bytes,
+        output_bytes=kernels.output_bytes - kernels.leaving_bytes,
+        entering_bytes=nothing,
+        leaving_bytes=nothing,
+    )
+
+
+def stay_on_device(hardware: Hardware) -> Hardware:
+    """Return hardware whose own memory holds inputs and outputs, for probes of its power."""
+    own = hardware.coefficients.get(HOST_TRANSFER)
+    if own is None or own.value == 0.0:
+        return hardware
+    return attrs.evolve(hardware, coefficients={**hardware.coefficients, HOST_TRANSFER: attrs.evolve(own, value=0.0)})
+
+
+def time_transfers(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+    """Return the seconds of each operator's inputs and outputs on the host link of a chip with memory of its own."""
+    if HOST_TRANSFER not in hardware.coefficients:
+        return 0.0
+    return (kernels.entering_bytes + kernels.leaving_bytes) * hardware.coefficient(HOST_TRANSFER)
+
+
+def add_transfers(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement with the time of transfers to and from a chip that has memory of its own."""
+    if HOST_TRANSFER not in hardware.coefficients:
+        return placement
+    seconds = kernels.per_kernel(kernels.each(time_transfers(kernels, hardware)))
+    return attrs.evolve(placement, launch_s=placement.launch_s + seconds)
+
+
+def find_shares(hardware: Hardware) -> tuple[float, Floats | float]:
+    """Return the shares of a model's inputs and outputs that (off-chip bytes include, cross the host link): 0 or 1."""
+    if LINK_LANES in hardware.geometry:
+        return 1.0, 1.0
+    return 0.0, np.where(np.greater(hardware.coefficient(HOST_TRANSFER), 0.0), 1.0, 0.0)
+
 
 STREAM_UNITS: Final = "stream_units"
 """Geometry constant: units per stream, for hardware whose engine runs several streams."""
@@ -90,4 +141,39 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
         memory_s=one.memory_s / streams,
         launch_s=one.launch_s / streams,
         shared_s=np.maximum(one.dram_bytes / rate, time_transfers(kernels, hardware)),
+    )
+
+
+START: Final = "program_start"
+
+
+def take_fullest(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats | float]:
+    """Return the kernels of the copy with the most samples of a batch, and the number of its units."""
+    count: Floats | float = hardware.peaks[kernels.precision].unit_count
+    if DIVIDED not in hardware.geometry:
+        return kernels, count
+    of_stream = hardware.geometry[STREAM_UNITS].value
+    streams = np.maximum(1.0, np.floor(count / of_stream))
+    return kernels.part(kernels.batch / np.ceil(kernels.batch / streams)), of_stream
+
+
+def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+    """Return the number of model copies that share a batch; each copy reads its own weights."""
+    if DIVIDED not in hardware.geometry:
+        return 1.0
+    streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
+    copies: Floats | float = np.minimum(np.maximum(1.0, np.floor(streams)), kernels.batch)
+    return copies
+
+
+def join_units(hardware: Hardware) -> Hardware:
+    """Return the hardware with one model over all units, and without the program start, which is charged to the
+    host.
+    """
+    if DIVIDED not in hardware.geometry:
+        return hardware
+    return vary(
+        hardware,
+        geometry={name: one for name, one in hardware.geometry.items() if name != DIVIDED},
+        coefficients={**hardware.coefficients, START: vary(hardware.coefficients[START], value=0.0)},
     )

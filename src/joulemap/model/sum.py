@@ -18,7 +18,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import Counts, check_range, close_counts, energies_fj
-from joulemap.model.outcome import Asked, Timed, at_leaders, list_facts
+from joulemap.model.outcome import Asked, Timed, list_facts, split_launch
 from joulemap.model.run import BOTTLENECKS, BOUNDS, BUSY, RunTotals
 from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.record import define, frozen
@@ -171,27 +171,31 @@ class Sums:
         return found
 
     @cached_property
-    def bounds_s(self) -> tuple[Floats, Floats, Floats]:
-        """Compute, memory and launch time of each pattern, with the axes of all three."""
+    def bounds_s(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Compute, memory, launch and pass time of each pattern, with the axes of all four."""
         placement = self.timed.timing.placement
-        launch = at_leaders(self._kinds, placement.launch_s)
+        launch, passes = split_launch(placement, self._kinds)
         each = [self._of_pattern(one) for one in (placement.compute_s, placement.memory_s, launch)]
-        compute, memory, start = np.broadcast_arrays(*each)
-        return compute, memory, start
+        compute, memory, start, again = np.broadcast_arrays(
+            *each, self._of_pattern(passes) if np.any(passes) else np.zeros(1)
+        )
+        return compute, memory, start, again
 
     @cached_property
     def share_fs(self) -> Integers:
         """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
-        compute, memory, launch = self.bounds_s
+        compute, memory, launch, again = self.bounds_s
         launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
-        busy_fs = self.pattern_fs - launch_fs
+        pass_fs = np.minimum(np.rint(again * FS_PER_S), self.pattern_fs - launch_fs)
+        busy_fs = self.pattern_fs - launch_fs - pass_fs
         is_compute: Booleans = compute >= memory
-        shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs), launch_fs
+        shares = np.where(is_compute, busy_fs, 0.0), np.where(is_compute, 0.0, busy_fs) + pass_fs, launch_fs
         return self._over(np.stack(shares, axis=-2))
 
     @cached_property
     def _bottleneck(self) -> Integers:
-        code: Integers = np.argmax(np.stack(self.bounds_s), axis=0)
+        compute, memory, launch, again = self.bounds_s
+        code: Integers = np.argmax(np.stack([compute, memory + again, launch]), axis=0)
         return code
 
     @cached_property
@@ -203,7 +207,7 @@ class Sums:
     def bound_fs(self) -> Integers:
         """Latency of the subgraphs that each of `BOUNDS` bounds."""
         kinds, timed = self._kinds, self.timed
-        compute_s, _, _ = self.bounds_s
+        compute_s, *_ = self.bounds_s
         executed = self._of_pattern(timed.timing.placement.executed_macs)
         peak = timed.hardware.peaks[timed.hardware.product_precision(kinds.precision)].rate.value
         waits = (executed > 0.0) & (FLOPS_PER_MAC * executed / peak < BUSY * compute_s)

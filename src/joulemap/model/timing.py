@@ -26,8 +26,7 @@ from joulemap.model.placement import Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import POWER_CAP
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
-from joulemap.model.stream import count_streams, find_share, overlap_streams
-from joulemap.model.transfer import add_transfers, leave_out_transfers
+from joulemap.model.stream import add_transfers, count_streams, find_share, leave_out_transfers, overlap_streams
 from joulemap.model.workload import Booleans, Floats, Texts
 from joulemap.system.record import define
 

@@ -11,8 +11,8 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import BOARD
-from joulemap.domain.key import NO_KEY
 from joulemap.domain.target import DEFAULT_MODE
+from joulemap.domain.workload import NO_KEY
 from joulemap.model.version import formula_version
 from joulemap.plan.target import AtBoundary, AtMode, Calibrated, Target
 from joulemap.system.errors import CatalogueError
@@ -39,7 +39,7 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
         from joulemap.model.anchor import find_anchor
-        from joulemap.model.replica import join_units
+        from joulemap.model.stream import join_units
 
         try:
             _ANCHORS[key] = find_anchor(join_units(hardware), describe_probes(), read_loads(hardware))
@@ -65,7 +65,7 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
 
     Factors on an engine's passes are numbers of the machine that was measured, and nobody inherits them.
     """
-    from joulemap.domain.pace import MEANING, is_pace
+    from joulemap.domain.calibration import MEANING, is_pace
     from joulemap.domain.quantity import Quantity
 
     served = {name: one for name, one in calibration.coefficients.items() if is_pace(name)}

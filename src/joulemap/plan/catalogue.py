@@ -230,10 +230,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the current catalogue in the database; return id -> entry."""
     from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.doubt import load_doubt
-    from joulemap.catalog.event import load_events
+    from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
-    from joulemap.catalog.role import load_roles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.plan.anchor import usual_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles

@@ -10,8 +10,7 @@ import attrs
 
 from joulemap.domain.address import UNIT_COUNT
 from joulemap.domain.catalogue import Variant, find_entry
-from joulemap.domain.change import Change, word_changes
-from joulemap.domain.constant import match_names
+from joulemap.domain.constant import Change, match_names, word_changes
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant

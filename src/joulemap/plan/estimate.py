@@ -22,9 +22,8 @@ from joulemap.trace.source import ModelRequest
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.key import WorkloadKey
     from joulemap.domain.settings import Settings
-    from joulemap.domain.workload import Workload
+    from joulemap.domain.workload import Workload, WorkloadKey
     from joulemap.plan.run import PlannedRun
     from joulemap.plan.source import Source, Talk
 

@@ -24,7 +24,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.change import Change
+    from joulemap.domain.constant import Change
     from joulemap.domain.settings import Settings
 
 

@@ -238,7 +238,7 @@ def keep_plugged(
     """Return the hardware that has the boundary of the settings, or a fallback, and name -> reason for chips without
     it.
 
-    Raises UsageError if hardware that is named by itself is omitted, or nothing is left.
+    Raises UsageError if explicitly named hardware is omitted, or nothing is left.
     """
     missing = find_unplugged((entry for entry, _ in chosen), settings.boundary)
     if not missing or settings.fallback_boundary:

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.address import USE, Address
-from joulemap.domain.change import Change, check_value
 from joulemap.domain.configuration import SYSTEM, Configuration
-from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Constant
+from joulemap.domain.constant import LOSS, OUTSIDE_LIMIT, PROPORTIONAL, STATIC, Change, Constant, check_value
 from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.host import is_host, is_part, suggest_host
 from joulemap.domain.metric import METRIC
@@ -41,8 +40,11 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.store.connection import Connection
 
-STEP: Final = 1.0 + 1e-4
-"""Factor on a constant for a numerical slope: far above rounding errors of the model, far below its curvature."""
+STEP: Final = 1.01
+"""Factor on a constant for its elasticity; rounding to whole cycles can outweigh the effect of a smaller step."""
+
+WHOLE_STEP: Final = 2.0
+"""Factor in both directions for a count; the next integer may leave most of a tile empty."""
 
 BILL: Final = ("price_purchase", "price_cloud", "host_share", "idle_power")
 """Constants that affect the cost of a chip, not the times and energies of its runs."""
@@ -163,7 +165,8 @@ class Variation:
         """Return the factors on a constant for its slope."""
         constant = self.constants[name]
         if constant.is_whole:
-            return (constant.value + 1.0) / constant.value, max(1.0, constant.value - 1.0) / constant.value
+            found = (self.value_at(name, WHOLE_STEP**sign) for sign in (-1.0, 1.0))
+            return tuple(value / constant.value for value in found if value is not None)
         return (STEP,)
 
     def _is_base(self, name: str, factor: float) -> bool:

@@ -282,9 +282,9 @@ def show_odds(probability: float | None) -> str:
     return f"1 in {once:.1f}".removesuffix(".0") if once < FEW_TIMES else f"1 in {float(f'{once:.2g}'):.0f}"
 
 
-WIDE: Final = 0.5
-"""Half-width of a logarithm from which an interval is shown as a factor, because its ends differ too much for one
-percentage.
+WIDE: Final = 0.25
+"""Half-width of a logarithm from which an interval is shown as a range of factors: at ±25 % its ends are -22 % and
++28 %, too far apart for one percentage.
 """
 
 

@@ -513,31 +513,28 @@ def draw_columns(
     *,
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
-    ranked: Sequence[str] = (),
     limit: int | None = None,
     is_bare: bool = False,
     projected: frozenset[str] = frozenset(),
-    noun: str = "rows",
 ) -> Grid:
     """Format `limit` rows of a table as a grid: headings without units, each `value` with its `unit`.
 
-    `columns` are the shown ones, all by default; `keep` are those kept longest, and `ranked` those that rank the rows.
+    `columns` are the shown ones, each as `name` or `heading name`, all by default, and `keep` those kept longest.
     Headings are shown without rows unless the table is bare.
     """
     merged = "unit" if "value" in table.names else ""
     shown: dict[str, str] = {}
+    headings = {name: text for text, _, name in (column.rpartition(" ") for column in columns)}
     for column in table.columns:
-        if (not columns or column.name in columns) and column.name != merged:
-            text = heading(column)
+        if (not columns or column.name in headings) and column.name != merged:
+            text = headings.get(column.name) or heading(column)
             shown[column.name] = text if text not in shown.values() else column.name.replace("_", " ")
     drawn = grid(
         table,
         [(text, name) for name, text in shown.items()],
         limit=limit,
         keep=[shown[name] for name in keep if name in shown],
-        ranked=[shown[name] for name in ranked if name in shown],
         projected=projected,
-        noun=noun,
         # columns of a user's SQL statement have no meaning, so it is unknown which of them name its rows
         is_plain=not any(column.meaning for column in table.columns),
     )

@@ -161,6 +161,7 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     compute_s: float
     memory_s: float
     launch_s: float
+    pass_s: float
     dram_bytes: float
     units_used_count: int
     units_total_count: int

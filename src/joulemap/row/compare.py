@@ -24,6 +24,7 @@ class Placement(Row, query="compare.allocation"):
     compute_s: float
     memory_s: float
     launch_s: float
+    pass_s: float
     units_used_count: int
     units_total_count: int
     unit_name: str

@@ -225,6 +225,14 @@ class RunPair(Row, query="explain.total"):
     memory_b_bytes: int
     memory_difference_bytes: int
     memory_ratio: float | None
+    mac_count_a: int
+    mac_count_b: int
+    units_used_a: int | None
+    units_used_b: int | None
+    units_total_a: int | None
+    units_total_b: int | None
+    unit_name_a: str | None
+    unit_name_b: str | None
     energy_probability: float | None
     latency_probability: float | None
     edp_probability: float | None

@@ -86,7 +86,9 @@ class ListedOperator(Row, query="model.operator"):
 
 
 class PatternShare(Row, query="model.pattern"):
-    """Fusion patterns of a workload; one row per pattern of operators that depend on an input, without views."""
+    """Fusion patterns of a workload; one row per pattern; view is that of subgraphs without any other operator,
+    constant that of operators that depend on no input.
+    """
 
     fusion_pattern: str
     subgraph_count: int

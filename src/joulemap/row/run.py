@@ -26,6 +26,7 @@ class Allocation(Row, query="run.allocation"):
     compute_s: float
     memory_s: float
     launch_s: float
+    pass_s: float
     bottleneck: str
     dram_bytes: float
     moved_bytes: float

@@ -123,6 +123,7 @@ class Utilization(Row, query="utilization.summary"):
     least_flop_count: int | None
     attained_ops_per_s: float | None
     peak_ops_per_s: float | None
+    fp32_peak_ops_per_s: float | None
     compute_utilization_fraction: float | None
     compute_grade: str | None
     attained_bytes_per_s: float | None

@@ -196,7 +196,7 @@ def _write(connection: Connection, entry: CalibrationEntry, calibration: Calibra
         energy_credibility_fraction=calibration.energy_credibility,
         content_digest="",
     )
-    from joulemap.domain.pace import MEANING
+    from joulemap.domain.calibration import MEANING
 
     noted = {name: one.note for name, one in hardware.coefficients.items()}
     changed = [

@@ -33,6 +33,31 @@ TEXT_FIELDS: Final = (
     "unavailable", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest", "needs_host", "host",
 )  # fmt: skip
 
+PRICED: Final = "energy_per_action JOIN internal.action USING (action_id)"
+
+TABLES: Final[Mapping[str, tuple[str, str]]] = {
+    "hardware_fact": ("quantity, value, unit, basis, source, note", "fact_index"),
+    "hardware_precision": (
+        "precision, operations_per_clock, units_count AS unit_count, clock_hz, engine, explanation",
+        "precision_index",
+    ),
+    "hardware_level": ("level AS name, kind, per", "level_index"),
+    "hardware_link": ("link AS name, connects, generation, topology", "link_index"),
+    "hardware_load": ("load AS name, model, precision, batch, runtime, covers, tracer_version", "load_index"),
+    "hardware_power_mode": ("power_mode AS name", "mode_index"),
+    "hardware_operator": ("operator, compiler AS name, cut, host, basis, source", "operator_index"),
+    PRICED: (", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index"),
+}
+"""Table with parts of hardware -> columns as fields of their record, and the column of their order."""
+
+LISTED: Final[tuple[tuple[str, Callable[..., Any], str, str], ...]] = (
+    ("memory_levels", MemoryLevel, "hardware_level", "memory"),
+    ("links", Link, "hardware_link", "link"),
+    ("loads", Load, "hardware_load", "load"),
+    ("power_modes", PowerMode, "hardware_power_mode", "power_mode"),
+)
+"""(field of `Hardware`, record of its items, their table, prefix of the facts that are fields of an item)."""
+
 
 def write_hardware(
     connection: Connection,
@@ -161,129 +186,69 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     """Return digest -> hardware for stored versions; DatabaseError for one that is not stored."""
     wanted = list(dict.fromkeys(digests))
 
-    def rows(table: str, columns: str, order: str) -> dict[str, list[tuple[Any, ...]]]:
-        found: dict[str, list[tuple[Any, ...]]] = {digest: [] for digest in wanted}
-        for digest, *row in execute(
+    def read(table: str, columns: str, order: str) -> dict[str, list[dict[str, Any]]]:
+        """Return digest -> rows of a table as mappings from column to value."""
+        cursor = execute(
             connection,
             f"SELECT hardware_digest, {columns} FROM internal.{table} WHERE list_contains(?, hardware_digest) "
             f"ORDER BY hardware_digest, {order}",
             [wanted],
-        ).fetchall():
-            found[digest].append(tuple(row))
+        )
+        _, *names = (name for name, *_ in cursor.description or ())
+        found: dict[str, list[dict[str, Any]]] = {digest: [] for digest in wanted}
+        for digest, *row in cursor.fetchall():
+            found[digest].append(dict(zip(names, row, strict=True)))
         return found
 
-    versions = rows("hardware_version", ", ".join(("hardware", *TEXT_FIELDS)), "hardware")
-    facts = rows("hardware_fact", "quantity, value, unit, basis, source, note", "fact_index")
-    peaks = rows(
-        "hardware_precision",
-        "precision, operations_per_clock, units_count, clock_hz, engine, explanation",
-        "precision_index",
-    )
-    levels = rows("hardware_level", "level, kind, per", "level_index")
-    links = rows("hardware_link", "link, connects, generation, topology", "link_index")
-    loads = rows("hardware_load", "load, model, precision, batch, runtime, covers, tracer_version", "load_index")
-    modes = rows("hardware_power_mode", "power_mode", "mode_index")
-    priced = "energy_per_action JOIN internal.action USING (action_id)"
-    actions = rows(priced, ", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index")
+    versions = read("hardware_version", ", ".join(("hardware AS id", *TEXT_FIELDS, "helper_digest")), "hardware")
+    tables = {table: read(table, columns, order) for table, (columns, order) in TABLES.items()}
     for digest in wanted:
-        if not versions[digest] or not actions[digest]:
+        if not versions[digest] or not tables[PRICED][digest]:
             raise DatabaseError(f"the hardware version {digest} is not in the database")
-    compilers = rows("hardware_operator", "operator, compiler, cut, host, basis, source", "operator_index")
-    helpers = {digest: found[0][0] for digest, found in rows("hardware_version", "helper_digest", "hardware").items()}
+    helpers = {digest: rows[0].pop("helper_digest") for digest, rows in versions.items()}
     helping = read_hardware(connection, filter(None, helpers.values())) if any(helpers.values()) else {}
     return {
         digest: attrs.evolve(
-            _assemble(
-                digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
-            ),
-            compiler=_read_compiler(compilers[digest]),
+            _assemble(digest, versions[digest][0], {table: found[digest] for table, found in tables.items()}),
             helper=helping.get(helpers[digest]),
         )
         for digest in wanted
     }
 
 
-def _read_compiler(rows: list[tuple[Any, ...]]) -> Compiler | None:
+def _read_compiler(rows: list[dict[str, Any]]) -> Compiler | None:
     """Return the compiler from rows with one operator each; None without rows."""
-    for _, name, cut, host, basis, source in rows:
-        from joulemap.domain.compiler import Compiler
+    if not rows:
+        return None
+    from joulemap.domain.compiler import Compiler
 
-        operators = tuple(operator for operator, *_ in rows)
-        return Compiler(name=name, cut=cut, operators=operators, host=host, basis=basis, source=source)
-    return None
+    shared = {name: value for name, value in rows[0].items() if name != "operator"}
+    return Compiler(**shared, operators=tuple(row["operator"] for row in rows))
 
 
-def _assemble(
-    digest: str,
-    versions: list[tuple[Any, ...]],
-    facts: list[tuple[Any, ...]],
-    peaks: list[tuple[Any, ...]],
-    levels: list[tuple[Any, ...]],
-    links: list[tuple[Any, ...]],
-    loads: list[tuple[Any, ...]],
-    modes: list[tuple[Any, ...]],
-    actions: list[tuple[Any, ...]],
-) -> Hardware:
-    own: dict[str, Any] = {}
+def _assemble(digest: str, version: dict[str, Any], tables: Mapping[str, list[dict[str, Any]]]) -> Hardware:
+    """Return the hardware of a version and of its rows in each table."""
+    own: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in version.items()}
     of: dict[str, dict[str, Quantity]] = {prefix: {} for prefix in PREFIXES}
-    for name, value, unit, basis, source, note in facts:
-        quantity = Quantity(value=value, unit=unit, basis=basis, source=source, note=note)
-        prefix, _, rest = name.partition(".")
+    for fact in tables["hardware_fact"]:
+        prefix, _, rest = fact.pop("quantity").partition(".")
         if rest:
-            of[prefix][rest] = quantity
-        elif not (name in IDLE_STATES and source.endswith(UNMEASURED)):
-            own[name] = quantity
-    texts: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in zip(("id", *TEXT_FIELDS), versions[0], strict=True)
+            of[prefix][rest] = Quantity(**fact)
+        elif not (prefix in IDLE_STATES and fact["source"].endswith(UNMEASURED)):
+            own[prefix] = Quantity(**fact)
+    peaks = {row.pop("precision"): row for row in tables["hardware_precision"]}
+    listed: dict[str, Any] = {
+        field: tuple(record(**row, **_under(row["name"], of[prefix])) for row in tables[table])
+        for field, record, table, prefix in LISTED
     }
     return Hardware(
-        **texts,
         **own,
+        **listed,
         geometry=of["geometry"],
-        memory_levels=tuple(
-            MemoryLevel(
-                name=level,
-                kind=kind,
-                per=per,
-                capacity=of["memory"][f"{level}.capacity"],
-                bandwidth=of["memory"].get(f"{level}.bandwidth"),
-            )
-            for level, kind, per in levels
-        ),
-        peaks={
-            precision: Peak(
-                rate=of["peak"][precision],
-                operations_per_clock=operations,
-                unit_count=units,
-                clock_hz=clock,
-                engine=engine,
-                explanation=explanation,
-            )
-            for precision, operations, units, clock, engine, explanation in peaks
-        },
-        links=tuple(
-            Link(name=name, connects=connects, generation=generation, topology=topology, **_under(name, of["link"]))
-            for name, connects, generation, topology in links
-        ),
-        loads=tuple(
-            Load(
-                name=name,
-                model=model,
-                precision=precision,
-                batch=batch,
-                runtime=runtime,
-                covers=covers,
-                tracer_version=tracer_version,
-                **_under(name, of["load"]),
-            )
-            for name, model, precision, batch, runtime, covers, tracer_version in loads
-        ),
-        power_modes=tuple(PowerMode(name=mode, **_under(mode, of["power_mode"])) for (mode,) in modes),
+        peaks={precision: Peak(rate=of["peak"][precision], **row) for precision, row in peaks.items()},
         coefficients=of["coefficient"],
-        reference=EnergyReference(
-            tuple(EnergyAction(**dict(zip((*ACTION_FIELDS, *PRICE_FIELDS), action, strict=True))) for action in actions)
-        ),
+        compiler=_read_compiler(tables["hardware_operator"]),
+        reference=EnergyReference(tuple(EnergyAction(**row) for row in tables[PRICED])),
         digest=digest,
     )
 

@@ -56,6 +56,8 @@ class Outline:
     """Changed numbers of the run's hardware."""
     needs_host: str
     """Part of a computer that its hardware needs; empty if it needs none."""
+    is_node_board: bool
+    """True for an accelerator of a server without a slot of its own: it shares the server's host with other boards."""
     host: str
     """Host that was named for the run; empty for none."""
     runtime: str
@@ -80,7 +82,9 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
+        "v.tf32, r.calibration_digest <> '', v.changes, v.needs_host, "
+        "v.needs_host = '' AND v.architecture <> 'cpu' AND v.deployment = ['datacenter'] AND r.placement = '', "
+        "v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
         f"coalesce(t.latency_basis = '{OTHER_WORK}', FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "

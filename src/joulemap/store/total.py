@@ -104,15 +104,18 @@ placed AS (
     SELECT
         run_id,
         sum(latency_fs) AS latency_fs,
-        sum(latency_fs - launch_fs) FILTER (compute_s >= memory_s) AS compute_fs,
-        sum(latency_fs - launch_fs) FILTER (compute_s < memory_s) AS memory_fs,
+        sum(latency_fs - launch_fs - pass_fs) FILTER (compute_s >= memory_s) AS compute_fs,
+        sum(pass_fs + CASE WHEN compute_s < memory_s THEN latency_fs - launch_fs - pass_fs ELSE 0 END) AS memory_fs,
         sum(launch_fs) AS launch_fs,
         CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
         CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
         sum(computed_mac_count) AS computed_mac_count
     FROM (
-        SELECT *, least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs
+        SELECT
+            *,
+            least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs,
+            least(CAST(pass_s * 1e15 AS BIGINT), latency_fs - launch_fs) AS pass_fs
         FROM internal.run_subgraph
         WHERE run_id BETWEEN $first AND $last
     )

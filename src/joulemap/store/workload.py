@@ -128,8 +128,7 @@ def write_workload(connection: Connection, workload: Workload, dimensions: Mappi
 
 def read_workload(connection: Connection, workload_id: int) -> Workload:
     """Return a stored workload as records."""
-    from joulemap.domain.key import WorkloadKey
-    from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+    from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 
     (whole,) = _read_records(connection, "workload", workload_id)
     operators = _read_records(connection, "workload_operator", workload_id, "operator_index")
@@ -205,7 +204,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
-    from joulemap.domain.kind import KINDS, ROLES
+    from joulemap.domain.workload import KINDS, ROLES
     from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
     def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:

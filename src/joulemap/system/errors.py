@@ -76,7 +76,8 @@ class UnknownNameError(JoulemapError):
         candidates = sorted(known)
         near = near or difflib.get_close_matches(name.lower(), candidates, n=3, cutoff=0.5)
         if near:
-            advice = f"did you mean {' or '.join(near)}?"
+            *first, last = near
+            advice = f"did you mean {' or '.join((', '.join(first), last)) if first else last}?"
         elif candidates and len(candidates) <= 12:
             advice = f"known: {', '.join(candidates)}"
         else:

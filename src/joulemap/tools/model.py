@@ -64,8 +64,6 @@ def describe(name: str) -> ModelEntry:
         input_layout={"detection": "images", "optical_flow": "pair"}.get(task, "tensors"),
         parameter_count=weights.meta.get("num_params"),
         published_mac_count=round(operations * 1e9) if operations else None,
-        is_traceable=True,
-        reason="",
     )
     try:
         trace_request(resolve_model(name, {name: entry}))
@@ -88,29 +86,14 @@ def describe_block(name: str) -> ModelEntry:
         name=name,
         family=family,
         task="block",
-        input_shape=(),
-        input_layout="tensors",
         parameter_count=sum(parameter.numel() for parameter in module.parameters()),
-        published_mac_count=None,
-        is_traceable=True,
-        reason="",
     )
 
 
 def describe_published(model: published.Published) -> ModelEntry:
     """Return the row of a published model; its parameters are counted when its workload is traced."""
     return ModelEntry(
-        name=model.name,
-        family=model.family,
-        task=model.task,
-        input_shape=(),
-        input_layout="tensors",
-        parameter_count=None,
-        published_mac_count=None,
-        is_traceable=True,
-        reason="",
-        package=model.library,
-        aliases=model.aliases,
+        name=model.name, family=model.family, task=model.task, package=model.library, aliases=model.aliases
     )
 
 

@@ -2,148 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Final
 
 import attrs
 import torch
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import APPEND, APPENDED, Buffer, Operator, Tensor, Workload, WorkloadKey
+from joulemap.trace.assembly import Assembly, Held
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
-from joulemap.trace.place import Places, does_nothing, find_places
+from joulemap.trace.place import does_nothing, find_places
 from joulemap.trace.record import RecordedCall, Recorder
 from joulemap.trace.recurrence import CELLS
 from joulemap.trace.scan import assemble_recurrence
-from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
+from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes
 
 
 @attrs.define
-class _Assembly:
-    recorder: Recorder
-    places: Places
-    operators: list[Operator] = attrs.field(factory=list)
-    accesses: list[Access] = attrs.field(factory=list)
-    edges: list[Edge] = attrs.field(factory=list)
-    extra_tensors: list[Tensor] = attrs.field(factory=list)
-    extra_buffers: list[Buffer] = attrs.field(factory=list)
-    last_operator: list[int] = attrs.field(factory=list)
-    """Call index -> index of the operator that yields its result."""
-    names: dict[str, int] = attrs.field(factory=dict)
-
-    def unique_name(self, path: str, operation: str, own_path: bool) -> str:
-        name = path if own_path and path else f"{path}.{operation}" if path else operation
-        seen = self.names.get(name, 0) + 1
-        self.names[name] = seen
-        return name if seen == 1 else f"{name}:{seen}"
-
-    def add_operator(
-        self,
-        call: RecordedCall,
-        cost: Cost,
-        *,
-        own_path: bool,
-        label: str = "",
-        shape: tuple[int, ...] | None = None,
-        is_foldable: bool | None = None,
-    ) -> int:
-        """Append an operator; `label` names it in its module, and `shape` replaces the shape of the call's output.
-
-        It is foldable if the call depends on no input, unless `is_foldable` is given.
-        """
-        output = call.outputs[0] if call.outputs else None
-        if shape is None:
-            shape = tuple(output.shape) if output is not None else ()
-        m, n, k, groups = cost.gemm
-        self.operators.append(
-            Operator(
-                name=self.unique_name(call.module_path, label or cost.operation, own_path),
-                module_path=call.module_path,
-                operation=cost.operation,
-                kind=cost.kind,
-                aten=call.aten,
-                output_shape=shape,
-                dtype=dtype_name(output.dtype) if output is not None else "",
-                mac_count=cost.mac_count,
-                elementwise_count=cost.elementwise_count,
-                special_count=cost.special_count,
-                output_element_count=math.prod(shape) if output is not None else 0,
-                gemm_m=m,
-                gemm_n=n,
-                gemm_k=k,
-                gemm_groups=groups,
-                tap_count=cost.tap_count,
-                is_foldable=not call.depends_on_input if is_foldable is None else is_foldable,
-                scalars=cost.scalars,
-                variant=cost.variant,
-                step_count=cost.step_count,
-            )
-        )
-        return len(self.operators) - 1
-
-    def add_access(
-        self,
-        operator: int,
-        tensor: torch.Tensor,
-        index: int,
-        role: str,
-        byte_count: int,
-        item_bytes: int | None = None,
-    ) -> None:
-        """Append an access; without `item_bytes`, those of the tensor's dtype are used."""
-        base = self.recorder.tensors[index].base
-        owner = self.recorder.tensors[base]
-        is_state = owner.storage in self.places.states
-        if role == "input" and owner.role in ("parameter", "constant") and not is_state:
-            role = "weight"
-        self.accesses.append(
-            Access(
-                operator_index=operator,
-                tensor_index=base,
-                role=role,
-                byte_count=byte_count,
-                fused_byte_count=byte_count,
-                item_bytes=float_bytes(tensor) if item_bytes is None else item_bytes,
-                is_boundary=owner.role == "input" or is_state,
-            )
-        )
-
-    def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
-        tensors = [self.recorder.tensors[index].tensor for index in reads]
-        limits: dict[int, int] = {}
-        if cost.gathered_count is not None:
-            limits[0] = cost.gathered_count * tensors[0].element_size()
-        elif cost.gathers:
-            limits[0] = sum(touched_bytes(output) for output in call.outputs)
-        place = {id(tensor): position for position, tensor in enumerate(tensors)}
-        for argument, most in cost.read_counts:
-            position = place.get(id(call.args[argument])) if argument < len(call.args) else None
-            if position is not None:
-                limits[position] = most * tensors[position].element_size()
-        for position, byte_count in distinct_bytes(tensors, limits):
-            if byte_count or limits.get(position) != 0:
-                self.add_access(operator, tensors[position], reads[position], "input", byte_count)
-
-    def add_writes(self, operator: int, call: RecordedCall, written_count: int | None = None) -> None:
-        for index in call.writes:
-            tensor = self.recorder.tensors[index].tensor
-            byte_count = touched_bytes(tensor)
-            if written_count is not None:
-                byte_count = min(byte_count, written_count * tensor.element_size())
-            self.add_access(operator, tensor, index, "output", byte_count)
-
-    def add_edges(self, operator: int, depends: tuple[tuple[int, int], ...]) -> None:
-        for producer, tensor in depends:
-            self.edges.append(
-                Edge(
-                    producer_index=self.last_operator[producer],
-                    consumer_index=operator,
-                    tensor_index=self.recorder.tensors[tensor].base,
-                )
-            )
+class _Assembly(Assembly):
+    """Assembly of the calls of a recording."""
 
     def add_call(self, call: RecordedCall, own_path: bool) -> None:
         if does_nothing(call, self.recorder.tensors):
@@ -220,9 +99,6 @@ class _Assembly:
             score_operations=(2 if mask is not None else 1) + call.score_operations,
         )
         shape = (*query.shape[:-1], key.shape[-2])
-        score_bytes = math.prod(shape) * query.element_size()
-        item_bytes = float_bytes(query)
-        synthetic = len(self.recorder.tensors) + len(self.extra_tensors)
         operators = []
         for label, cost in zip(STEPS, steps, strict=True):
             inner = None if label == "weighted_sum" else shape
@@ -235,41 +111,9 @@ class _Assembly:
                 self.add_access(operator, tensors[index], find(tensors[index]), "input", byte_count)
         self.add_writes(total, call)
         for producer, consumer in ((scores, soft), (soft, total)):
-            buffer = len(self.extra_buffers)
-            self.extra_buffers.append(
-                Buffer(
-                    birth_index=producer,
-                    death_index=consumer,
-                    release_index=consumer,
-                    byte_count=score_bytes,
-                    item_bytes=item_bytes,
-                    is_hidden=False,
-                )
-            )
-            self.extra_tensors.append(
-                Tensor(
-                    shape=shape,
-                    dtype=dtype_name(query.dtype),
-                    byte_count=score_bytes,
-                    role="activation",
-                    producer_index=producer,
-                    buffer_index=-1 - buffer,
-                )
-            )
-            for operator, role in ((producer, "output"), (consumer, "input")):
-                self.accesses.append(
-                    Access(
-                        operator_index=operator,
-                        tensor_index=synthetic,
-                        role=role,
-                        byte_count=score_bytes,
-                        fused_byte_count=score_bytes,
-                        item_bytes=item_bytes,
-                        is_boundary=False,
-                    )
-                )
-            self.edges.append(Edge(producer_index=producer, consumer_index=consumer, tensor_index=synthetic))
-            synthetic += 1
+            passed = Held(self, shape, query)
+            passed.write(producer)
+            passed.read(consumer)
         from_value = tuple(dependence for dependence in call.depends if dependence[1] == find(value))
         others = tuple(dependence for dependence in call.depends if dependence not in from_value)
         same = value is query or value is key
@@ -320,7 +164,6 @@ def assemble(
         accesses=tuple(outgoing),
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
-        subgraphs=(),
         notes=(*notes, *_tell_appending(assembly.operators), *_tell_decompositions(assembly.operators)),
     )
 
@@ -375,7 +218,6 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
             release_index=released[storage],
             byte_count=size[storage][0],
             item_bytes=size[storage][1],
-            is_hidden=False,
         )
         for storage in born
     ]
@@ -383,19 +225,14 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
     buffers.extend(assembly.extra_buffers)
     tensors = []
     for value in recorder.tensors:
-        owns = value.base == value.index
+        tensor, owns = value.tensor, value.base == value.index
         tensors.append(
             Tensor(
-                shape=tuple(value.tensor.shape),
-                dtype=dtype_name(value.tensor.dtype),
-                byte_count=(
-                    min(
-                        value.tensor.numel() * value.tensor.element_size(),
-                        value.tensor.untyped_storage().nbytes(),
-                    )
-                    if owns
-                    else 0
-                ),
+                shape=tuple(tensor.shape),
+                dtype=dtype_name(tensor.dtype),
+                byte_count=min(tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes())
+                if owns
+                else 0,
                 role=value.role,
                 name=value.name,
                 producer_index=assembly.last_operator[value.producer] if value.producer is not None else None,
@@ -404,6 +241,6 @@ def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[l
             )
         )
     tensors.extend(
-        attrs.evolve(tensor, buffer_index=offset - 1 - (tensor.buffer_index or 0)) for tensor in assembly.extra_tensors
+        attrs.evolve(one, buffer_index=offset - 1 - (one.buffer_index or 0)) for one in assembly.extra_tensors
     )
     return tensors, buffers

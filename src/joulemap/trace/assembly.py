@@ -1,28 +1,33 @@
-"""Interface for adding the operators of a call, and values passed between them."""
+"""Operators and memory of a workload in the making, and values passed between the operators of one call."""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import attrs
 import torch
 
-from joulemap.domain.workload import Access, Buffer, Edge, Tensor
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor
 from joulemap.trace.formula import Cost
+from joulemap.trace.place import Places
 from joulemap.trace.record import RecordedCall, Recorder
-from joulemap.trace.tensor import dtype_name, float_bytes
+from joulemap.trace.tensor import distinct_bytes, dtype_name, float_bytes, touched_bytes
 
 
-class Assembly(Protocol):
-    """Interface to which operators are added; `assemble` implements it."""
+@attrs.define
+class Assembly:
+    """Operators so far, with their traffic and dependences."""
 
     recorder: Recorder
-    accesses: list[Access]
-    edges: list[Edge]
-    extra_tensors: list[Tensor]
-    extra_buffers: list[Buffer]
-    last_operator: list[int]
+    places: Places
+    operators: list[Operator] = attrs.field(factory=list)
+    accesses: list[Access] = attrs.field(factory=list)
+    edges: list[Edge] = attrs.field(factory=list)
+    extra_tensors: list[Tensor] = attrs.field(factory=list)
+    extra_buffers: list[Buffer] = attrs.field(factory=list)
+    last_operator: list[int] = attrs.field(factory=list)
+    """Call index -> index of the operator that yields its result."""
+    names: dict[str, int] = attrs.field(factory=dict)
 
     def add_operator(
         self,
@@ -34,8 +39,30 @@ class Assembly(Protocol):
         shape: tuple[int, ...] | None = None,
         is_foldable: bool | None = None,
     ) -> int:
-        """Append an operator and return its index."""
-        ...
+        """Append an operator and return its index; `label` names it in its module, and `shape` replaces the shape of
+        the call's output.
+
+        It is foldable if the call depends on no input, unless `is_foldable` is given.
+        """
+        output = call.outputs[0] if call.outputs else None
+        if shape is None:
+            shape = tuple(output.shape) if output is not None else ()
+        operator = cost.operator(
+            self._name(call.module_path, label or cost.operation, own_path),
+            call.module_path,
+            call.aten,
+            shape,
+            dtype_name(output.dtype) if output is not None else "",
+            is_foldable=not call.depends_on_input if is_foldable is None else is_foldable,
+        )
+        self.operators.append(operator if output is not None else attrs.evolve(operator, output_element_count=0))
+        return len(self.operators) - 1
+
+    def _name(self, path: str, operation: str, own_path: bool) -> str:
+        name = path if own_path and path else f"{path}.{operation}" if path else operation
+        seen = self.names.get(name, 0) + 1
+        self.names[name] = seen
+        return name if seen == 1 else f"{name}:{seen}"
 
     def add_access(
         self,
@@ -46,12 +73,59 @@ class Assembly(Protocol):
         byte_count: int,
         item_bytes: int | None = None,
     ) -> None:
-        """Append an access."""
-        ...
+        """Append an access; without `item_bytes`, those of the tensor's dtype are used."""
+        base = self.recorder.tensors[index].base
+        owner = self.recorder.tensors[base]
+        is_state = owner.storage in self.places.states
+        if role == "input" and owner.role in ("parameter", "constant") and not is_state:
+            role = "weight"
+        self.accesses.append(
+            Access(
+                operator_index=operator,
+                tensor_index=base,
+                role=role,
+                byte_count=byte_count,
+                item_bytes=float_bytes(tensor) if item_bytes is None else item_bytes,
+                is_boundary=owner.role == "input" or is_state,
+            )
+        )
+
+    def add_reads(self, operator: int, call: RecordedCall, reads: tuple[int, ...], cost: Cost) -> None:
+        """Append the reads of a call, each memory at most once and no more of it than the kernel reads."""
+        tensors = [self.recorder.tensors[index].tensor for index in reads]
+        limits: dict[int, int] = {}
+        if cost.gathered_count is not None:
+            limits[0] = cost.gathered_count * tensors[0].element_size()
+        elif cost.gathers:
+            limits[0] = sum(touched_bytes(output) for output in call.outputs)
+        place = {id(tensor): position for position, tensor in enumerate(tensors)}
+        for argument, most in cost.read_counts:
+            position = place.get(id(call.args[argument])) if argument < len(call.args) else None
+            if position is not None:
+                limits[position] = most * tensors[position].element_size()
+        for position, byte_count in distinct_bytes(tensors, limits):
+            if byte_count or limits.get(position) != 0:
+                self.add_access(operator, tensors[position], reads[position], "input", byte_count)
+
+    def add_writes(self, operator: int, call: RecordedCall, written_count: int | None = None) -> None:
+        """Append the writes of a call, of `written_count` elements at most."""
+        for index in call.writes:
+            tensor = self.recorder.tensors[index].tensor
+            byte_count = touched_bytes(tensor)
+            if written_count is not None:
+                byte_count = min(byte_count, written_count * tensor.element_size())
+            self.add_access(operator, tensor, index, "output", byte_count)
 
     def add_edges(self, operator: int, depends: tuple[tuple[int, int], ...]) -> None:
         """Append edges from (call, tensor) pairs."""
-        ...
+        for producer, tensor in depends:
+            self.edges.append(
+                Edge(
+                    producer_index=self.last_operator[producer],
+                    consumer_index=operator,
+                    tensor_index=self.recorder.tensors[tensor].base,
+                )
+            )
 
 
 @attrs.define
@@ -93,10 +167,8 @@ class Held:
             Buffer(
                 birth_index=operator,
                 death_index=operator,
-                release_index=operator,
                 byte_count=self.byte_count,
                 item_bytes=float_bytes(self.like),
-                is_hidden=False,
             )
         )
         assembly.extra_tensors.append(
@@ -118,8 +190,6 @@ class Held:
                 tensor_index=self.index,
                 role=role,
                 byte_count=byte_count,
-                fused_byte_count=byte_count,
                 item_bytes=float_bytes(self.like),
-                is_boundary=False,
             )
         )

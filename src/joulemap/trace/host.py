@@ -65,7 +65,7 @@ def on_one_device(tape: Tape) -> Iterator[None]:
             if "torch._dynamo" in sys.modules:
                 stack.enter_context(torch.compiler.set_stance("force_eager"))
             if "torch.nn.attention.flex_attention" in sys.modules:
-                from joulemap.trace.flex import flex_attention_on_meta
+                from joulemap.trace.branch import flex_attention_on_meta
 
                 stack.enter_context(flex_attention_on_meta())
             yield

@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from joulemap.trace.host import is_asked_by_nested
+from joulemap.trace.host import CPU, META, is_asked_by_nested, is_ours
 from joulemap.trace.record import Recorder
-from joulemap.trace.told import Told
+
+TOLD: Final = ("cuda:0", "cpu:0")
+"""Devices reported to a model, one per pass; the index distinguishes them from devices that the model names itself."""
+
+_QUESTIONS: Final[dict[Any, str]] = {
+    torch.Tensor.device.__get__: "device",
+    torch.Tensor.is_cuda.__get__: "is_cuda",  # type: ignore[attr-defined]
+    torch.Tensor.is_cpu.__get__: "is_cpu",  # type: ignore[attr-defined]
+    torch.Tensor.is_meta.__get__: "is_meta",  # type: ignore[attr-defined]
+    torch.Tensor.get_device: "get_device",
+}
+
+
+class Told:
+    """Device reported to a model in one pass."""
+
+    def __init__(self, device: str = TOLD[0]) -> None:
+        self.was_asked = False
+        self._name = device
+        self._device = torch.device(device)
+        self._host = torch.device(device)
+        """Device of tensors whose values the trace has: equal to `_device`, but another object."""
+
+    def answer(self, func: Any, args: Sequence[Any]) -> Any:
+        """Return the answer to a function that asks for the device of a tensor; NotImplemented for any other."""
+        question = _QUESTIONS.get(func)
+        if question is None or is_ours(sys._getframe(2)):
+            return NotImplemented
+        self.was_asked = True
+        if question == "device":
+            with torch._C.DisableTorchFunction():
+                return self._device if args[0].is_meta else self._host
+        kind = self._device.type
+        if question == "get_device":
+            return 0 if kind == "cuda" else -1
+        return question == f"is_{kind}"
+
+    def place(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return arguments with the reported device replaced by the device of the trace."""
+        if not self.was_asked or func is torch.device:
+            return args, dict(kwargs)
+        return [*map(self._place, args)], {name: self._place(value) for name, value in kwargs.items()}
+
+    def _place(self, value: Any) -> Any:
+        if value is self._host:
+            return CPU
+        return META if isinstance(value, torch.device | str) and value in (self._device, self._name) else value
+
 
 _MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
 _TOLIST: Final = torch.Tensor.tolist

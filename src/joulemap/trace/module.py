@@ -14,8 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.parameter import is_lazy
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Workload
+from joulemap.domain.workload import Workload, WorkloadKey
 from joulemap.system.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
@@ -25,12 +24,11 @@ from joulemap.trace.guest import refusing
 from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.limit import limited_time
-from joulemap.trace.literal import HostValues
+from joulemap.trace.literal import TOLD, HostValues, Told
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
 from joulemap.trace.tensor import dense_parts, is_sparse
 from joulemap.trace.thread import following_threads
-from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8

@@ -94,7 +94,7 @@ def _conv2d(operator: SingleOperator, batch: int) -> Built:
 
 
 def _attention(operator: SingleOperator, batch: int) -> Built:
-    """Return attention of the last tokens of a sequence to all of it.
+    """Return the attention of the last tokens of a sequence over the whole sequence.
 
     Raises ModelError for causal attention with cached tokens, because torch counts the mask from the first key, and for
     keys that contain their values or are stored in fewer bits.

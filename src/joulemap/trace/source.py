@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import math
 import os
@@ -16,11 +17,10 @@ from typing import Final
 import attrs
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.module import is_module_name
-from joulemap.domain.name import find_meant
+from joulemap.domain.name import find_meant, is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
+from joulemap.domain.workload import WorkloadKey
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_bytes
 from joulemap.system.resource import package_version
@@ -338,7 +338,7 @@ def resolve_model(
             plain,
             (),
             "see `joulemap model list`, or give path/to/file.py:factory",
-            near=kin[:3] or _find_meant(plain, models, others()),
+            near=difflib.get_close_matches(plain.lower(), kin, cutoff=0) or _find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)
 

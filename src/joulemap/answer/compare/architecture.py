@@ -288,7 +288,7 @@ class ArchitecturesAnswer(RunAnswer):
 
     def _lay_summary(self) -> Grid:
         return self._lay(
-            attrs.evolve(self.rows, rows=self.answered),
+            self.rows.with_rows(self.answered),
             SUMMARY_COLUMNS.format(per_mac=PER_MAC if self.has_macs else ""),
             keep=SUMMARY_KEEP,
             mostly=lambda row: MOSTLY(part=PARTS[find_largest(row)], share=find_share(row, find_largest(row))),
@@ -298,7 +298,7 @@ class ArchitecturesAnswer(RunAnswer):
 
     def _lay_overview(self) -> list[Section]:
         """Return the shares of the energy, the energy per MAC, and the orders and bytes per MAC."""
-        rows = attrs.evolve(self.rows, rows=self.answered)
+        rows = self.rows.with_rows(self.answered)
         shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
         if not self.has_macs:
             return [shares]
@@ -322,7 +322,7 @@ class ArchitecturesAnswer(RunAnswer):
         first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
         rows = tuple(one for one in self.categories if one.run_id == row.run_id)
         drawn = self._lay(
-            attrs.evolve(self.categories, rows=rows),
+            self.categories.with_rows(rows),
             CATEGORY_COLUMNS,
             action=lambda one: name_action(first[one.common_category]) if one.kind_count else "",
         )
@@ -337,7 +337,7 @@ class ArchitecturesAnswer(RunAnswer):
         actions = self._of(row)
         count, energy = ACTION_COUNTS_PER_MAC if self.has_macs else ACTION_COUNTS
         drawn = self._lay(
-            attrs.evolve(self.actions, rows=tuple(actions)),
+            self.actions.with_rows(actions),
             ACTION_COLUMNS.format(count=count, energy=energy),
             limit=limit,
             noun="actions",

@@ -144,7 +144,7 @@ class BreakdownAnswer(RunAnswer):
         """Return the categories of a run with their actions, and the check of their sum."""
         branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
-            self._lay(attrs.evolve(self.tree, rows=branches), TREE),
+            self._lay(self.tree.with_rows(branches), TREE),
             prove("actions", "the run", (sum(branch.energy_fj for branch in branches), row.energy_fj or 0, "fJ")),
         )
 

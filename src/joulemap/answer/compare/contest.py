@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeVar, get_args
 
-import attrs
-
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.summary import SHOWN
@@ -107,7 +105,7 @@ class ContestAnswer(RunAnswer):
             subject = text.PARTS_TITLE(title=f"{model}{self.scope.title}", metric=label, part=self.by)
             told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
             facts = f"{'; '.join(told[:SHOWN_WINNERS])}."
-            drawn.append(self._draw_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, facts, texts))
+            drawn.append(self._draw_figure("heatmap", self.rows.with_rows(rows), subject, facts, texts))
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
@@ -70,7 +68,7 @@ class RankingAnswer(RunAnswer):
             drawn = lay_out(self.subgraphs, self.scope, "subgraph", len(self.subgraphs))
             parts.append(Section(text.SUBGRAPHS(metric=self.subgraphs[0].metric.capitalize()), drawn))
         ranking = self._lay(
-            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
+            self.rows.with_rows(row for row in self.rows if row.status == "ok"),
             text.RANKING,
             ranked=f"hardware | {text.RANKED[self.sort]}",
             limit=limit,
@@ -146,7 +144,7 @@ class RankingAnswer(RunAnswer):
     def _allocate(self, row: RankedHardware, placements: Table[Placement]) -> Grid:
         """Return the placement of every subgraph on the units of one chip."""
         return self._lay(
-            attrs.evolve(placements, rows=tuple(one for one in placements if one.run_id == row.run_id)),
+            placements.with_rows(one for one in placements if one.run_id == row.run_id),
             text.PLACED,
             units_used_count=lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name),
         )

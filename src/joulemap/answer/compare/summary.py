@@ -100,9 +100,9 @@ class CompareAnswer(RunAnswer):
             self.scope.title,
             (show_under(title, self._figures(limit), *self.scope.describe_left_out()), *self._show_paced(limit)),
             self.rows,
-            answer=self.describe_best(),
+            answer=self.describe_best(metric),
             insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
-            sure=self.describe_uncertainty(),
+            sure=self.describe_uncertainty(metric),
             details=(
                 Section(
                     text.BEST_TITLE,
@@ -126,7 +126,7 @@ class CompareAnswer(RunAnswer):
         rate, busiest = self.paced.rate_per_s, self.paced.busiest
         rows = [row for row in self.paced.rows if row.throughput_per_s is not None]
         grid = self._lay(
-            attrs.evolve(self.paced.rows, rows=tuple(rows)),
+            self.paced.rows.with_rows(rows),
             text.PACED,
             limit=limit,
             noun="configurations",
@@ -142,54 +142,54 @@ class CompareAnswer(RunAnswer):
         texts = {"quantity": quantity, "per": "batch" if self._each else ""}
         return (self._draw_figure("comparison", self._judged(), "", self.describe_best(), texts),)
 
-    def describe_best(self) -> str:
-        """Return the headline: the hardware with the least energy and the fastest, with margins and confidence."""
+    def describe_best(self, metric: PartMetricName = "energy") -> str:
+        """Return the headline: the best hardware for `metric`, for energy and for latency, with the confidence."""
         if not self.available.rows:
             (one,) = self.answered
             energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
             return self._fill(text.ONLY, one, energy=energy, latency=latency)
-        frugal, _ = goals = _find_goals(self.available)
+        goals = _find_goals(self.available, metric)
+        first = next(iter(goals.values()))
         is_part = len(self.available[0].ranked_ids) < len(self.answered)
-        told = [
-            self._describe_goal(quantity, row, goals, is_part) for quantity, row in zip(text.BEST, goals, strict=True)
-        ]
+        told = [self._describe_goal(quantity, row, first, is_part) for quantity, row in goals.items()]
         if is_part:
-            return " ".join([*told, *self._describe_beyond()])
-        if not frugal.is_available:
-            other = frugal.available_hardware and self.scope.mark(frugal.available_hardware)
-            told.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, frugal, other=other))
+            return " ".join([*told, *self._describe_beyond(metric)])
+        if not first.is_available:
+            other = first.available_hardware and self.scope.mark(first.available_hardware)
+            told.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, first, other=other))
         return " ".join(told)
 
     def _describe_goal(
-        self, quantity: str, row: Recommendation, goals: tuple[Recommendation, Recommendation], is_part: bool
+        self, quantity: PartMetricName, row: Recommendation, first: Recommendation, is_part: bool
     ) -> str:
-        """Return the sentence on the best hardware for energy or latency."""
+        """Return the sentence on the best hardware for a metric; `first` is the subject of the first sentence."""
         own = next(one for one in self.rows if one.label == row.hardware)
         is_equal = row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO
-        is_first = row is goals[0]
+        widths = {"energy": own.energy_half_width, "latency": own.latency_half_width}
         return self._fill(
             (text.EQUAL if is_equal else text.BEST)[quantity],
             row,
-            value=(row.value, own.energy_half_width if quantity == "energy" else own.latency_half_width),
-            each=text.EACH if row.goal == "energy_per_inference" else "",
-            among=text.AMONG if is_part and is_first else "",
-            also="also " if not is_first and row.hardware == goals[0].hardware else "",
+            value=(row.value, widths[quantity]) if quantity in widths else row.value,
+            each=text.EACH if row.goal.endswith("_per_inference") else "",
+            among=text.AMONG if is_part and row is first else "",
+            also="also " if row is not first and row.hardware == first.hardware else "",
         )
 
-    def _describe_beyond(self) -> list[str]:
+    def _describe_beyond(self, metric: PartMetricName) -> list[str]:
         """Return a sentence on each unavailable hardware that would be better, with ratios."""
         gains: dict[str, list[str]] = {}
-        goals = (_find_goals(self.recommendations), _find_goals(self.available))
-        for gain, row, own in zip(text.GAINS.values(), *goals, strict=True):
-            if not row.is_available and row.value < own.value:
-                gains.setdefault(row.hardware, []).append(gain(ratio=own.value / row.value))
+        owns = _find_goals(self.available, metric)
+        for quantity, row in _find_goals(self.recommendations, metric).items():
+            if not row.is_available and row.value < owns[quantity].value:
+                ratio = owns[quantity].value / row.value
+                gains.setdefault(row.hardware, []).append(text.GAINS[quantity](ratio=ratio))
         return [text.BEYOND(hardware=self.scope.mark(name), gains=found) for name, found in gains.items()]
 
-    def describe_uncertainty(self) -> str:
+    def describe_uncertainty(self, metric: PartMetricName = "energy") -> str:
         """Return the interval of the figures, and the winners that are tied with others."""
         lines = [self.scope.describe_spread()]
         ties: dict[tuple[str, ...], list[str]] = {}
-        for row in _find_goals(self.available) if self.available.rows else ():
+        for row in _find_goals(self.available, metric).values() if self.available.rows else ():
             if row.rivals:
                 names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)
                 ties.setdefault(tuple(names), []).append(METRIC[row.goal].label)
@@ -232,7 +232,7 @@ class CompareAnswer(RunAnswer):
             return row.label in winners
 
         drawn = self._lay(
-            attrs.evolve(self.rows, rows=self.answered),
+            self.rows.with_rows(self.answered),
             columns,
             ranked=f"{label} | latency",
             limit=limit,
@@ -356,10 +356,11 @@ class CompareAnswer(RunAnswer):
         ]
 
 
-def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommendation]:
-    """Return the goals of energy, per inference if present, and latency."""
+def _find_goals(rows: Table[Recommendation], metric: PartMetricName) -> dict[PartMetricName, Recommendation]:
+    """Return the goals of `metric`, of energy and of latency, in that order; per inference if present."""
     goals = {row.goal: row for row in rows}
-    return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
+    names: tuple[PartMetricName, ...] = (metric, "energy", "latency")
+    return {name: goals.get(f"{name}_per_inference") or goals[name] for name in names}  # type: ignore[call-overload]
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
@@ -385,8 +386,8 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
         found = (fetch if is_choice else fetch_none)(connection, Recommendation, run_ids=ids, among_ids=others)
         answer = CompareAnswer(
             scope=scope,
-            recommendations=attrs.evolve(found, rows=tuple(row for row in found if not row.is_among)),
-            available=attrs.evolve(found, rows=tuple(row for row in found if row.is_among or not others)),
+            recommendations=found.with_rows(row for row in found if not row.is_among),
+            available=found.with_rows(row for row in found if row.is_among or not others),
             insights=insights(),
             rows=compared,
         )

@@ -19,17 +19,27 @@ ONLY: Final = Template(
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
-        "{hardware} uses the least energy{each}{among}: {value:interval J}, {advantage_ratio:x} less than {runner_up}"
-        "[ ({probability_best:chance} confidence)]."
+        "{hardware} {also}uses the least energy{each}{among}[ ({probability_best:chance} confidence)]: "
+        "{value:interval J}, {advantage_ratio:x} less than {runner_up}."
     ),
     "latency": Template(
-        "{hardware} is {also}the fastest{among}: {value:interval s}, {advantage_ratio:x} faster than {runner_up}"
-        "[ ({probability_best:chance} confidence)]."
+        "{hardware} is {also}the fastest{among}[ ({probability_best:chance} confidence)]: {value:interval s}, "
+        "{advantage_ratio:x} faster than {runner_up}."
+    ),
+    "edp": Template(
+        "{hardware} has the least energy x delay{each}{among}[ ({probability_best:chance} confidence)]: {value:Js}, "
+        "{advantage_ratio:x} less than {runner_up}."
+    ),
+    "memory": Template(
+        "{hardware} needs the least memory{among}: {value:B}, {advantage_ratio:x} less than {runner_up}."
     ),
 }
+"""Metric -> sentence on its best hardware. The confidence is that this is the best of all, not of a pair."""
 EQUAL: Final[Mapping[str, Template]] = {
     "energy": Template("{hardware} and {runner_up} use the same energy{each}: {value:interval J}."),
     "latency": Template("{hardware} and {runner_up} are equally fast: {value:interval s}."),
+    "edp": Template("{hardware} and {runner_up} have the same energy x delay{each}: {value:Js}."),
+    "memory": Template("{hardware} and {runner_up} need the same memory: {value:B}."),
 }
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
@@ -37,6 +47,8 @@ BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
 GAINS: Final[Mapping[str, Template]] = {
     "energy": Template("use {ratio:x} less energy"),
     "latency": Template("be {ratio:x} faster"),
+    "edp": Template("have {ratio:x} less energy x delay"),
+    "memory": Template("need {ratio:x} less memory"),
 }
 NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
 NONE_AVAILABLE: Final = Template("None of these chips is available.")

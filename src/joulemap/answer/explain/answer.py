@@ -15,6 +15,7 @@ from joulemap.answer.explain.insight import (
     describe_host,
     leads,
     list_insights,
+    list_overlaps,
 )
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
 from joulemap.answer.explain.table import divide
@@ -128,6 +129,7 @@ class ExplainAnswer(PairAnswer):
             ],
             notes=[
                 *self.scope.describe(),
+                *list_overlaps(self),
                 *text.DEFINITIONS,
                 *self._prove_categories(),
             ],

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from joulemap.answer.assumed import describe_assumed_gap
 from joulemap.answer.engine import describe_engine
 from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import LEAST_CAUSE, PairAnswer, find_role
 from joulemap.answer.run import overlaps
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.role import ROLES
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
+from joulemap.row.explain import CategoryDifference, RoleDifference, RunPair, SubgraphDifference
 
 SMALL: Final = 0.02
 """Share of the difference below which a cause is not mentioned."""
@@ -31,6 +30,12 @@ FACTOR: Final = 1.2
 RESIDUAL: Final = "busy_"
 """Beginning of the names of roles that hold a residual."""
 
+MAC: Final = "MAC"
+"""Unit of the role of multiply-accumulates."""
+
+FEWEST_PASSES: Final = 1.5
+"""Counted MACs per MAC of the model above which units multiply in several passes, as an MXU does at fp32."""
+
 CONSEQUENCE: Final = "regulator"
 """Role whose energy only follows from that of the others."""
 
@@ -46,14 +51,13 @@ def describe_difference(answer: PairAnswer) -> str:
     if answer.difference_exact == 0:
         return text.EQUAL(a=name_a, b=name_b, **given)
     (less, least), (more, most) = sorted(zip(answer.names, answer.values, strict=True), key=lambda one: one[1])
-    is_tied = answer.probability is not None and answer.probability < TOLD_APART
     return text.HEADLINE(
         less=less,
         more=more,
         by=_show_factor(least, most),
         part=answer.subgraph,
-        sure=None if is_tied else answer.probability,
-        tied=text.TIED if is_tied else "",
+        sure=None if answer.is_tied else answer.probability,
+        tied=text.TIED if answer.is_tied else "",
         gap=_describe_assumed_gap(answer),
         **given,
     )
@@ -105,7 +109,9 @@ def list_insights(answer: PairAnswer) -> list[str]:
         return _describe_traffic(answer)
     found = [(row.share_fraction or 0.0, line) for row in answer.categories if (line := _describe(row, answer))]
     found.sort(key=lambda one: -one[0])
-    lines = [_describe_shares(answer)] if answer.metric == "edp" and answer.difference_exact else []
+    lines = (
+        [_describe_shares(answer)] if answer.metric == "edp" and answer.difference_exact and not answer.is_tied else []
+    )
     along = [line for share, line in found if share >= SMALL]
     against = [f"{text.AGAINST}{line}" for share, line in found[:-2:-1] if share <= -LEADING]
     lines += along[: MOST - len(lines) - len(against)]
@@ -137,11 +143,11 @@ def _describe(row: CategoryDifference, answer: PairAnswer) -> str:
 
 def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
     """Return the energy of a role on both sides, with the count or energy per action that makes the difference."""
-    total, is_more = answer.total, row.difference_fj > 0
+    is_more, periods = row.difference_fj > 0, _name_periods(row, answer)
     name_a, name_b = answer.names
     sides = [
-        (name_a, row.energy_a_j, row.way_a, _describe_cost(row, row.count_a, row.price_a_j, total.latency_a_s)),
-        (name_b, row.energy_b_j, row.way_b, _describe_cost(row, row.count_b, row.price_b_j, total.latency_b_s)),
+        (name_a, row.energy_a_j, row.way_a, _describe_cost(row, answer.total, "a", periods[0])),
+        (name_b, row.energy_b_j, row.way_b, _describe_cost(row, answer.total, "b", periods[1])),
     ]
     (more, energy, way, detail), (less, other, other_way, beside) = sides[::-1] if is_more else sides
     given = {"noun": find_role(row).noun, "take": "takes" if row.role == "static" else "take", "energy": energy}
@@ -159,21 +165,56 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
     )
 
 
-def _describe_cost(row: RoleDifference, count: float, price: float | None, latency: float) -> str:
+def _name_periods(row: RoleDifference, answer: PairAnswer) -> tuple[str, str]:
+    """Return what the seconds of static power are on each side; empty if they are the latency on both."""
+    total = answer.total
+    overlapping = overlaps(row.count_a, total.latency_a_s), overlaps(row.count_b, total.latency_b_s)
+    if not any(overlapping):
+        return "", ""
+    on_a, on_b = (text.BETWEEN if one else text.ALONE for one in overlapping)
+    return on_a, on_b
+
+
+def list_overlaps(answer: PairAnswer) -> list[str]:
+    """Return a sentence for each run whose batches overlap, with its interval and its latency."""
+    total = answer.total
+    (name_a, name_b), static = answer.names, [row for row in answer.roles if row.role == "static"]
+    sides = [(name_a, row.count_a, total.latency_a_s) for row in static]
+    sides += [(name_b, row.count_b, total.latency_b_s) for row in static]
+    return [
+        text.OVERLAPPING(name=name, interval=interval, latency=latency)
+        for name, interval, latency in sides
+        if overlaps(interval, latency)
+    ]
+
+
+def _describe_cost(row: RoleDifference, total: RunPair, side: Literal["a", "b"], period: str) -> str:
     """Return the effects of the count and the energy per action of a role on the difference; empty if both are
     small.
     """
     unit = find_role(row).unit
+    count = float(getattr(row, f"count_{side}"))
+    price: float | None = getattr(row, f"price_{side}_j")
     has_count, has_price = (
         abs(one) >= LEAST_CAUSE * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj)
     )
     if row.role == "static":
-        return text.POWER(price=price, count=count, until=text.UNTIL if overlaps(count, latency) else "")
+        return text.POWER(price=price, count=count, period=period)
     if price is None or not (has_count or has_price):
         return ""
     amount = show_quantity(count, unit) if unit in text.SI_WORDS else text.AMOUNT(count=count, unit=unit)
+    if unit == MAC:
+        passes = count / (getattr(total, f"mac_count_{side}") or count or 1.0)
+        precision = {action.partition(".")[2].removesuffix("_mac") for action in _list_actions(row, side)}
+        if passes >= FEWEST_PASSES:
+            amount = text.PASSES(count=count, precision=min(precision) if len(precision) == 1 else "", passes=passes)
     each = text.EACH(price=price, unit=text.SI_WORDS.get(unit, unit)) if unit != "s" else show_quantity(price, "W")
     return each if not has_count else text.AT(amount=amount, each=each) if has_price else amount
+
+
+def _list_actions(row: RoleDifference, side: Literal["a", "b"]) -> list[str]:
+    """Return the actions of a role on one side."""
+    return str(getattr(row, f"actions_{side}") or "").split(", ")
 
 
 def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
@@ -185,7 +226,8 @@ def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
     paces = ["", ""]
     if term is not None and is_shared:
         pairs = ((term.count_a, term.price_a), (term.count_b, term.price_b))
-        paces = [_describe_pace(term.per, count, price) for count, price in pairs]
+        units = answer.units if row.category == "compute" else ("", "")
+        paces = [_describe_pace(term.per, *pair, on) for pair, on in zip(pairs, units, strict=True)]
     sides = list(zip(answer.names, (row.spent_a, row.spent_b), paces, strict=True))
     (more, longest, pace), (less, least, other) = sides[::-1] if row.difference_exact > 0 else sides
     return text.TIME(
@@ -200,11 +242,11 @@ def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
     )
 
 
-def _describe_pace(per: str, count: float, price: float | None) -> str:
-    """Return an amount of work with its rate, or with the time per kernel."""
+def _describe_pace(per: str, count: float, price: float | None, units: str) -> str:
+    """Return an amount of work with its rate and busy units, or with the time per kernel."""
     if not price:
         return ""
-    return text.PACES.get(per, text.PACES[""])(per=per, count=count, price=price, rate=1.0 / price)
+    return text.PACES.get(per, text.PACES[""])(per=per, count=count, price=price, rate=1.0 / price, units=units)
 
 
 def _describe_traffic(answer: PairAnswer) -> list[str]:
@@ -221,7 +263,7 @@ def leads(rows: Table[SubgraphDifference]) -> bool:
 
 def _describe_leader(answer: PairAnswer) -> list[str]:
     """Return the subgraph with the largest difference, if it stands out."""
-    if answer.metric == "memory" or not answer.subgraphs:
+    if answer.metric == "memory" or not answer.subgraphs or answer.is_tied:
         return []
     if answer.subgraph:
         share = next(row.share_fraction for row in answer.subgraphs if row.name == answer.subgraph)

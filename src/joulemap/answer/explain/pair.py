@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain import text
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
+from joulemap.present.cell import show_units
 from joulemap.row.explain import (
     CategoryDifference,
     EdpTerm,
@@ -40,6 +43,9 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
     "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
 }
 """Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
+
+MOSTLY: Final = 0.5
+"""Share of the logarithm of a ratio of times from which the number of busy units explains it."""
 
 LEAST_CAUSE: Final = 0.25
 """Share of a difference below which a cause is not mentioned next to a larger one."""
@@ -93,6 +99,20 @@ class PairAnswer(RunAnswer):
         return known
 
     @property
+    def is_tied(self) -> bool:
+        """True if it is too uncertain which run needs less to tell them apart."""
+        return self.probability is not None and self.probability < TOLD_APART
+
+    @property
+    def units(self) -> tuple[str, str]:
+        """Units of A and of B that work on the explained subgraph; empty for whole runs."""
+        total = self.total
+        return (
+            show_units(total.units_used_a, total.units_total_a, total.unit_name_a or ""),
+            show_units(total.units_used_b, total.units_total_b, total.unit_name_b or ""),
+        )
+
+    @property
     def names(self) -> tuple[str, str]:
         """Names of A and B: hardware, marked if projected, or run ids if both are on one chip."""
         if self.are_runs:
@@ -126,14 +146,21 @@ def name_category(row: CategoryDifference) -> str:
     return (text.SPENT if row.quantity == "energy" else text.BOUND)[row.category]
 
 
-def name_cause(row: CategoryDifference) -> str:
-    """Return the largest cause of a difference in a few words, with any cause of similar size."""
+def name_cause(row: CategoryDifference, total: RunPair | None = None) -> str:
+    """Return the largest cause of a difference in a few words, with any cause of similar size.
+
+    `total` distinguishes fewer busy units of a subgraph from slower ones.
+    """
     difference = abs(row.difference_exact)
     if not difference:
         return ""
     if not (row.spent_a_exact and row.spent_b_exact):
         return text.ONE_SIDED
     words = {**text.CAUSES, **text.CAUSES_OF.get((row.quantity, row.category), {})}
+    if (row.quantity, row.category) == ("time", "compute") and total and total.units_used_a and total.units_used_b:
+        times, units = row.spent_b / row.spent_a, total.units_used_a / total.units_used_b
+        is_by_units = math.log(units) / math.log(times) >= MOSTLY if times != 1.0 else False
+        words[text.PRICE] = text.FEWER_UNITS if is_by_units else text.SLOWER_UNITS
     sign = 1 if row.difference_exact > 0 else -1
     moved = {text.COUNT: row.by_count_exact, text.PRICE: row.by_price_exact, text.PRESENCE: row.by_presence_exact}
     large = sorted(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_category, name_cause
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import lay
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
@@ -41,14 +41,12 @@ def lay_categories(answer: PairAnswer) -> Grid:
     name_a, name_b = answer.names if len("".join(answer.names)) <= LONGEST and len(set(answer.names)) > 1 else "AB"
     drawn = lay(
         answer.categories,
-        text.CATEGORY_COLUMNS.format(a=name_a, b=name_b),
+        _select(answer, text.CATEGORY_COLUMNS.format(a=name_a, b=name_b)),
         keep=text.CATEGORY_KEEP.format(a=name_a, b=name_b),
-        cells={
-            "category": name_category,
-            "spent_a": lambda row: show_quantity(row.spent_a, row.spent_unit),
-            "spent_b": lambda row: show_quantity(row.spent_b, row.spent_unit),
-            "by_count_exact": name_cause,
-        },
+        category=name_category,
+        spent_a=lambda row: show_quantity(row.spent_a, row.spent_unit),
+        spent_b=lambda row: show_quantity(row.spent_b, row.spent_unit),
+        by_count_exact=lambda row: name_cause(row, answer.total),
     )
     whole = answer.metric if answer.metric != "memory" else "energy"
     unit, (value_a, value_b) = METRIC[whole].unit, answer.ends(whole)
@@ -57,7 +55,8 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
-    drawn = lay(answer.purposes, text.PURPOSE_COLUMNS, cells={"purpose": lambda row: text.PURPOSES[row.purpose]})
+    columns = _select(answer, text.PURPOSE_COLUMNS)
+    drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
@@ -70,15 +69,13 @@ def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     drawn = lay(
         answer.roles,
-        text.ROLE_COLUMNS,
+        _select(answer, text.ROLE_COLUMNS),
         limit=limit,
         noun="roles",
-        cells={
-            "role": lambda row: find_role(row).noun,
-            **{name: _show_count_of(name) for name in ("count_a", "count_b")},
-            **{name: _show_price_of(name) for name in ("price_a_j", "price_b_j")},
-            **{name: _show_effect_of(name) for name in ("by_count_fj", "by_price_fj")},
-        },
+        role=lambda row: find_role(row).noun,
+        **{name: _show_count_of(name) for name in ("count_a", "count_b")},
+        **{name: _show_price_of(name) for name in ("price_a_j", "price_b_j")},
+        **{name: _show_effect_of(name) for name in ("by_count_fj", "by_price_fj")},
     )
     terms, exact = (row.difference_fj for row in answer.roles), answer.total.difference_fj
     return drawn, prove_terms(terms, exact, "fJ", answer.whole)
@@ -88,19 +85,20 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
         proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
-        return Section(text.METRIC_TERM_TABLE, (*lay_terms(answer.metric_terms, limit), proof))
+        return Section(
+            text.METRIC_TERM_TABLE,
+            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), proof),
+        )
     drawn = lay(
         answer.terms,
-        text.TERM_COLUMNS,
+        _select(answer, text.TERM_COLUMNS),
         limit=limit,
-        cells={
-            "category_a": lambda row: _join(row.category_a, row.category_b),
-            "action": lambda row: f"{row.component}.{row.action}",
-            **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
-            "energy_per_action_a_j": lambda row: show_price(row.energy_per_action_a_j, row.per),
-            "energy_per_action_b_j": lambda row: show_price(row.energy_per_action_b_j, row.per),
-            "basis_a": lambda row: _join(row.basis_a, row.basis_b),
-        },
+        category_a=lambda row: _join(row.category_a, row.category_b),
+        action=lambda row: f"{row.component}.{row.action}",
+        **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
+        energy_per_action_a_j=lambda row: show_price(row.energy_per_action_a_j, row.per),
+        energy_per_action_b_j=lambda row: show_price(row.energy_per_action_b_j, row.per),
+        basis_a=lambda row: _join(row.basis_a, row.basis_b),
     )
     terms, exact = (row.difference_fj for row in answer.terms), answer.total.difference_fj
     differences = [row.difference_fj / FJ_PER_J for row in answer.terms]
@@ -108,26 +106,24 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     return Section(text.TERM_TABLE, (_add_sums(drawn, differences, limit, "J"), proof))
 
 
-def lay_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_TERM_COLUMNS) -> tuple[Block, ...]:
     """Return the terms of a latency, memory or edp."""
     if not terms.rows:
         return (Text(text.NO_TERM),)
     drawn = lay(
         terms,
-        text.METRIC_TERM_COLUMNS,
+        columns,
         limit=limit,
-        cells={
-            **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
-            "price_a": lambda row: show_quantity(row.price_a, row.price_unit),
-            "price_b": lambda row: show_quantity(row.price_b, row.price_unit),
-        },
+        **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
+        price_a=lambda row: show_quantity(row.price_a, row.price_unit),
+        price_b=lambda row: show_quantity(row.price_b, row.price_unit),
     )
     return (_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit),)
 
 
 def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
-    return lay(answer.effects, text.EFFECT_COLUMNS), prove_terms(terms, exact, "fJ", answer.whole)
+    return lay(answer.effects, _select(answer, text.EFFECT_COLUMNS)), prove_terms(terms, exact, "fJ", answer.whole)
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -138,26 +134,28 @@ def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
     }
     return lay(
         answer.subgraphs,
-        text.SUBGRAPH_COLUMNS,
+        _select(answer, text.SUBGRAPH_COLUMNS),
         limit=limit,
         noun="subgraphs",
         keep=text.SUBGRAPH_KEEP_ENERGY if answer.metric == "energy" else text.SUBGRAPH_KEEP,
-        cells={
-            "largest_action": lambda row: nouns.get(row.largest_action or "", ""),
-            "largest_difference_j": lambda row: (
-                show_signed(row.largest_difference_j, "J") if row.largest_action else ""
-            ),
-            **{name: _show_exact_of(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
-            **{name: _show_exact_of(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
-        },
+        largest_action=lambda row: nouns.get(row.largest_action or "", ""),
+        largest_difference_j=lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else "",
+        **{name: _show_exact_of(name, "J") for name in ("energy_a_fj", "energy_b_fj")},
+        **{name: _show_exact_of(name, "s") for name in ("latency_a_fs", "latency_b_fs")},
     )
 
 
 def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     if answer.traffic is None:
         return ()
-    cells: dict[str, Cell] = {"component": lambda row: f"{row.component}.{row.action}"}
-    return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", cells=cells),)
+    cells: dict[str, Any] = {"component": lambda row: f"{row.component}.{row.action}"}
+    return (lay(answer.traffic, text.TRAFFIC_COLUMNS, limit=limit, noun="memories", **cells),)
+
+
+def _select(answer: PairAnswer, columns: str) -> str:
+    """Return the columns of a table; of a tied difference without shares, which would be of a number around zero."""
+    kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
+    return "|".join(kept)
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
@@ -180,15 +178,15 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
     return _add_rows(drawn, *((name, *[""] * (place - 1), show_signed(sum(values), unit)) for name, values in sums))
 
 
-def _show_exact_of(name: str, unit: str) -> Cell:
+def _show_exact_of(name: str, unit: str) -> Any:
     return lambda row: show_quantity(getattr(row, name) / 1e15, unit)
 
 
-def _show_amount_of(name: str) -> Cell:
+def _show_amount_of(name: str) -> Any:
     return lambda row: show_amount(getattr(row, name), row.per) if getattr(row, name) else ""
 
 
-def _show_count_of(name: str) -> Cell:
+def _show_count_of(name: str) -> Any:
     """Return the cell of a role's count, in its SI unit or without a unit."""
 
     def show(row: RoleDifference) -> str:
@@ -198,7 +196,7 @@ def _show_count_of(name: str) -> Cell:
     return show
 
 
-def _show_price_of(name: str) -> Cell:
+def _show_price_of(name: str) -> Any:
     """Return the cell of a role's energy per count: a share of a joule, a power, or an energy."""
 
     def show(row: RoleDifference) -> str:
@@ -208,7 +206,7 @@ def _show_price_of(name: str) -> Cell:
     return show
 
 
-def _show_effect_of(name: str) -> Cell:
+def _show_effect_of(name: str) -> Any:
     return lambda row: show_signed(getattr(row, name) / FJ_PER_J, "J") if row.is_shared else ""
 
 

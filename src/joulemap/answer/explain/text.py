@@ -37,7 +37,11 @@ SPENT: Final[Mapping[str, str]] = {
 }
 """Common category of energy -> its words; all memories on a chip together."""
 
-BOUND: Final[Mapping[str, str]] = {"compute": "compute time", "memory": "memory time", "launch": "launch time"}
+BOUND: Final[Mapping[str, str]] = {
+    "compute": "compute-bound time",
+    "memory": "memory-bound time",
+    "launch": "launch time",
+}
 """Bound of time -> its words."""
 
 ONE_SIDED: Final = "absent on the other"
@@ -59,6 +63,9 @@ CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
     },
 }  # fmt: skip
 """Quantity and category -> words that replace the general ones."""
+FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
+SLOWER_UNITS: Final = ("slower units", "but faster units")
+"""Words for the time per unit of work of one subgraph, by the units that work on it."""
 
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (
@@ -122,6 +129,9 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 
+SHARE: Final = "share share_fraction"
+"""Column of shares of the difference."""
+
 PROOF: Final = Template("the difference of the {whole}")
 
 # ---- insights --------------------------------------------------------------------------------------------------------
@@ -147,9 +157,14 @@ ONE_SIDE: Final = Template(
 )
 NONE: Final = "none"
 NO_RESIDUAL: Final = "none, because its energies come from circuits alone"
-POWER: Final = Template("{price:W} for {count:s}[ {until}]")
-UNTIL: Final = "until the next batch"
+POWER: Final = Template("{price:W} for {count:s}[ {period}]")
+BETWEEN: Final = "between batches"
+ALONE: Final = "of latency"
+OVERLAPPING: Final = Template(
+    "batches overlap on {name}: static power counts {interval:s} between batches, the latency of one is {latency:s}"
+)
 AMOUNT: Final = Template("{count:~} {unit}s")
+PASSES: Final = Template("{count:~} [{precision} ]MACs, {passes:plain} per MAC of the model,")
 EACH: Final = Template("{price:J} per {unit}")
 AT: Final = Template("{amount} at {each}")
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
@@ -161,8 +176,8 @@ TIME: Final = Template(
 NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
     "kernel": Template("{count:plain} kernels at {price:s} each"),
-    "B": Template("{count:B} at {rate:B/s}"),
-    "": Template("{count:~} {per}s at {rate:1/s}"),
+    "B": Template("{count:B} on and off chip at {rate:B/s}"),
+    "": Template("{count:~} {per}s at {rate:1/s}[ on {units}]"),
 }
 """Unit of a count -> its amount and rate; the last one serves all others."""
 

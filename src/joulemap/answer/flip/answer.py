@@ -12,7 +12,7 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
@@ -263,26 +263,25 @@ class FlipAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` constants of each table; machine formats contain all."""
         chosen = self._chosen(limit)
-        cells: dict[str, Cell] = {
+        cells: dict[str, Any] = {
             "flip_value": self._show_break_even,
             "flip_ratio": lambda row: _show_factor(row.flip_ratio),
             "likelihood": lambda row: show_odds(row.likelihood),
         }
         decisive = lay(
-            attrs.evolve(self.rows, rows=tuple(chosen)),
+            self.rows.with_rows(chosen),
             text.COLUMNS,
-            cells={**cells, "value": lambda row: show_constant(row.value, row.unit, DIGITS)},
+            **cells,
+            value=lambda row: show_constant(row.value, row.unit, DIGITS),
         )
         every = lay(
             self.rows,
             text.ALL_COLUMNS,
-            cells={
-                **cells,
-                "hardware": self._owner,
-                "value": lambda row: show_constant(row.value, row.unit),
-                "ratio_elasticity": lambda row: _show_sign(row.ratio_elasticity),
-                "low_ratio": lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
-            },
+            **cells,
+            hardware=self._owner,
+            value=lambda row: show_constant(row.value, row.unit),
+            ratio_elasticity=lambda row: _show_sign(row.ratio_elasticity),
+            low_ratio=lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
         )
         return self._compose(
             text.TITLE(paid=self.paid, **self._title),

@@ -7,7 +7,7 @@ from typing import Final
 from joulemap.present.template import Template
 
 TITLE: Final = Template(
-    "{title}: constants that would reverse the order in {metric.label} of A {a} and B {b}[, {paid}]"
+    "{title}: constants that would reverse the {metric.label} ranking of {a} (A) and {b} (B)[, {paid}]"
 )
 DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
 
@@ -30,16 +30,16 @@ ALL_COLUMNS: Final = (
     "*share of uncertainty variance_fraction | elasticity ratio_elasticity | *spread low_ratio | spread from spread | "
     "method | *basis | meaning"
 )
-NOT_BELOW: Final = Template("not below {limit}")
-NEVER: Final = "never alone"
+NOT_BELOW: Final = Template("none up to the power limit ({limit})")
+NEVER: Final = "none"
 BOTH: Final = "both"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")
 
 SIDE: Final = Template(
-    "{name} contributes {share:%} of the uncertainty[; the order reverses with its {word} at {flip}][; {no_flip}]"
+    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} is {flip}][; {no_flip}]"
 )
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
-FLIP: Final = Template("{there} instead of {value} ({factor}[; chance {chance:odds}])")
+FLIP: Final = Template("{there} rather than {value} ({factor}[; chance {chance:odds}])")
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")

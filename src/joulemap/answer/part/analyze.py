@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
@@ -11,8 +11,8 @@ import attrs
 from joulemap.answer.answer import Drawings, Figures, fetch_tables
 from joulemap.answer.layout import fill_cells, lay_facts, lay_lines
 from joulemap.answer.part import text
-from joulemap.answer.part.figure import draw_roof, draw_tree
 from joulemap.answer.part.part import PartsAnswer, holding_parts
+from joulemap.answer.part.text import NO_ROOF, ROOF_CAPTION, TREE_ACTION, TREE_CAPTION
 from joulemap.answer.run import OVERHEAD, overlaps, title_run
 from joulemap.answer.scope import describe_recalled
 from joulemap.domain.default import SETTINGS
@@ -34,11 +34,57 @@ from joulemap.row.analyze import (
 from joulemap.row.report import EnergyLeaf
 from joulemap.store.query import start
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
     from joulemap.domain.hardware import Hardware
+    from joulemap.figure.figure import Figure
     from joulemap.figure.spec import DrawingName
+
+
+NAMED_ACTIONS: Final = 3
+"""Maximum actions named in a caption."""
+
+
+def draw_tree(leaves: Table[EnergyLeaf], subject: str) -> Figure:
+    """Return the tree of a run's energy by category, action and subgraph."""
+    from joulemap.figure.figure import make_figure
+
+    return make_figure("tree", leaves, subject, _describe_actions(leaves))
+
+
+def draw_roof(roofs: Table[SubgraphRoof], subject: str) -> Figure:
+    """Return the roofline figure of a run's subgraphs."""
+    from joulemap.figure.figure import make_figure
+
+    return make_figure("roofline", roofs, subject, _describe_roof(list(roofs)))
+
+
+def _describe_actions(leaves: Iterable[EnergyLeaf]) -> str:
+    amounts: dict[str, int] = {}
+    for leaf in leaves:
+        amounts[leaf.action] = amounts.get(leaf.action, 0) + leaf.energy_fj
+    whole = sum(amounts.values())
+    largest = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))[:NAMED_ACTIONS]
+    named = [TREE_ACTION(action=action, share=amount / whole) for action, amount in largest if whole]
+    return TREE_CAPTION(energy=whole / FJ_PER_J, actions=named) if named else ""
+
+
+def _describe_roof(roofs: list[SubgraphRoof]) -> str:
+    drawn = [row for row in roofs if row.roofline_fraction is not None and row.attained_ops_per_s > 0.0]
+    if not drawn:
+        return NO_ROOF
+    below = sum((row.dram_intensity_ops_per_byte or row.ridge_ops_per_byte) < row.ridge_ops_per_byte for row in drawn)
+    return ROOF_CAPTION(
+        below=below,
+        drawn=len(drawn),
+        nearest=max(drawn, key=lambda row: row.roofline_fraction or 0.0),
+        longest=max(drawn, key=lambda row: row.latency_s),
+        within=sum(row.dram_intensity_ops_per_byte is None for row in drawn) or None,
+        missing=len(roofs) - len(drawn) or None,
+    )
+
 
 SHOWN: Final = 8
 """Default number of rows per table."""
@@ -100,12 +146,14 @@ class AnalyzeAnswer(PartsAnswer):
         }
         largest = max(self.subgraphs, key=lambda row: row.energy_fj)
         bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
+        busy = total.units_used_count if total.units_total_count > 1 else None
+        count = len(text.RUN_INSIGHTS) if total.subgraph_count > 1 else -1
         return self._compose(
             title_run(total, self.scope),
             (first,),
             self.rows(by),
             answer=text.RUN_HEADLINE(total, **named),
-            insights=[one(total, part=largest, overhead=OVERHEAD) for one in text.RUN_INSIGHTS],
+            insights=[one(total, part=largest, overhead=OVERHEAD, busy=busy) for one in text.RUN_INSIGHTS[:count]],
             details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
             notes=self.notes(),
             steps=self._fill_steps(

@@ -87,7 +87,7 @@ class EdpAnswer(PartsAnswer):
         shares = Section(text.EDP_TABLE(by=by), self._lay_shares(by, rows, noun, limit), is_tight=True)
         tables = (Section(text.BESIDE_TABLE, self._lay_beside(limit), is_tight=True), shares)
         first, *others = tables if self.comparison.rows else tables[1:]
-        cuts = attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by))
+        cuts = self.cuts.with_rows(row for row in self.cuts if row.level == by)
         given = {
             "hardware": self.scope.spell(self.total.hardware),
             "other": "operator" if by == "subgraph" else "subgraph",

@@ -40,7 +40,7 @@ class PartsAnswer(RunAnswer):
         largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
         own = {name: RUN_ROW.get(name, getattr(total, name, None)) for name in rows.names}
         shown = (rows[0].replace(**own), *(rows[place] for place in sorted(largest)))
-        return self._lay(attrs.evolve(rows, rows=shown), columns, **cells)
+        return self._lay(rows.with_rows(shown), columns, **cells)
 
     def _prove(self, noun: str, rows: Iterable[Any], total: Any, whole: str = "the run") -> Text:
         """Return the check that the parts sum to the run in energy and, if parts have times, in latency."""

@@ -61,8 +61,8 @@ SHARED_ENERGY: Final = "An action may belong to several events, so energies of e
 
 RUN_INSIGHTS: Final = (
     Template(
-        "compute utilization is {compute_utilization_fraction:%}, memory bandwidth {bandwidth_utilization_fraction:%}; "
-        "on average {units_used_count} of {units_total_count} {unit_name}s are busy"
+        "compute utilization is {compute_utilization_fraction:%}, memory bandwidth {bandwidth_utilization_fraction:%}"
+        "[; on average {busy} of {units_total_count} {unit_name}s are busy]"
     ),
     Template("{overhead_fraction:%} of the energy goes to {overhead}"),
     Template(

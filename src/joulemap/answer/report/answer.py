@@ -17,7 +17,7 @@ from joulemap.answer.report.chapter import list_badges, list_chapters, read_bloc
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.report.part import list_parts
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.module import is_module_name
+from joulemap.domain.name import is_module_name
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.figure.spec import find_spec

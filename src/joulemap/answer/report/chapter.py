@@ -11,7 +11,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.explain.table import lay_categories
 from joulemap.answer.layout import lay
-from joulemap.answer.part.figure import draw_roof
+from joulemap.answer.part.analyze import draw_roof
 from joulemap.answer.report import text
 from joulemap.answer.report.finding import ModelFinding
 from joulemap.answer.report.part import list_parts
@@ -40,7 +40,7 @@ SHOWN_LINES: Final = 6
 SHOWN_SOURCES: Final = 200
 
 SHOWN_USERS: Final = 4
-"""Maximum hardware named with a source."""
+"""Maximum chips listed beside a source."""
 
 SHOWN_NAMES: Final = 90
 """Maximum characters of the names of numbers listed with a source."""

@@ -92,7 +92,7 @@ class SweepAnswer(RunAnswer):
         `again` holds options that only a repeat of this sweep needs, `repeated` those of every follow-up command.
         """
         tables: dict[SweepDivision, Table[Any]] = {
-            "hardware": attrs.evolve(self.series, rows=tuple(row for row in self.series if row.batch_count)),
+            "hardware": self.series.with_rows(row for row in self.series if row.batch_count),
             "batch": self.points,
             "winner": self.winners,
             "crossing": self.crossings,

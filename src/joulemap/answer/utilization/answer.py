@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.run import BOUNDS, describe_clock
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
@@ -22,7 +20,9 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import mark_projected, show, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, show_under
+from joulemap.row.compare import ModelMix
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -48,6 +48,9 @@ IDLE_FRACTION: Final = 0.2
 ALIKE: Final = 0.005
 """Deviation of a ratio from 1 below which it is not stated."""
 
+MOSTLY: Final = 0.5
+"""Share of the MACs above which a kind of operator has most of them."""
+
 INSIGHTS: Final = 3
 """Maximum insights."""
 
@@ -70,6 +73,8 @@ class UtilizationAnswer(RunAnswer):
     """Gains of each precision; None unless requested."""
     pairings: Table[Pairing] | None
     """Best hardware for stored models of each size, at this precision; None unless requested."""
+    has_plain_gemms: bool
+    """True if most MACs are of GEMMs that are no convolutions, which frameworks do not run in TF32 by default."""
     untraced: str
     """Reason why the model could not be traced at other batches; empty if it could, or if advice was not requested."""
 
@@ -112,24 +117,39 @@ class UtilizationAnswer(RunAnswer):
         """Return the headline: the most and the least utilized hardware, its bottleneck, and the first remedy."""
         best, worst = self.used[0], self.used[-1]
         bound, _, time = describe_bound(worst).partition(" ")
-        given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "better": ""}
+        peak = "" if worst.fp32_peak_ops_per_s is None else text.TF32
+        given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "peak": peak, "better": ""}
         if (remedy := self._find_better(worst)) is not None:
-            given["better"] = text.BETTER(name=given["name"], remedy=self._name(remedy), gain=_describe_gain(remedy))
+            lower = self._find_better(worst, is_lower=True)
+            is_told = lower is not None and lower.gain_ratio > remedy.gain_ratio
+            given["better"] = text.BETTER(
+                name=given["name"],
+                remedy=self._name(remedy),
+                gain=_describe_gain(remedy),
+                precision=lower.choice if lower is not None and is_told else "",
+                more=_describe_gain(lower) if lower is not None and is_told else "",
+            )
         if best is worst:
             return text.HEADLINE(worst, **given)
         return text.HEADLINE_OF_SEVERAL(worst, best=best, best_name=self.scope.mark(best.hardware), **given)
 
-    def _find_better(self, row: Utilization) -> Remedy | None:
-        """Return the first remedy for the bottleneck of a run that improves it."""
-        rows = (one for one in self.remedies or () if one.run_id == row.run_id and one.is_better)
-        return next((one for one in rows if one.place is not None), None)
+    def _find_better(self, row: Utilization, *, is_lower: bool = False) -> Remedy | None:
+        """Return the remedy for the bottleneck of a run: the setting that reduces energy x delay most.
+
+        Only if no setting helps is it the first remedy that may change the accuracy or the hardware. With `is_lower` it
+        is a lower precision.
+        """
+        rows = [one for one in self.remedies or () if one.run_id == row.run_id and one.is_better]
+        named = [one for one in rows if one.place is not None]
+        chosen = [one for one in named if one.remedy in ((text.LOWER,) if is_lower else text.SETTINGS)]
+        return max(chosen, key=lambda one: one.gain_ratio) if chosen else None if is_lower else next(iter(named), None)
 
     def _lay_use(self, limit: int) -> Grid:
         """Return a grid with the utilization, bottleneck and best remedy of each chip."""
         found = {row.run_id: one for row in self.used if (one := self._find_better(row))}
         choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
         return self._lay(
-            attrs.evolve(self.rows, rows=tuple(self.used)),
+            self.rows.with_rows(self.used),
             text.USE_COLUMNS.format(remedies="" if self.remedies is None else text.REMEDY_COLUMNS),
             limit=limit,
             noun="chips",
@@ -157,6 +177,10 @@ class UtilizationAnswer(RunAnswer):
     def _list_insights(self) -> list[str]:
         """Return the flags of each chip on one line, least utilized first; the first flag has its reason."""
         lines = []
+        for row in self.used if self.has_plain_gemms else ():
+            if row.fp32_peak_ops_per_s and row.attained_ops_per_s is not None:
+                share = row.attained_ops_per_s / row.fp32_peak_ops_per_s
+                lines.append(text.LANES(row, name=self.scope.mark(row.hardware), share=share))
         for row in reversed(self.rows):
             flags = [flag for flag in self.flags if flag.run_id == row.run_id]
             described = [*map(describe_flag, flags[:1]), *(text.LEVELS[flag.flag](flag) for flag in flags[1:])]
@@ -345,9 +369,16 @@ def utilization(
             pairings=fetch(connection, Pairing, **where, hardware=names if len(names) > 1 else [])
             if is_pairing
             else None,
+            has_plain_gemms=_has_plain_gemms(connection, ids) and settings.runtime[0] not in text.ALL_IN_TF32,
             untraced=given.untraced,
             rows=rows(),
         )
+
+
+def _has_plain_gemms(connection: Connection, run_ids: Sequence[int]) -> bool:
+    """Return whether linear and attention layers have most of the MACs of the runs' model."""
+    mix = fetch(connection, ModelMix, run_ids=list(run_ids))
+    return sum(row.mac_fraction or 0.0 for row in mix if "conv" not in row.kind) > MOSTLY
 
 
 def _check_fraction(name: str, value: float) -> None:

@@ -8,15 +8,26 @@ from typing import Final
 from joulemap.present.template import Template
 
 HEADLINE: Final = Template(
-    "{name} uses {compute_utilization_fraction:%} of its peak ({compute_grade})[, and is {bound}-bound {time} of the "
-    "time][. {better}]."
+    "{name} uses {compute_utilization_fraction:%} of its [{peak} ]peak ({compute_grade})"
+    "[, and is {bound}-bound {time} of the time][. {better}]."
 )
 HEADLINE_OF_SEVERAL: Final = Template(
     "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
     "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[, and is {bound}-bound {time} of the "
     "time][. {better}]."
 )
-BETTER: Final = Template("On {name}, {remedy} would give {gain}")
+BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if its accuracy suffices, {more}]")
+TF32: Final = "TF32"
+ALL_IN_TF32: Final = ("engine",)
+"""Runtimes that run all GEMMs of an fp32 run in TF32."""
+LANES: Final = Template(
+    "{name}: only convolutions use TF32; linear and attention layers run in fp32, of whose peak "
+    "({fp32_peak_ops_per_s:ops/s}) the run attains {share:%}; `--precision tf32` lets all use TF32"
+)
+LOWER: Final = "lower precision"
+"""Remedy that may change the accuracy of the model."""
+SETTINGS: Final = ("larger batch", "other runtime", "lower power mode")
+"""Remedies that keep the hardware and the accuracy."""
 GAIN: Final = Template("{gains:and}")
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 

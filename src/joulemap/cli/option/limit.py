@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 import attrs
 
 from joulemap.cli.command import COST, LIMITS, option
-from joulemap.cli.value import read_number, read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_number, read_quantity, split_assignments
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -45,14 +45,7 @@ class UseLimitOptions:
         """Return the limits in SI units; UsageError names an option that cannot be read."""
         from joulemap.domain.settings import Limits
 
-        return Limits(
-            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
-            max_energy_j=read_quantity("--max-energy", self.max_energy, "J"),
-            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
-            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
-            max_power_w=read_quantity("--max-power", self.max_power, "W"),
-            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
-        )
+        return read_as(Limits, self)
 
 
 @frozen(kw_only=True)
@@ -94,7 +87,7 @@ def pay_option(*, is_advanced: bool) -> Any:
         "",
         "Prices to rank by.",
         metavar="rented|bought|both",
-        shown="the one with prices for more chips",
+        shown="whichever has prices for more chips",
         is_advanced=is_advanced,
     )
 
@@ -241,8 +234,4 @@ class BoundOptions:
         """Return the bounds; UsageError names an option that is out of range."""
         from joulemap.domain.settings import Bounds
 
-        given: dict[str, Any] = {
-            "timeout_s": self.timeout,
-            "max_memory_bytes": read_quantity("--max-memory", self.max_memory, "B"),
-        }
-        return Bounds(max_rows=self.max_rows, **{name: value for name, value in given.items() if value is not None})
+        return read_as(Bounds, self, max_rows=self.max_rows)

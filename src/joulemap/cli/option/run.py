@@ -48,7 +48,9 @@ BOUNDARY_HELP: Final = (
 
 TF32_HELP: Final = "TF32 for fp32 on NVIDIA GPUs: allowed (as PyTorch and TensorRT do by default) or never."
 
-HOST_HELP: Final = "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launches and transfers."
+HOST_HELP: Final = (
+    "Host of chips that need one, e.g. raspberry_pi_5; adds its static power, launch times and transfers."
+)
 
 DEVICE_ONLY_HELP: Final = "Leave out transfers over the host link and operators that a host computes."
 
@@ -306,7 +308,9 @@ def name_options(record: Any) -> tuple[str, ...]:
 
 @frozen(kw_only=True)
 class WholeRunOptions(RunOptions):
-    """Options for running a whole model, not one pass of it."""
+    """Options for running a whole model, not one pass of it, on named hardware."""
+
+    runtime: str = option("", RUNTIME_HELP, metavar="MODE", complete=complete_runtimes, shown="fused")
 
     def name(self, model: str) -> str:
         """Return the name of the workload: the model, or one pass of it."""

@@ -20,17 +20,18 @@ its window as further channels (channel augmentation).
 
 Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
-use all of the bandwidth. int8 only:
+use all of the bandwidth. Shared weights are read once but enter every core. int8 only:
 
     read   = (entering if it fits, else in) + copies w + max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in, copies w)
     copies = batch, or ⌈batch / U⌉ where the images of a batch share the weights (`shared_weights`)
-    memory = max(bytes ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
+    port   = bytes with copies = batch
+    memory = max(port ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
 Throughput. Every core takes images of its own, so that batches overlap if there are more cores than images. A core
 that always has work has its share of the memory while it works on an image; the Arm cores are shared:
 
-    units = sum of layer_cost batch / U + max(convolution batch / U / f + processor, bytes / rate)
-    rate  = min(U port_bytes_per_clock f, memory_bandwidth dram_efficiency)
+    units  = sum of layer_cost batch / U + max(convolution batch / U / f + processor, memory)
+    memory = max(port / (U port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
 Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
 sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells:
@@ -116,11 +117,12 @@ class Dpu:
         image_s = overlap_engines(kernels, array_cycles, misc_cycles) / peak.clock_hz
         processor_s = self._processor_operations(kernels, hardware) / hardware.coefficient("processor_rate")
 
-        read, written = self._dram_bytes(kernels, hardware)
+        read, written = self._dram_bytes(kernels, hardware, self._weight_copies(kernels, hardware))
         moved = read + written
+        at_ports = self._dram_bytes(kernels, hardware, batch)[0] + written
         port_rate = hardware.coefficient("port_bytes_per_clock") * peak.clock_hz
         dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        memory = np.maximum(moved / batch * rounds / port_rate, moved / dram_rate)
+        memory = np.maximum(at_ports / batch * rounds / port_rate, moved / dram_rate)
         launch = hardware.coefficient("layer_cost")
         runs = on_array | is_depthwise
         return DpuPlacement(
@@ -130,7 +132,7 @@ class Dpu:
             overlap=Overlap(
                 limit=CORES,
                 compute_s=image_s * batch / units + processor_s,
-                memory_s=moved / np.minimum(units * port_rate, dram_rate),
+                memory_s=np.maximum(at_ports / (units * port_rate), moved / dram_rate),
                 launch_s=launch * kernels.of_leader(kernels.each(batch)) / units,
                 shared_s=moved / dram_rate,
             )
@@ -192,14 +194,14 @@ class Dpu:
         waves: Floats | float = np.ceil(kernels.batch / hardware.peaks[kernels.precision].unit_count)
         return waves
 
-    def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return (read, written) bytes per operator.
+    def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware, copies: Floats | float) -> tuple[Floats, Floats]:
+        """Return (read, written) bytes per operator if the weights are read `copies` times.
 
         Activations move once, and weights once per copy. The larger operand of an image's GEMM moves again for
         every further part of the smaller one. Each part is as much as the buffers of a core hold.
         """
         batch = kernels.batch
-        loaded = kernels.weight_bytes * self._weight_copies(kernels, hardware)
+        loaded = kernels.weight_bytes * copies
         buffer = hardware.level("buffer").capacity.value
         image = kernels.input_bytes / batch
         fits = (kernels.input_bytes + kernels.output_bytes) / batch + kernels.weight_bytes <= buffer

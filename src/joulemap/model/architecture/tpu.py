@@ -42,8 +42,8 @@ from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
+from joulemap.model.stream import find_shares
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen, vary
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import attrs
-
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
@@ -29,7 +27,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
     end = "</tbody></table>"
     is_marked = False
     for batch in filter(None, batches):
-        block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
+        block = draw_columns(head.with_rows(batch))
         is_marked = is_marked or block.is_marked
         if first is None:
             first = block

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-import attrs
 import tabulate
 
 from joulemap.domain.table import Table
@@ -34,7 +33,7 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
     sides: list[tuple[int, bool]] = []
     is_marked = False
     for batch in filter(None, batches):
-        block = draw_columns(attrs.evolve(head, rows=tuple(batch)))
+        block = draw_columns(head.with_rows(batch))
         is_marked = is_marked or block.is_marked
         if sides:
             yield "".join(

@@ -19,7 +19,7 @@ from joulemap.trace.formula import (
     sampling,
     transform,
 )
-from joulemap.trace.formula.choice import count
+from joulemap.trace.formula.own import count
 from joulemap.trace.formula.registry import ATTENTION, FORMULAS, KEPT_COMPOSITES, Call, Cost, formula
 
 MODULES = (

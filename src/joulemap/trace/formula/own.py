@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.kind import KINDS
+from joulemap.domain.workload import KINDS
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.trace.formula.registry import Call, Cost
+from joulemap.trace.formula.registry import Call, Cost, find_formula
 
 if TYPE_CHECKING:
     from types import CodeType
+
 
 PRODUCTS: Final = ("linear", "matmul", "conv", "grouped_conv", "depthwise_conv")
 """Kinds that have MACs."""
@@ -157,3 +158,49 @@ def _product(call: Call, macs: int) -> tuple[int, int, int, int]:
     outputs = max(math.prod(shape), 1)
     columns = shape[-1] or 1
     return (outputs // columns, columns, macs // outputs, 1) if macs % outputs == 0 else (1, 1, macs, 1)
+
+
+COMPLEX_MACS: Final = 4
+"""Real MACs of a complex one: (a + b i) (c + d i) + (e + f i) has four products of real numbers."""
+
+COMPLEX_OPERATIONS: Final = {"mul": 6, "div": 11}
+"""Elementwise operator -> its real operations on complex numbers; all others take two, one for each part.
+
+Derived: four products and two sums; for a quotient, also a squared norm (three) and two divisions.
+"""
+
+
+def count(name: str, call: Call) -> Cost:
+    """Return the cost of a call of the operator `name`; kind `uncounted` if no formula is registered.
+
+    An in-place operator (`floor_`) costs as much as the operator that is not in place.
+    """
+    own = count_own(call)
+    if own is not None:
+        return own
+    registered = find_formula(name, call.aten)
+    if registered is None:
+        return Cost(kind="uncounted", operation=name.strip("_"))
+    cost = registered(call)
+    return _count_complex(name, cost) if cost.operation != "fft" and _is_complex(call) else cost
+
+
+def _is_complex(call: Call) -> bool:
+    """Return True if a tensor argument has complex numbers."""
+    return any(getattr(getattr(one, "dtype", None), "is_complex", False) for one in call.args)
+
+
+def _count_complex(name: str, cost: Cost) -> Cost:
+    """Return the cost of an operator on complex numbers, in real operations.
+
+    A complex GEMM of M x K by K x N is a real one of M x 2 K by 2 K x 2 N.
+    """
+    each = COMPLEX_OPERATIONS.get(name.strip("_"), 2)
+    gemm = cost.gemm and (cost.gemm[0], 2 * cost.gemm[1], 2 * cost.gemm[2], cost.gemm[3])
+    return attrs.evolve(
+        cost,
+        mac_count=COMPLEX_MACS * cost.mac_count,
+        elementwise_count=each * cost.elementwise_count,
+        special_count=2 * cost.special_count,
+        gemm=gemm,
+    )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.domain.workload import Operator
+
 if TYPE_CHECKING:
     import torch
 
@@ -38,6 +40,34 @@ class Cost:
     """(position of an argument, maximum elements that it reads of it); other arguments are read as a whole."""
     written_count: int | None = None
     """Elements that the operator writes, if it leaves the rest of its output unchanged."""
+
+    def operator(
+        self, name: str, path: str, aten: str, shape: Shape, dtype: str, *, is_foldable: bool = False
+    ) -> Operator:
+        """Return the operator of a workload with these counts, in the module at `path`."""
+        m, n, k, groups = self.gemm
+        return Operator(
+            name=name,
+            module_path=path,
+            operation=self.operation,
+            kind=self.kind,
+            aten=aten,
+            output_shape=shape,
+            dtype=dtype,
+            mac_count=self.mac_count,
+            elementwise_count=self.elementwise_count,
+            special_count=self.special_count,
+            output_element_count=math.prod(shape),
+            gemm_m=m,
+            gemm_n=n,
+            gemm_k=k,
+            gemm_groups=groups,
+            tap_count=self.tap_count,
+            is_foldable=is_foldable,
+            scalars=self.scalars,
+            variant=self.variant,
+            step_count=self.step_count,
+        )
 
 
 @attrs.frozen

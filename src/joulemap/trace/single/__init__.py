@@ -13,10 +13,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
-from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import COLLECTIVES, ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
 from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import NARROW_CACHES, WIDE_CACHE, Workload
+from joulemap.domain.workload import NARROW_CACHES, NO_KEY, WIDE_CACHE, Workload, WorkloadKey
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
@@ -93,27 +92,12 @@ def describe_examples() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
         operator = find_operator(name)
         assert operator is not None, name
         workload = describe(operator, 1, NO_KEY)
-        entry = ModelEntry(
-            name=name,
-            family=OPERATOR,
-            task=OPERATOR,
-            input_shape=(),
-            input_layout="tensors",
-            parameter_count=workload.parameter_count,
-            published_mac_count=None,
-            is_traceable=True,
-            reason="",
+        count = workload.parameter_count
+        entry = ModelEntry(name=name, family=OPERATOR, task=OPERATOR, parameter_count=count)
+        found[name] = (
+            entry,
+            ShippedWorkload(model=name, is_affine=True, parameter_count=count, mac_count=workload.mac_count),
         )
-        counted = ShippedWorkload(
-            model=name,
-            is_affine=True,
-            parameter_count=workload.parameter_count,
-            mac_count=workload.mac_count,
-            torch_version="",
-            torchvision_version="",
-            tracer_version="",
-        )
-        found[name] = entry, counted
     return found
 
 

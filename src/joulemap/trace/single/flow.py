@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.system.record import frozen
 from joulemap.trace.formula import Cost
 
@@ -50,27 +49,7 @@ class Held:
 
 def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
     """Return an operator of a workload."""
-    m, n, k, groups = cost.gemm
-    return Operator(
-        name=name,
-        module_path="",
-        operation=cost.operation,
-        kind=cost.kind,
-        aten=f"aten.{aten}",
-        output_shape=output,
-        dtype=DTYPE,
-        mac_count=cost.mac_count,
-        elementwise_count=cost.elementwise_count,
-        special_count=cost.special_count,
-        output_element_count=math.prod(output),
-        gemm_m=m,
-        gemm_n=n,
-        gemm_k=k,
-        gemm_groups=groups,
-        tap_count=cost.tap_count,
-        scalars=cost.scalars,
-        variant=cost.variant,
-    )
+    return cost.operator(name, "", f"aten.{aten}", output, DTYPE)
 
 
 @frozen

@@ -3,19 +3,137 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Buffer, Edge, Tensor, Workload
+from joulemap.domain.workload import Edge, Workload, WorkloadKey, allocate
 from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
+from joulemap.trace.formula import Cost
 from joulemap.wing.file.assembly import ATTENTIONS, INDICES, Assembly
 from joulemap.wing.file.call import RULES, find_call
 from joulemap.wing.file.graph import Program
 from joulemap.wing.file.lite_call import LITE_RULES
-from joulemap.wing.file.recurrent import CELLS, add_recurrence
-from joulemap.wing.file.value import Node
+from joulemap.wing.file.value import Node, Value
+
+CELLS: Final[Mapping[str, tuple[str, int, int, int]]] = {
+    "LSTM": ("lstm", 4, 14, 5), "GRU": ("gru", 3, 11, 3), "RNN": ("rnn_tanh", 1, 1, 1),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("lstm", 4, 14, 5),
+}  # fmt: skip
+"""Operator -> ATen operator, gates, elementwise and special operations of a unit and step."""
+
+PEEPHOLES: Final = 7
+"""Input of an LSTM of ONNX with weights from the cell to its gates, which have no formula."""
+
+
+@frozen(kw_only=True)
+class Layer:
+    """Recurrent layer with one direction or two."""
+
+    source: Value
+    inputs: tuple[Value, ...]
+    """Weights of the GEMM of all inputs."""
+    states: tuple[Value, ...]
+    """Weights of the GEMM of each step."""
+    biases: tuple[Value, ...]
+    has_two_biases: bool
+    """True if both GEMMs have a bias, in the same tensors."""
+    kept: tuple[Value, ...]
+    """Initial states."""
+    directions: int
+    step_count: int
+    row_count: int
+    """Inputs over all steps and sequences."""
+    width: int
+    """Units of a direction."""
+
+
+def read_layer(node: Node) -> Layer:
+    """Return the layer of a node; ModelError for weights that the counts do not cover."""
+    x = node.given(0)
+    if len(x.shape) != 3:
+        raise ModelError(f"{node.op} {node.name!r} has an input of the shape {x.shape}, expected three axes")
+    if node.op in ("LSTM", "GRU", "RNN"):
+        if node.value(PEEPHOLES) is not None:
+            raise ModelError(f"{node.op} {node.name!r} has peepholes, which have no formula")
+        recurrent, bias = node.given(2), node.value(3)
+        if len(recurrent.shape) != 3 or len(node.given(1).shape) != 3:
+            raise ModelError(f"{node.op} {node.name!r} has weights of the shape {recurrent.shape}, expected three axes")
+        return Layer(
+            source=x,
+            inputs=(node.given(1),),
+            states=(recurrent,),
+            biases=_present([bias]),
+            has_two_biases=True,
+            kept=_present([node.value(5), node.value(6)]),
+            directions=recurrent.shape[0],
+            step_count=x.shape[1 if node.attributes.get("layout") else 0],
+            row_count=x.shape[0] * x.shape[1],
+            width=recurrent.shape[-1],
+        )
+    inputs, states = _present([*node.inputs[1:5]]), _present([*node.inputs[5:9]])
+    extra = _present([*node.inputs[9:12], *node.inputs[16:18]])
+    if extra or len(inputs) != 4 or len(states) != 4 or any(len(one.shape) != 2 for one in (*inputs, *states)):
+        raise ModelError(f"{node.op} {node.name!r} has peepholes, a projection or fewer gates, which have no formula")
+    return Layer(
+        source=x,
+        inputs=inputs,
+        states=states,
+        biases=_present([*node.inputs[12:16]]),
+        has_two_biases=False,
+        kept=_present([*node.inputs[18:20]]),
+        directions=1,
+        step_count=x.shape[0 if node.attributes.get("time_major") else 1],
+        row_count=x.shape[0] * x.shape[1],
+        width=states[0].shape[0],
+    )
+
+
+def _present(values: Sequence[Value | None]) -> tuple[Value, ...]:
+    return tuple(one for one in values if one is not None)
+
+
+def add_recurrence(made: Assembly, node: Node, path: str) -> None:
+    """Add the GEMMs and the scans of a recurrent layer."""
+    layer = read_layer(node)
+    aten, gates, elementwise_count, special_count = CELLS[node.op]
+    rows, columns, inner, width = layer.row_count, gates * layer.width, layer.source.shape[-1], layer.width
+    adds = 1 if layer.biases else 0
+    product = Cost(
+        kind="linear",
+        operation="linear",
+        mac_count=rows * columns * inner,
+        elementwise_count=rows * columns * adds,
+        gemm=(rows, columns, inner, 1),
+    )
+    scan = Cost(
+        kind="matmul",
+        operation=f"{aten}_scan",
+        mac_count=rows * columns * width,
+        elementwise_count=rows * width * (elementwise_count + gates * adds * layer.has_two_biases),
+        special_count=rows * width * special_count,
+        gemm=(rows, columns, width, 1),
+        step_count=layer.step_count,
+        scalars=f"steps={layer.step_count}",
+    )
+    shares = {id(one): one.byte_count // layer.directions for one in (*layer.inputs, *layer.states, *layer.kept)}
+    shares |= {id(one): one.byte_count // layer.directions // (1 + layer.has_two_biases) for one in layer.biases}
+    for direction in range(layer.directions):
+        label = "_reverse" if direction else ""
+        projected = Value(f"{node.name}.input{label}", (rows, columns), layer.source.dtype, layer.source.item_size)
+        first = made.add(aten, product, projected, path, False, f"input{label}")
+        made.read(first, [layer.source, *layer.inputs, *layer.biases], shares)
+        made.write(first, [projected])
+        result = Value(f"{node.name}.scan{label}", (rows, width), layer.source.dtype, layer.source.item_size)
+        second = made.add(aten, scan, result, path, False, f"scan{label}")
+        made.read(
+            second, [projected, *layer.states, *(layer.biases if layer.has_two_biases else ()), *layer.kept], shares
+        )
+        for output in node.outputs:
+            made.write_part(second, output, layer.directions)
+
 
 EVERY: Final = {**RULES, **LITE_RULES}
 """Operator of any format -> rule; no name means two operators."""
@@ -70,27 +188,7 @@ def _finish(
 ) -> Workload:
     outside = {made.place(one).base for one in program.outputs if not one.is_weight}
     last = max(len(made.operators) - 1, 0)
-    death = [made.makers.get(index, 0) for index in range(len(made.tensors))]
-    for access in made.accesses:
-        death[access.tensor_index] = max(death[access.tensor_index], access.operator_index)
-    buffers: list[Buffer] = []
-    tensors: list[Tensor] = []
-    for index, tensor in enumerate(made.tensors):
-        if tensor.role in ("parameter", "constant"):
-            tensors.append(tensor)
-            continue
-        end = last if index in outside or tensor.role == "input" else death[index]
-        buffers.append(
-            Buffer(
-                birth_index=made.makers.get(index, 0),
-                death_index=end,
-                release_index=end,
-                byte_count=tensor.byte_count,
-                item_bytes=made.items[index],
-                is_hidden=False,
-            )
-        )
-        tensors.append(attrs.evolve(tensor, buffer_index=len(buffers) - 1, is_output=index in outside))
+    tensors, buffers = allocate(made.tensors, made.items, made.makers, made.accesses, outside, last)
     weights = {access.tensor_index for access in made.accesses if access.role == "weight"}
     return Workload(
         key=key,
@@ -99,7 +197,7 @@ def _finish(
         parameter_count=sum(one.count for one in program.weights if one.dtype not in INDICES),
         weight_bytes=sum(tensors[index].byte_count for index in sorted(weights)),
         operators=tuple(made.operators),
-        tensors=tuple(tensors),
+        tensors=tensors,
         accesses=tuple(
             attrs.evolve(one, is_boundary=True) if one.role == "output" and one.tensor_index in outside else one
             for one in made.accesses
@@ -108,7 +206,6 @@ def _finish(
             Edge(producer_index=maker, consumer_index=reader, tensor_index=tensor)
             for maker, reader, tensor in made.edges
         ),
-        buffers=tuple(buffers),
-        subgraphs=(),
+        buffers=buffers,
         notes=notes,
     )

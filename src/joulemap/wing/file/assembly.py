@@ -21,8 +21,6 @@ from joulemap.wing.file.call import AtenCall, Turned
 from joulemap.wing.file.rewrite import ATTENTION
 from joulemap.wing.file.value import Node, Value
 
-CHANGES: Final = frozenset({"view", "squeeze", "unsqueeze", "split", "expand", "select", "slice", "permute"})
-
 ATTENTIONS: Final = frozenset({ATTENTION, "Attention", "MultiHeadAttention", "GroupQueryAttention"})
 """Operators of attention, which are counted as three."""
 
@@ -131,35 +129,13 @@ class Assembly:
 
     def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
         """Return the index of a new operator."""
-        m, n, k, groups = cost.gemm
         word = label or cost.operation
         name = path if own and path else f"{path}.{word}" if path else word
         self.names[name] += 1
-        shape = output.shape if output is not None else ()
-        self.operators.append(
-            Operator(
-                name=name if self.names[name] == 1 else f"{name}:{self.names[name]}",
-                module_path=path,
-                operation=cost.operation,
-                kind=cost.kind,
-                aten=f"aten.{aten}.default",
-                output_shape=shape,
-                dtype=output.dtype if output is not None else "",
-                mac_count=cost.mac_count,
-                elementwise_count=cost.elementwise_count,
-                special_count=cost.special_count,
-                output_element_count=math.prod(shape),
-                gemm_m=m,
-                gemm_n=n,
-                gemm_k=k,
-                gemm_groups=groups,
-                tap_count=cost.tap_count,
-                is_foldable=output is not None and output.is_fixed,
-                scalars=cost.scalars,
-                variant=cost.variant,
-                step_count=cost.step_count,
-            )
-        )
+        name = name if self.names[name] == 1 else f"{name}:{self.names[name]}"
+        shape, dtype = (output.shape, output.dtype) if output is not None else ((), "")
+        is_foldable = output is not None and output.is_fixed
+        self.operators.append(cost.operator(name, path, f"aten.{aten}.default", shape, dtype, is_foldable=is_foldable))
         return len(self.operators) - 1
 
     def read(self, operator: int, values: Iterable[Value], limits: dict[int, int] | None = None) -> None:
@@ -188,7 +164,6 @@ class Assembly:
                 tensor_index=base,
                 role=role,
                 byte_count=size,
-                fused_byte_count=size,
                 item_bytes=item_bytes,
                 is_boundary=self.tensors[base].role == "input",
             )

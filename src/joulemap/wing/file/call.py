@@ -13,8 +13,6 @@ from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
 from joulemap.wing.file.value import Node, Value
 
-VIEW: Final = "view"
-
 
 @frozen
 class AtenCall:

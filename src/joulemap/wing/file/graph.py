@@ -15,7 +15,7 @@ from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
 from joulemap.wing.file.value import DTYPES, Node, Value
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
     from joulemap.trace.source import InputSpec
 
@@ -25,6 +25,9 @@ MOST_UNROLLED: Final = 20_000
 """Maximum operators of all steps of loops."""
 
 IDLE: Final = frozenset({"Identity", "Constant"})
+
+PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention")
+"""Parts of the names of operators with MACs."""
 """Operators that compute nothing."""
 
 CARRIED: Final = frozenset(
@@ -46,6 +49,8 @@ class Program:
     opset: int
     assumed: tuple[str, ...] = ()
     """Operators whose output size depends on data, and is assumed to be the maximum."""
+    branch_count: int = 0
+    """Conditions on data, each with one of its branches."""
 
 
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -77,6 +82,7 @@ class _Reader(Values):
     sizes: dict[str, int] = attrs.field(factory=dict)
     """Name of a dynamic size -> its value in the given inputs."""
     unrolled: int = 0
+    branch_count: int = 0
 
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = model.graph
@@ -98,6 +104,7 @@ class _Reader(Values):
             producer=f"{model.producer_name} {model.producer_version}".strip(),
             opset=self.opsets.get("", self.opsets.get("ai.onnx", 0)),
             assumed=tuple(dict.fromkeys(self.assumed)),
+            branch_count=self.branch_count,
         )
 
     def name_sizes(self, told: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
@@ -166,7 +173,7 @@ class _Reader(Values):
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
     def add_branch(self, proto: NodeProto) -> None:
-        """Add the branch of a condition: the executed one if it is known, else the one with more operators."""
+        """Add the branch of a condition: the executed one if it is known, else the one with more products."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:
@@ -174,7 +181,8 @@ class _Reader(Values):
         if condition is not None and condition.known is not None:
             taken = branches["then_branch" if bool(condition.known.reshape(-1)[0]) else "else_branch"]
         else:
-            taken = max(branches.values(), key=lambda one: sum(node.op_type not in IDLE for node in one.node))
+            self.branch_count += 1
+            taken = max(branches.values(), key=_weigh)
         for tensor in taken.initializer:
             self.add_weight(tensor)
         for node in taken.node:
@@ -257,3 +265,11 @@ def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) ->
     if len(plain) > len(rest):
         raise UsageError(f"{name} has {len(free)} inputs, {len(inputs)} are given")
     return found | dict(zip(rest, plain, strict=False))
+
+
+def _weigh(graph: GraphProto) -> tuple[int, int]:
+    """Return the operators with MACs of a graph and of those nested in it, and all that compute."""
+    own = [one for one in graph.node if one.op_type not in IDLE]
+    nested = [_weigh(one.g) for node in own for one in node.attribute if one.HasField("g")]
+    products = sum(any(part in one.op_type for part in PRODUCTS) for one in own)
+    return products + sum(one for one, _ in nested), len(own) + sum(one for _, one in nested)

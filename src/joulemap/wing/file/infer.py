@@ -13,12 +13,56 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
-from joulemap.wing.file.contrib import infer_contrib
 from joulemap.wing.file.value import DTYPES, MOST_ELEMENTS, Node, Value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto, NodeProto
+
+
+FLOAT: Final = 1
+
+SAME: Final = frozenset(
+    {"FastGelu", "Gelu", "QuickGelu", "BiasGelu", "BiasSplitGelu", "SimplifiedLayerNormalization", "RotaryEmbedding",
+     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
+)  # fmt: skip
+"""Operators whose outputs have the shape of their first input."""
+
+
+def infer_contrib(
+    op: str, inputs: Sequence[Value | None], attributes: Mapping[str, Any]
+) -> list[tuple[tuple[int, ...], int]] | None:
+    """Return (shape, type of elements) of each output; None for an unknown operator."""
+    first = inputs[0] if inputs else None
+    if first is None:
+        return None
+    if op in SAME:
+        return [(first.shape, FLOAT)] * 4
+    if op == "MatMulNBits":
+        return [((*first.shape[:-1], int(attributes["N"])), FLOAT)]
+    if op in ("FusedMatMul", "MatMulIntegerToFloat", "QGemm", "FusedGemm") and inputs[1] is not None:
+        right = inputs[1].shape
+        return [((*first.shape[:-1], right[-2] if attributes.get("transB") else right[-1]), FLOAT)]
+    if op in ("MultiHeadAttention", "GroupQueryAttention"):
+        return _infer_attention(inputs, attributes)
+    return None
+
+
+def _infer_attention(
+    inputs: Sequence[Value | None], attributes: Mapping[str, Any]
+) -> list[tuple[tuple[int, ...], int]] | None:
+    query = inputs[0]
+    assert query is not None
+    if len(query.shape) != 3:
+        return None
+    batch, rows, width = query.shape
+    heads = int(attributes["num_heads"])
+    pairs = int(attributes.get("kv_num_heads", heads))
+    past = next((one for one in inputs[3:7] if one is not None and len(one.shape) == 4), None)
+    length = rows + (past.shape[2] if past is not None else 0)
+    cache = ((batch, pairs, length, width // heads), FLOAT)
+    return [((batch, rows, width), FLOAT), cache, cache]
+
 
 MOST_COMPUTED: Final = 65_536
 """Maximum elements of a value that is computed while a file is read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, cast
@@ -14,6 +14,8 @@ import attrs
 from joulemap.domain.default import SETTINGS
 from joulemap.plan.name import ModelNames
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.resource import digest_code
+from joulemap.trace.version import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
     from joulemap.trace.source import ModelRequest
     from joulemap.wing.file.graph import Program
     from joulemap.wing.file.lite import LiteModel
+
+
+CODE: Final = ("wing/file", "catalog/data/model/tflite.toml", "fuse")
+
+
+@cache
+def file_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every workload of a file."""
+    return digest_code(*CLOSED_FORMS, *CODE)
+
 
 ONNX: Final = ".onnx"
 
@@ -44,7 +56,6 @@ class FileNames(ModelNames):
         """Return the model of a file at a batch; ModelError for one that cannot be read."""
         from joulemap.plan.model import Model
         from joulemap.trace.source import ModelRequest, check_batch, parse_input
-        from joulemap.wing.file.version import file_version
 
         if settings.arguments or settings.config:
             raise UsageError(f"{name} takes no {'--config' if settings.config else 'arguments'}: it is built already")
@@ -163,10 +174,13 @@ def describe_reading(program: Program) -> tuple[str, ...]:
 
 
 def describe_assumed(program: Program) -> tuple[str, ...]:
-    """Return a note on operators whose size depends on data."""
-    if not program.assumed:
-        return ()
-    return (f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest",)
+    """Return notes on operators whose size depends on data, and on branches."""
+    notes = []
+    if program.assumed:
+        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest")
+    if program.branch_count:
+        notes.append(f"conditions on data: {program.branch_count}; the branch with more matrix products counts")
+    return tuple(notes)
 
 
 @lru_cache(maxsize=4)

@@ -32,8 +32,8 @@ def fleet(
 ) -> None:
     """Find the cheapest fleet that meets a latency target.
 
-    Also names its first bottleneck. Requests arrive at random (Poisson) and share one queue. Exits with 4 if no
-    fleet meets target and limits.
+    The answer names the first limit to break as load grows. Requests arrive at random (Poisson), in one
+    queue. Exits with 4 if no fleet meets its limits.
 
     A free device takes all waiting requests as a batch. A simulation finds the fewest devices that meet the target.
 

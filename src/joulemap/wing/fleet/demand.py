@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 Objective = Literal["cost", "energy", "carbon"]
 
-PROMISED: Final = 0.99
-"""Share of the requests that must meet a latency target."""
-
 MOST_RATE: Final = 1e9
 """Maximum request rate, per second."""
 

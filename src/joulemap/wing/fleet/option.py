@@ -38,8 +38,10 @@ class DemandOptions:
         is_advanced=True,
     )
     p99: str = option("", "Target p99 latency, e.g. 15ms.", metavar="TIME")
-    first_token: str = option("", "Target p99 time to first token (TTFT).", metavar="TIME")
-    between_tokens: str = option("", "Target p99 time per output token (TPOT).", metavar="TIME")
+    first_token: str = option("", "Target p99 TTFT (time to first token).", "--first-token", "--ttft", metavar="TIME")
+    between_tokens: str = option(
+        "", "Target p99 TPOT (time per output token).", "--between-tokens", "--tpot", metavar="TIME"
+    )
     beside: list[str] | None = option(
         None,
         "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable.",

@@ -56,8 +56,8 @@ def here(
 ) -> None:
     """Find this machine's chips and predict what runs on them.
 
-    For a language model: which quantization fits, context, time to first token, tokens per second, watts and cost. A
-    model larger than the GPU is divided with the processor, as llama.cpp does.
+    For a language model, the answer shows which quantizations fit, context length, time to first token, tokens per
+    second, power and cost. A model larger than the GPU is divided with the processor, as llama.cpp does.
 
     Missing permissions, drivers or tools are named, one line each; the exit code stays 0.
 

@@ -39,7 +39,6 @@ class Memory:
     """Configured data rate of a pin."""
     width_bits: int | None = None
     """Width of all channels together."""
-    module_count: int | None = None
     told_bytes_per_s: float | None = None
     """Bandwidth that was measured, or that the catalogue gives for a chip in the same memory."""
     source: str = ""

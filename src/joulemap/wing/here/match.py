@@ -70,14 +70,14 @@ class Device:
     printed: str
     kind: str
     """Class: cpu, gpu or npu."""
-    hardware: str | Hardware | None
+    hardware: str | Hardware | None = None
     """Reference to the catalogue, or own description; None for an unknown chip."""
-    label: str
+    label: str = ""
     """Id of the hardware; empty for an unknown chip."""
-    count: int
-    memory_bytes: float | None
-    memory_bytes_per_s: float | None
-    power_w: float | None
+    count: int = 1
+    memory_bytes: float | None = None
+    memory_bytes_per_s: float | None = None
+    power_w: float | None = None
     origin: str
     shares_memory: bool = False
     """True if the chip uses the machine's memory."""
@@ -238,9 +238,7 @@ def _describe_graphics(one: Graphics) -> Hardware | None:
 
 def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEntry], notes: list[str]) -> Device:
     entries = _select(known, CPU)
-    found = _find(
-        entries, (machine.board, f"{machine.board} CPU" if machine.board else "", cpu.name, f"{cpu.name} CPU")
-    )
+    found = _find(entries, _spell_processor(machine))
     if len(found) > 1:
         found = [one for one in found if one.core_count == cpu.core_count] or found
     if len(found) == 1:
@@ -269,7 +267,6 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         kind=CPU,
         hardware=hardware,
         label=hardware.id,
-        count=1,
         memory_bytes=hardware.memory_capacity.value,
         memory_bytes_per_s=hardware.memory_bandwidth.value,
         power_w=hardware.tdp.value,
@@ -303,17 +300,7 @@ def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: l
             yield _use(found[0], name, 1, Memory(), None)
         else:
             notes.append(_explain(name, found, entries))
-            yield Device(
-                printed=name,
-                kind=NPU,
-                hardware=None,
-                label="",
-                count=1,
-                memory_bytes=None,
-                memory_bytes_per_s=None,
-                power_w=None,
-                origin=text.UNKNOWN,
-            )
+            yield Device(printed=name, kind=NPU, origin=text.UNKNOWN)
 
 
 def _use(

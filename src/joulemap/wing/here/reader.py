@@ -213,7 +213,6 @@ def _join_modules(modules: list[dict[str, Any]], source: str) -> Memory:
         kind=modules[0]["kind"],
         transfers_per_s=min(rates) if rates else None,
         width_bits=sum(widths.values()),
-        module_count=len(modules),
         source=source,
     )
 
@@ -286,17 +285,12 @@ def _read_mac(recording: Recording, system: str) -> Machine:
         cpu = Cpu(
             name=name,
             vendor="Apple" if is_apple else "Intel",
-            family=None,
             core_count=count,
             threads_per_core=1 if is_apple else 2,
             flags=APPLE_FLAGS if is_apple else PRESENT_X86,
             clock_hz=_number(values.get("hw.cpufrequency")),
             clock_source="sysctl hw.cpufrequency",
-            clock_max_hz=None,
-            vector_bits=None,
-            caches=(),
             memory_bytes=int(memory_bytes) if memory_bytes else None,
-            is_virtual=False,
         )
     parts = "+".join(f"{many}{kind}" for many, kind in zip(cores[1:3], "PE", strict=False))
     graphics = []
@@ -342,17 +336,12 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         cpu = Cpu(
             name=name,
             vendor=vendor,
-            family=None,
             core_count=max(count, 1),
             threads_per_core=max(threads, 1),
             flags=ARM_FLAGS if vendor == "Qualcomm" else PRESENT_X86,
             clock_hz=(_number(first.get("MaxClockSpeed")) or 0.0) * MEGA or None,
             clock_source="Win32_Processor MaxClockSpeed",
-            clock_max_hz=None,
-            vector_bits=None,
-            caches=(),
             memory_bytes=int(memory.capacity_bytes) if memory.capacity_bytes else None,
-            is_virtual=False,
         )
     graphics = [
         Graphics(name=str(one["Name"]), source="Get-CimInstance")

@@ -68,7 +68,7 @@ def llm(
         found = output.workspace().serve_users(
             model, settings, target=target, serving=serving.read(), usage=usage.read(), prices=prices.read()
         )
-        output.write(found.document(limit=limit, repeated=output.repeat(run)))
+        output.write(found.document(limit=limit, repeated=output.repeat(run)), found if check else None)
         if not found.is_met:
             raise typer.Exit(ExitCode.UNSUPPORTED)
         return

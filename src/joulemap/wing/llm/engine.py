@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 CACHED: Final = 2048
-"""Context in tokens of a file's decode step if no pass is named, as for `--phase decode`."""
+"""Context in tokens of a file's decode step if no pass is named, as for `--phase decode`; at most the model's."""
 
 WIDE: Final[Precision] = "fp32"
 """Precision of activations on hardware without narrower precisions."""
@@ -79,9 +79,7 @@ def apply_file(
     """
     from joulemap.wing.llm.decoder.name import find_file_engine, is_weight_file
 
-    named = tuple(
-        f"{one}(cached={CACHED},engine={find_file_engine(one)})" if _is_bare_file(one) else one for one in models
-    )
+    named = tuple(_name_step(one) if _is_bare_file(one) else one for one in models)
     files = [one for one in named if is_weight_file(one)]
     if settings.precision != SETTINGS.precision or settings.weight_precision:
         return named, settings
@@ -109,6 +107,15 @@ def _list_activations(model: str) -> tuple[Precision, ...]:
     decoder = find_decoder(model)
     assert decoder is not None
     return (*list_precisions(decoder)[0], WIDE)
+
+
+def _name_step(file: str) -> str:
+    """Return the decode step of a file after `CACHED` tokens, or after all but one that the model's context holds."""
+    from joulemap.wing.llm.decoder.name import find_decoder, find_file_engine
+
+    decoder = find_decoder(file)
+    most = decoder.context_length if decoder is not None else 0
+    return f"{file}(cached={min(CACHED, most - 1) if most else CACHED},engine={find_file_engine(file)})"
 
 
 def _is_bare_file(model: str) -> bool:

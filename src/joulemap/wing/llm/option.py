@@ -25,6 +25,8 @@ Phase = Literal["prefill", "decode"]
 SERVING: Final = "Serving"
 """Panel of these options in help."""
 
+DEVICES_HELP: Final = "Tensor-parallel devices; several to compare."
+
 PRECISION: Final = "bf16"
 """Default precision of a language model."""
 
@@ -56,12 +58,7 @@ class ServerOptions:
         shown=f"{ENGINE}; llamacpp for GGUF and on local CPUs",
         complete=complete_engines,
     )
-    devices: str = option(
-        "",
-        "Tensor-parallel devices; several to compare.",
-        metavar="N,...",
-        shown="fewest that fit; fleet: up to a node",
-    )
+    devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
     expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
     data_devices: int = option(1, "Number of data-parallel groups for attention.", min=1, is_advanced=True)
     pipeline_devices: int = option(
@@ -169,9 +166,12 @@ class ServerOptions:
 class ServingOptions(ServerOptions):
     """Options for a server, its users and the arrival of its requests."""
 
-    users: int | None = option(None, "Concurrent users; each must get the target times.", metavar="N")
-    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", metavar="TIME")
-    between_tokens: str = option("", "Target mean TPOT with --users, e.g. 30ms.", metavar="TIME")
+    devices: str = option("", DEVICES_HELP, metavar="N,...", shown="fewest that fit")
+    users: int | None = option(None, "Concurrent users, one request each in flight.", metavar="N")
+    first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", "--first-token", "--ttft", metavar="TIME")
+    between_tokens: str = option(
+        "", "Target mean TPOT with --users, e.g. 30ms.", "--between-tokens", "--tpot", metavar="TIME"
+    )
     rate: str = option("", "Arrival rate (Poisson), e.g. 4/s; simulates each request.", metavar="RATE")
     in_flight: int | None = option(
         None, "Concurrent requests; a new one starts when one ends.", min=1, is_advanced=True
@@ -233,7 +233,7 @@ class PassRunOptions(WholeRunOptions):
     )
     prompt: int = option(2048, "Prompt length in tokens, for prefill.", metavar="TOKENS", min=1, is_advanced=True)
     cached: int = option(
-        2048, "Context length in tokens before the new one, for decode.", metavar="TOKENS", min=0, is_advanced=True
+        2048, "Tokens in the KV cache before a decode step.", metavar="TOKENS", min=0, is_advanced=True
     )
     devices: int = option(1, "Tensor-parallel devices of the pass.", min=1, is_advanced=True)
     expert_devices: int = option(1, "Expert-parallel devices, out of --devices.", min=1, is_advanced=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.architecture import holding_classes
 from joulemap.domain.settings import Settings
@@ -92,7 +90,7 @@ class PhasesAnswer(RunAnswer):
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return the document, with one row for each class and phase."""
-        shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
+        shown = self.rows.with_rows(row for pair in self.pairs for row in pair)
         energies = self._lay(
             shown,
             COLUMNS,

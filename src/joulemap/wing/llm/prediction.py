@@ -22,7 +22,7 @@ from joulemap.store.measurement import ServingPrediction, find_predictions, read
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
-from joulemap.wing.llm.decoder.version import decoder_version
+from joulemap.wing.llm.decoder.name import decoder_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import CalibrationEntry

@@ -18,8 +18,7 @@ from joulemap.plan.workload import find_model, holding_workload
 from joulemap.system.errors import ModelError, UnknownFamilyError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
 from joulemap.trace.source import HUBS, ModelRequest, PassSizes, check_batch
-from joulemap.wing.llm.decoder.name import LIBRARY, is_traced_pass
-from joulemap.wing.llm.decoder.version import decoder_version
+from joulemap.wing.llm.decoder.name import LIBRARY, decoder_version, is_traced_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 
 BETWEEN: Final = (
     "one inference is one frame: its stages run one after another; work between them, as crops, is not counted"

@@ -49,7 +49,7 @@ class PipelineNames(ModelNames):
 
     def list_names(self) -> Sequence[str]:
         """Return the names of pipelines that make pictures."""
-        from joulemap.wing.pipeline.picture import list_pictures
+        from joulemap.wing.pipeline.stage import list_pictures
 
         return list_pictures()
 

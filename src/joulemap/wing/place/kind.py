@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.change import Change
     from joulemap.domain.configuration import Boundary, Configuration
-    from joulemap.domain.constant import Constant
+    from joulemap.domain.constant import Change, Constant
     from joulemap.domain.hardware import Hardware
     from joulemap.model.run import RunColumns
     from joulemap.model.workload import WorkloadColumns

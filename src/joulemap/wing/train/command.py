@@ -2,13 +2,91 @@
 
 from __future__ import annotations
 
-from joulemap.cli.command import command
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from joulemap.cli.command import command, option
+from joulemap.cli.complete import offer
 from joulemap.cli.option.hardware import TrainedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, precisions
 from joulemap.cli.output import OutputOptions
-from joulemap.wing.train.option import TrainedRunOptions, TrainingOptions
+from joulemap.cli.value import read_as, read_counts, read_quantity
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Training
+
+
+complete_optimizers: Final = offer("wing.train.training.recipe.OPTIMIZERS")
+
+
+@frozen(kw_only=True)
+class TrainingOptions:
+    """Options for training a model."""
+
+    panel: ClassVar[str] = "Training"
+    devices: str = option("1", "Devices that share the batch; several to compare.", metavar="N,...")
+    tensor_devices: int = option(
+        1, "Tensor-parallel devices of a language model, out of --devices.", min=1, is_advanced=True
+    )
+    sequence_parallel: bool = option(
+        False, "Split tokens over --tensor-devices between GEMMs, as Megatron-LM does.", is_advanced=True
+    )
+    pipeline_devices: int = option(1, "Pipeline stages of a language model.", min=1, is_advanced=True)
+    accumulate: int = option(1, "Gradient accumulation steps (micro-batches).", min=1, is_advanced=True)
+    tokens: int | None = option(None, "Sequence length of a language model.", metavar="TOKENS", min=1, shown="2048")
+    optimizer: str = option(
+        "adamw", "Optimizer: sgd, momentum, adam or adamw.", metavar="NAME", complete=complete_optimizers
+    )
+    zero: int = option(0, "ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too.", metavar="STAGE")
+    recompute: bool = option(False, "Recompute activations instead of storing them.")
+    lora: int | None = option(
+        None, "Rank of LoRA adapters on frozen weights, e.g. 16.", metavar="RANK", min=1, is_advanced=True
+    )
+    lora_targets: str = option(
+        "",
+        "Linear layers with adapters: names, patterns or all, comma-separated.",
+        metavar="NAME,...",
+        shown="query and value",
+        is_advanced=True,
+    )
+    quantize: str = option(
+        "", "Format of the frozen weights (QLoRA), e.g. nf4 or int8.", metavar="FORMAT", is_advanced=True
+    )
+    samples: str = option("", "Samples per epoch, e.g. 1.28M, for total time and cost.", metavar="COUNT")
+    epochs: float = option(1.0, "Number of epochs.", is_advanced=True)
+
+    def read(self) -> Training:
+        """Return the settings of training; UsageError names an option that cannot be read."""
+        from joulemap.domain.name import split_names
+        from joulemap.domain.settings import Training
+
+        return read_as(
+            Training,
+            self,
+            devices=read_counts("--devices", self.devices),
+            optimizer=self.optimizer.lower(),
+            lora_targets=split_names(self.lora_targets),
+            samples=read_quantity("--samples", self.samples, "1"),
+        )
+
+
+@frozen(kw_only=True)
+class TrainedRunOptions(RunOptions):
+    """Options for running a model that is trained."""
+
+    repeated: ClassVar[tuple[str, ...]] = ("runtime", *GIVEN)
+    batch: str = option(
+        "",
+        "Global batch sizes: samples or sequences per step.",
+        "--batch",
+        "-b",
+        metavar="N,...",
+        shown="256; 1 per device for language models",
+    )
+    precision: str = precisions("bf16", "Compute precision: bf16, fp16, tf32, fp32, or fp8 (GEMMs only).")
+    weight_precision: str = option("", hidden=True)
 
 
 @command

@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from joulemap.domain.operator.name import read_arguments
 from joulemap.plan.name import ModelNames
+from joulemap.system.errors import UsageError
+from joulemap.system.resource import digest_code
+from joulemap.trace.version import CLOSED_FORMS
+from joulemap.wing.train.training.recipe import ARGUMENTS, Recipe
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
+
+
+EXAMPLE: Final = "train(resnet50,optimizer=momentum,devices=8)"
+
+_CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IGNORECASE)
+
+
+def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
+    """Return the model and the recipe of a name, with extra arguments merged; UsageError for an invalid name."""
+    found = _CALL.fullmatch(name)
+    parts = _split(found["inside"]) if found else []
+    if not parts or not parts[0] or _CALL.fullmatch(parts[0]):
+        raise UsageError(f"cannot read {name!r:.60}: write {EXAMPLE}")
+    values = read_arguments("train", name, f"({','.join(parts[1:])})", ARGUMENTS, EXAMPLE, given)
+    return parts[0], Recipe.of(values)
+
+
+def _split(inside: str) -> list[str]:
+    """Return the parts of a text between commas outside nested brackets."""
+    parts, depth = [""], 0
+    for letter in inside:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+CODE: Final = ("wing/train/training", "fuse")
+
+
+@cache
+def training_version() -> str:
+    """Return sixteen hexadecimal digits that are part of every training step's key, with the key of the model."""
+    return digest_code(*CLOSED_FORMS, *CODE)
+
 
 START: Final = "train("
 """Beginning of a training step's name, in any case."""
@@ -33,8 +78,6 @@ class StepNames(ModelNames):
         from joulemap.plan.workload import find_model, name_model
         from joulemap.system.errors import UsageError
         from joulemap.trace.source import ModelRequest
-        from joulemap.wing.train.training.name import read_step
-        from joulemap.wing.train.training.version import training_version
 
         inner, recipe = read_step(name)
         model = find_model(inner, settings, batch)
@@ -63,7 +106,6 @@ class StepNames(ModelNames):
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of a step, derived from the shipped or traced workload of its model."""
         from joulemap.plan.workload import find_workload_of
-        from joulemap.wing.train.training.name import read_step
         from joulemap.wing.train.training.step import describe_training
 
         assert model.base is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import attrs
 import typer
 
 from joulemap.cli.command import OUTPUT, command, option
@@ -16,59 +17,58 @@ from joulemap.cli.complete import (
     complete_runtimes,
 )
 from joulemap.cli.option.run import CALIBRATION_HELP, LIMIT_HELP
+from joulemap.system.record import frozen
 from joulemap.wing.llm.option import ServedOutputOptions
 
 
-@command
-def verify(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Measurement files of other tools; - for stdin.")
-    ],
-    *,
+@frozen(kw_only=True)
+class FactOptions:
+    """Facts that a file of another tool lacks, or that replace its own."""
+
     model: str = option(
         "", "Model of the measurement.", metavar="MODEL", shown="from the file", complete=complete_models
-    ),
+    )
     hardware: str = option(
         "",
         "Hardware of the measurement, optionally with @MODE, @900MHz or @300W.",
         metavar="NAME",
         shown="from the file",
         complete=complete_hardware,
-    ),
+    )
     precision: str = option(
         "",
         "Precision of the measurement; weight format of a served model.",
         metavar="NAME",
         shown="from the file",
         complete=complete_precisions,
-    ),
+    )
     batch: int | None = option(
         None, "Batch size, or concurrent requests.", "--batch", "-b", min=1, shown="from the file"
-    ),
+    )
     runtime: str = option(
         "",
         "Execution mode of a single run: eager, graph, fused or engine.",
         metavar="MODE",
         shown="the tool's",
         complete=complete_runtimes,
-    ),
+    )
     engine: str = option(
         "",
         "Serving engine of a language model, e.g. vllm, vllm@2024 or sglang.",
         metavar="NAME",
         shown="from the file",
         complete=complete_engines,
-    ),
-    devices: int | None = option(None, "Number of devices.", min=1, shown="from the file", is_advanced=True),
+    )
+    devices: int | None = option(None, "Number of devices.", min=1, shown="from the file", is_advanced=True)
     replicas: int | None = option(
         None, "Number of servers among these devices.", min=1, shown="from the file", is_advanced=True
-    ),
+    )
     passes: int | None = option(
         None, "Number of batches in a measured window or trace.", min=1, shown="from the file", is_advanced=True
-    ),
+    )
     prompt: int | None = option(
         None, "Prompt length in tokens.", metavar="TOKENS", min=1, shown="from the file", is_advanced=True
-    ),
+    )
     made: int | None = option(
         None,
         "Output length in tokens; use -o for a file.",
@@ -77,7 +77,20 @@ def verify(
         min=1,
         shown="from the file",
         is_advanced=True,
-    ),
+    )
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the facts as keywords of `verify`."""
+        return {"output" if name == "made" else name: value for name, value in attrs.asdict(self).items()}
+
+
+@command
+def verify(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Measurement files of other tools; - for stdin.")
+    ],
+    *,
+    facts: FactOptions,
     calibration: str = option("auto", CALIBRATION_HELP, metavar="NAME", is_advanced=True),
     keep: bool = option(False, "Store the measurements, as `measurements import` does."),
     calibrate: bool = option(False, "Fit the hardware, or an engine on it, to all its measurements."),
@@ -107,17 +120,7 @@ def verify(
     """
     answer = output.workspace().verify(
         files,
-        model=model,
-        hardware=hardware,
-        precision=precision,
-        runtime=runtime,
-        engine=engine,
-        batch=batch,
-        devices=devices,
-        replicas=replicas,
-        passes=passes,
-        prompt=prompt,
-        output=made,
+        **facts.keywords(),
         calibration=calibration,
         keep=keep,
         calibrate=calibrate,

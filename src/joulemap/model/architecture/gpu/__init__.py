@@ -162,6 +162,7 @@ class Gpu:
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
+            pass_s=kernels.per_kernel(np.where(starts, times.pass_s, 0.0)),
             overlap=_share_devices(hardware, compute, memory, launch),
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
@@ -177,7 +178,7 @@ class Gpu:
             issue_s=times.issue_s,
             product_s=times.product_s * occupancy,
             multiplied_macs=multiplied,
-            computed_macs=work.mac_count * times.seen_share,
+            computed_macs=np.minimum(work.mac_count * times.seen_share, multiplied),
             seen_share=times.seen_share,
             near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # a sum that rounds
             pass_bytes=times.pass_bytes,

@@ -9,8 +9,8 @@ part of its start: each of its steps waits for the loads of all threads.
 
 A GEMM, whose row has no amount, takes its tiles' time (`product`) at a share of the peak. A start is in clocks.
 
-Elementwise kernels are bound by bytes. Kernels that compute an address per element (broadcasts, permutations, pooling)
-are bound by the rate of index arithmetic, regardless of the element's size.
+Elementwise kernels are bound by bytes. Kernels that compute an address per element (broadcasts, permutations, pooling,
+batch norm) are bound by the rate of index arithmetic, regardless of the element's size.
 
 Source: measured on one H200 (graph replay); the values, each with its own source, are the class's coefficients.
 """
@@ -123,9 +123,9 @@ SORTS: Final = (
     Sort("normalization", lambda t: t.is_row, start="row", amount=lambda t: t.row_elements, slots="norm",
          alone=lambda t: t.row),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
-         traffic="batch_norm"),
-    Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
-         links=lambda t: t.sample_steps, traffic="batch_norm"),
+         amount=lambda t: t.outputs, slots="batch_norm"),
+    Sort("batch_norm", lambda t: t.is_batch_norm, start="index", amount=lambda t: t.outputs, slots="batch_norm",
+         chain="batch_norm", links=lambda t: t.sample_steps),
     Sort("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
          links=lambda t: t.sum_steps, waits=True),
     Sort("reduction", _kind("reduction"), start="reduction"),

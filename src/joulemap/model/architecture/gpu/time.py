@@ -82,6 +82,8 @@ class Times:
 
     start_s: Floats
     """Cost of starting the operator's kernels, if it leads, and of adding up the parts of a split GEMM."""
+    pass_s: Floats
+    """Part of `start_s` in which extra passes read and write memory."""
     starts: Booleans
     """True if a non-leading operator needs all of another's result and is therefore a separate kernel in any runtime.
     Examples: a gate's reduction and each of its GEMMs."""
@@ -124,7 +126,8 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
-    times.start_s = times.start_s + passes.start_s
+    times.start_s = times.start_s + passes.start_s + passes.stream_s
+    times.pass_s = passes.stream_s
     times.busy_s = np.where(hidden, 0.0, times.product_s + waiting + passes.busy_s)
     times.issue_s = issue + passes.issue_s
     times.pass_bytes = passes.moved_bytes + times.pass_bytes + (moves - 1.0) * kernels.moved_bytes
@@ -160,6 +163,7 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     start = np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
     return Times(
         start_s=start + column(lambda one: one.split_s),
+        pass_s=np.zeros(work.operator_count),
         starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
         busy_s=product,
         memory_s=np.where(mixes, experts.memory_s, memory_s),
@@ -337,6 +341,8 @@ SHARED: Final = 0.75
 @define(kw_only=True, eq=False)
 class _Passes:
     start_s: Floats
+    stream_s: Floats
+    """Memory time of passes that run before or after the operator's own kernel."""
     busy_s: Floats
     issue_s: Floats
     moved_bytes: Floats
@@ -353,7 +359,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         moved = 2.0 * often * work.output_element_count * item
         stream = stream_seconds(engine, moved)
         # the passes run after the GEMM, at the memory rate regardless of the clock
-        return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
+        return _Passes(start_s=often * light, stream_s=stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
@@ -362,9 +368,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     moved = np.where(biased, 2.0 * work.output_element_count * kernels.carried_bytes, 0.0)
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
-    found = _Passes(
-        start_s=start, busy_s=smooth_max(issue, stream_seconds(engine, moved)), issue_s=issue, moved_bytes=moved
-    )
+    busy = smooth_max(issue, stream_seconds(engine, moved))
+    found = _Passes(start_s=start, stream_s=zero, busy_s=busy, issue_s=issue, moved_bytes=moved)
     if work.is_unpacked.any():
         found = _unpack(kernels, engine, light, found)
     repeats = _repeats_heads(kernels, engine, traits)
@@ -409,7 +414,8 @@ def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, pas
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     moved = np.where(unpacks, 2.0 * products * kernels.carried_bytes, 0.0)
     return _Passes(
-        start_s=passes.start_s + np.where(unpacks, light_s + stream_seconds(engine, moved), 0.0),
+        start_s=passes.start_s + np.where(unpacks, light_s, 0.0),
+        stream_s=passes.stream_s + np.where(unpacks, stream_seconds(engine, moved), 0.0),
         busy_s=passes.busy_s,
         issue_s=passes.issue_s,
         moved_bytes=passes.moved_bytes + moved,
@@ -443,7 +449,8 @@ def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, pas
     names = ("index", "index", "light", "light", "light", "product.vector")
     starts = sum(engine.seconds(f"start_clocks.{one}") + engine.seconds("gap_clocks") for one in names)
     return _Passes(
-        start_s=passes.start_s + np.where(rows > 0.0, starts + stream_seconds(engine, moved), 0.0),
+        start_s=passes.start_s + np.where(rows > 0.0, starts, 0.0),
+        stream_s=passes.stream_s + np.where(rows > 0.0, stream_seconds(engine, moved), 0.0),
         busy_s=passes.busy_s,
         issue_s=passes.issue_s,
         moved_bytes=passes.moved_bytes + moved,
@@ -465,7 +472,8 @@ def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passe
     busy = smooth_max(smooth_max(issue, engine.value("row_blocks.quantize") * unit), stream_seconds(engine, moved))
     start = engine.seconds("gap_clocks") + engine.seconds("start_clocks.light")
     return _Passes(
-        start_s=np.where(quantizes, start + busy, passes.start_s),
+        start_s=np.where(quantizes, start, passes.start_s),
+        stream_s=np.where(quantizes, busy, passes.stream_s),
         busy_s=np.where(quantizes, 0.0, passes.busy_s),
         issue_s=np.where(quantizes, issue, passes.issue_s),
         moved_bytes=np.where(quantizes, moved, passes.moved_bytes),

@@ -30,9 +30,9 @@ fit: images then follow one another on chip, and only model inputs and outputs m
 its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
 `host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
-A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
-units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM and its width, and of the
-DMA engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights.
+A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with
+the most samples, ceil(b / streams). It has its part of the vector engines, of the SRAM and its width, and of the DMA
+engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -57,11 +57,9 @@ from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
-from joulemap.model.replica import count_copies, count_units
 from joulemap.model.run import STAGE
-from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS
+from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS, count_copies, find_shares, take_fullest
 from joulemap.model.traffic import ceil_divide, dram_bytes
-from joulemap.model.transfer import find_shares
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
 
@@ -92,7 +90,7 @@ class NpuPlacement(Placement):
     copied_bytes: Floats
     """Bytes of weights that further copies of the model read, excluding the first copy."""
     batch_share: tuple[Floats | float, Floats | float]
-    """Shares of the units and of the memory rate that the copies processing one batch have."""
+    """Shares of units and of memory bandwidth of the model copies that process one batch."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
@@ -114,33 +112,35 @@ class Npu(Indifferent):
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
-        work = kernels.work
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        units = count_units(kernels, hardware)
-        part = units / peak.unit_count
-        engine = tile(kernels, hardware, units)
-        stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
+        copies = count_copies(kernels, hardware)
+        own, copy_units = take_fullest(kernels, hardware)
+        work, copy_part = own.work, copy_units / peak.unit_count
+        engine = tile(own, hardware, copy_units)
+        stays, tensor_s, begin_s, cuts = self._schedule(own, hardware, engine)
         vector_hz = peak.clock_hz * _geometry(hardware, "vector_clock_ratio")
-        lane_rate = part * np.minimum(
+        lane_rate = copy_part * np.minimum(
             self._lanes(kernels.precision, hardware) * vector_hz, peak.rate.value / FLOPS_PER_MAC
         )
         lane_rate = lane_rate * hardware.coefficient("vector_efficiency")
         on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
-        simple = np.where(self._folded(kernels, hardware), 0.0, work.elementwise_count)
+        simple = np.where(self._folded(own, hardware), 0.0, work.elementwise_count)
         simple = simple + hardware.coefficient("special_function_clocks") * work.special_count
         vector_macs = np.where(work.has_macs & ~on_tensor, work.mac_count, 0.0)
         vector_s = (simple + vector_macs) / lane_rate
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
-        compute = overlap_engines(kernels, tensor_s, vector_s)
+        compute = overlap_engines(own, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
-        again = np.where(stays, 0.0, (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes)
-        read = read + again
+        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * copy_units * copies)
+        read, written = self._outside_bytes(own, hardware, stays, cuts, copy_part)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
-        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
         crossing = np.maximum(read + written - loaded, 0.0)
-        memory = self._memory_s(kernels.moved_bytes + again, crossing, hardware, part, reached)
+        memory = self._memory_s(own.moved_bytes, crossing, hardware, copy_part, reached / copies)
+        parts = kernels.batch / own.batch
+        weights = np.where(stays, 0.0, kernels.weight_bytes)
+        again = (copies - 1.0) * weights
+        read, written = (read - weights) * parts + weights + again, written * parts
         kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
         launch = hardware.coefficient("layer_cost") + hardware.coefficient("program_start") / kernel_count + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
@@ -163,18 +163,18 @@ class Npu(Indifferent):
             overlap=overlap,
             dram_read_bytes=read,
             dram_write_bytes=written,
-            tile_count=np.where(on_tensor, engine.tiles, 0.0),
+            tile_count=np.where(on_tensor, engine.tiles, 0.0) * parts,
             wave_count=np.where(on_tensor, engine.waves, 0.0),
-            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), np.ceil(units)),
+            units_used=copies * np.minimum(np.where(on_tensor, engine.tiles, vector_rows), copy_units),
             units_total=peak.unit_count,
-            executed_macs=np.where(on_tensor, engine.slots, work.mac_count),
+            executed_macs=np.where(on_tensor, engine.slots, work.mac_count) * parts,
             on_tensor=on_tensor,
-            activations=np.where(on_tensor, engine.activations, 0.0),
-            weights=np.where(on_tensor, engine.weights, 0.0),
-            sums=np.where(on_tensor, engine.sums, 0.0),
+            activations=np.where(on_tensor, engine.activations, 0.0) * parts,
+            weights=np.where(on_tensor, engine.weights, 0.0) * parts,
+            sums=np.where(on_tensor, engine.sums, 0.0) * parts,
             slots=slots,
             copied_bytes=again,
-            batch_share=(part, reached),
+            batch_share=(copy_part * parts, reached),
         )
 
     @staticmethod

@@ -37,12 +37,13 @@ from joulemap.wing.explore.design.best import (
     Margin,
     describe_design,
     find_best,
+    find_beyond,
     find_dimension,
+    find_oversize,
     list_margins,
     show_objective,
     show_objective_interval,
 )
-from joulemap.wing.explore.design.beyond import find_beyond, find_oversize
 from joulemap.wing.explore.design.question import (
     NO_SHARES,
     prepare_question,
@@ -53,8 +54,7 @@ from joulemap.wing.explore.design.question import (
 )
 
 if TYPE_CHECKING:
-    from joulemap.wing.explore.design.limit import Bound
-    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.outcome import Bound, Objective
     from joulemap.wing.explore.design.question import DesignQuestion
     from joulemap.wing.explore.design.solve import Target
     from joulemap.wing.explore.design.survey import Survey
@@ -199,7 +199,7 @@ class ExploreAnswer(Answer):
 
     def _select(self, status: str) -> Table[Any]:
         place = self.rows.names.index("status")
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
+        return self.rows.with_rows(row for row in self.rows if row[place] == status)
 
     def _lay_designs(self, rows: Table[Any], limit: int) -> Grid:
         """Return a table of designs: the settings that differ, the parameters, and the outcomes."""
@@ -232,7 +232,7 @@ class ExploreAnswer(Answer):
             limit=limit,
             noun="designs",
             ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
-            cells=cells,
+            **cells,
         )
         varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))
@@ -287,7 +287,9 @@ class ExploreAnswer(Answer):
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return a command that lists the sensitivities of the best design's chip, for a single model."""
         chip = self.best[0].design.partition(":")[0].partition(" ")[0]
-        step = [*text.NEXT.words(model=self.models[0], chip=chip), *repeated]
+        ref = HardwareRef.read(chip)
+        named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
+        step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
 
 
@@ -341,8 +343,7 @@ def explore(
     """
     need_package("pyarrow", "arrow")
     from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
-    from joulemap.wing.explore.design.survey import survey
-    from joulemap.wing.explore.design.watch import Watch
+    from joulemap.wing.explore.design.survey import Watch, survey
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:

@@ -53,7 +53,7 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
-EFFECT: Final = Template("effect of +1 % at the best {objective}: {changes:list}")
+EFFECT: Final = Template("effect of +1 % of a quantity on the design with the lowest {objective}: {changes:list}")
 CHANGE: Final = Template("{parameter} {change} %")
 
 SURE: Final = Template(

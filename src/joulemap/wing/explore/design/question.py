@@ -28,12 +28,11 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
 from joulemap.system.units import parse_si
-from joulemap.wing.explore.design.group import Group
-from joulemap.wing.explore.design.limit import Bound
-from joulemap.wing.explore.design.outcome import OBJECTIVES, Load
+from joulemap.wing.explore.design.outcome import OBJECTIVES, Bound, Load
 from joulemap.wing.explore.design.solve import Target, solve_values
 from joulemap.wing.explore.design.space import MOST_DRAWN, MOST_NUMBERED, MOST_POINTS, Space, vary_usual
 from joulemap.wing.explore.design.survey import Difference
+from joulemap.wing.explore.design.task import Group
 from joulemap.wing.explore.row import DesignDoubt
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
     from joulemap.wing.explore.design.outcome import Objective
-    from joulemap.wing.explore.design.watch import Watch
+    from joulemap.wing.explore.design.survey import Watch
 
 MOST_DOUBTED: Final = 200
 """Maximum runs of base chips whose pairwise uncertainty is computed."""
@@ -134,15 +133,7 @@ def prepare_question(
             chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
     total = sum(space.size for space in chips.values()) * len(settings.points) * batches
-    if count is None and total > MOST_POINTS:
-        raise UsageError(
-            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
-            "or look for the best: --search optuna --points 5000"
-        )
-    if count is not None and min(count, total) > MOST_DRAWN:
-        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
-    if total >= MOST_NUMBERED:
-        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
+    _check_total(count, total)
     with holding_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
@@ -188,6 +179,19 @@ def prepare_question(
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )
+
+
+def _check_total(count: int | None, total: int) -> None:
+    """Raise UsageError for more designs than can be evaluated, drawn or numbered."""
+    if count is None and total > MOST_POINTS:
+        raise UsageError(
+            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
+            "or look for the best: --search optuna --points 5000"
+        )
+    if count is not None and min(count, total) > MOST_DRAWN:
+        raise UsageError(f"{min(count, total):,} designs are asked for, expected at most {MOST_DRAWN:,}")
+    if total >= MOST_NUMBERED:
+        raise UsageError(f"there are {total:.3g} designs, more than can be numbered: give constants fewer values")
 
 
 def _find_work(connection: Any, plan: Plan, place: int) -> tuple[str, int]:

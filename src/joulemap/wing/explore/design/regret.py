@@ -21,8 +21,7 @@ from joulemap.domain.hardware_ref import HardwareRef, name_configured
 from joulemap.model.total import evaluate_totals
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.wing.explore.design.limit import find_excess
-from joulemap.wing.explore.design.outcome import Outcomes
+from joulemap.wing.explore.design.outcome import Outcomes, find_excess
 from joulemap.wing.explore.design.question import read_bounds
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
     from joulemap.model.pipeline import Evaluator
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.wing.explore.design.limit import Bound
-    from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.outcome import Bound, Objective
 
 
 @frozen(kw_only=True)

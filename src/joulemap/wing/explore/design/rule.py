@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from joulemap.domain.address import Address
-from joulemap.domain.change import Change
-from joulemap.domain.constant import STATIC
+from joulemap.domain.constant import STATIC, Change
 from joulemap.model.area import ARRAY, Area
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen

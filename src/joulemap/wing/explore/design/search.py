@@ -17,8 +17,8 @@ from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_d
 
 if TYPE_CHECKING:
     from joulemap.model.workload import Integers
-    from joulemap.wing.explore.design.group import Group
-    from joulemap.wing.explore.design.limit import Bound
+    from joulemap.wing.explore.design.outcome import Bound
+    from joulemap.wing.explore.design.task import Group
 
 POPULATION: Final = 50
 """Designs per generation."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.domain.change import check_value
+from joulemap.domain.constant import check_value
 from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR, TOLERANCE
 from joulemap.present.template import Template
@@ -23,8 +23,8 @@ from joulemap.wing.explore.design.survey import evaluate_rows
 
 if TYPE_CHECKING:
     from joulemap.model.workload import Floats
-    from joulemap.wing.explore.design.group import Group
     from joulemap.wing.explore.design.outcome import Objective
+    from joulemap.wing.explore.design.task import Group
 
 UNREACHED: Final = Template(
     "no {names:and} from 1/{factor:plain} to {factor:plain} times the chip's own gives {wanted}"

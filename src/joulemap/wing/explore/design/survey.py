@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,15 +13,55 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
+from joulemap.plan.variation import WHOLE_STEP
 from joulemap.system.record import define, frozen
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front
-from joulemap.wing.explore.design.group import Group
-from joulemap.wing.explore.design.limit import Bound, find_excess
-from joulemap.wing.explore.design.outcome import Objective, Outcomes, evaluate_designs, evaluate_values
+from joulemap.wing.explore.design.outcome import (
+    Bound,
+    Objective,
+    Outcomes,
+    evaluate_designs,
+    evaluate_values,
+    find_excess,
+)
+from joulemap.wing.explore.design.task import Group
 
 if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
-    from joulemap.wing.explore.design.watch import Watch
+
+
+@define(kw_only=True, eq=False)
+class Watch:
+    """Progress of designs under evaluation."""
+
+    say: Callable[[str], None]
+    move: Callable[[int, int], None] | None
+    """Callback with (designs done, designs to do); an exception from it ends the survey."""
+    _front: Floats | None = None
+    """Logarithms of the objectives of the front so far."""
+    _reported: int = attrs.field(default=0, init=False)
+    """Number of designs at the last report."""
+    began_s: float = attrs.field(factory=time.perf_counter, init=False)
+
+    def see(self, costs: Floats) -> None:
+        """Update the front with the costs of a block of designs."""
+        whole = costs if self._front is None else np.concatenate([self._front, costs])
+        self._front = whole[find_front(whole)]
+
+    def report(self, done: int, total: int, known: int = 0) -> None:
+        """Report the number of designs done, `known` of which existed before, and the rate of the others.
+
+        An exception from the listener ends the survey.
+        """
+        if done > self._reported:
+            self._reported = done
+            rate = (done - known) / max(time.perf_counter() - self.began_s, 1e-9)
+            front = "" if self._front is None else f"; {len(self._front):,} on the Pareto front so far"
+            before = f", {known:,} of them before," if known else ","
+            self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} per second{front}")
+        if self.move is not None:
+            self.move(done, total)
+
 
 FIRST_BLOCK: Final = 1_024
 LARGEST_BLOCK: Final = 65_536
@@ -34,9 +74,6 @@ on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
-
-WHOLE_STEP: Final = 2.0
-"""Factor in both directions for an integer parameter; the next integer may leave most of a tile empty."""
 
 
 @frozen(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,16 +15,36 @@ import numpy as np
 
 from joulemap.system.record import frozen
 from joulemap.wing.explore.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
-from joulemap.wing.explore.lake.block import describe, vary
+from joulemap.wing.explore.design.space import Space
+from joulemap.wing.explore.lake.block import describe, read_points, vary
 from joulemap.wing.explore.lake.fill import Filled, fill
-from joulemap.wing.explore.lake.point import read_points
 from joulemap.wing.explore.lake.shard import rule_version
 
 if TYPE_CHECKING:
     from joulemap.domain.block import Block
     from joulemap.model.workload import Floats, Integers
-    from joulemap.wing.explore.design.group import Group
-    from joulemap.wing.explore.design.space import Space
+
+
+@frozen(kw_only=True, eq=False)
+class Group:
+    """Designs with the same base chip, precision, batch and runtime."""
+
+    hardware: str
+    """Base chip with its power mode."""
+    dimensions: Mapping[str, str]
+    batch: int
+    space: Space
+    loads: tuple[Load, ...]
+    numbers: Integers
+    """Numbers of the designs in their space."""
+    found: Outcomes | None = None
+    """Outcomes already computed by a search."""
+
+    def end_block(self, start: int, most: int) -> int:
+        """Return the end of the next block of designs; a sub-grid if the group is a whole space."""
+        is_whole = len(self.numbers) == self.space.size
+        return self.space.end_block(start, most) if is_whole else min(start + most, len(self.numbers))
+
 
 BLOCK: Final = 65_536
 """Maximum designs of a shard."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -14,6 +15,10 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.workload import Workload
 from joulemap.model.version import formula_version
+from joulemap.system.errors import DatabaseError
+from joulemap.system.file import FileError
+from joulemap.wing.explore.lake.footer import read_footers
+from joulemap.wing.explore.lake.shard import TOTALS, Shard, digest_bytes, find_shards
 
 
 def describe(
@@ -76,3 +81,35 @@ def vary(block: Block, hardware: Hardware, varied: Mapping[str, tuple[str, Any]]
         return attrs.evolve(block, varied=varied)
     full_clock = np.asarray(varied["clock"][1]) * (hardware.full_clock.value / hardware.clock.value)
     return attrs.evolve(block, varied=varied, columns={**block.columns, "full_clock_hz": full_clock})
+
+
+def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return columns of a block's results, by folder and digest; a refused point has 0 for numbers and empty texts.
+
+    Raise DatabaseError if the lake has no such shard.
+    """
+    import pyarrow.parquet as pq
+
+    there = find_shards(lake / folder, question)
+    if len(there) > 1:  # somebody put another under the same question
+        footers, _ = read_footers([one for one in there if _is_whole(one)])
+        there = [one for one in there if one.path in footers]
+    if not there:
+        raise DatabaseError(f"{lake}: a shard has gone; run again")
+    shard = there[0]
+    table = pq.read_table(shard.path, columns=list(names))
+    found = {}
+    for name in names:
+        column = table.column(name)
+        if TOTALS[name][0] == "string":
+            found[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
+        else:
+            found[name] = column.fill_null(0).to_numpy()
+    return found
+
+
+def _is_whole(shard: Shard) -> bool:
+    try:
+        return digest_bytes(shard.path) == shard.content
+    except (OSError, FileError):
+        return False

@@ -42,7 +42,7 @@ FORMAT: Final = 1
 
 RULED: Final = (
     "wing/explore/design/rule.py", "wing/explore/design/outcome.py",
-    "domain/change.py", "domain/address.py", "model/change.py", "model/area.py", "model/point.py", "model/total.py",
+    "domain/constant.py", "domain/address.py", "model/change.py", "model/area.py", "model/point.py", "model/total.py",
     "wing/explore/design/doubt.py", "uncertainty/interval.py", "uncertainty/scale.py",
     "catalog/data/doubt/scale.csv", "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
 )  # fmt: skip

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
@@ -142,23 +140,23 @@ class FleetAnswer(RunAnswer):
         best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
         if not best:
             return ()
-        drawn = [make_figure("fleet", attrs.evolve(self.rows, rows=tuple(best)), subject, self._find_headline())]
+        drawn = [make_figure("fleet", self.rows.with_rows(best), subject, self._find_headline())]
         growth = "; ".join(
             text.GROWTH(row, capacity=format_capacity(row), first=row.fails_first) for row in best[:WATCHED]
         )
         for quantity in dict.fromkeys(row.quantity for row in self.queue):
-            queue = attrs.evolve(self.queue, rows=tuple(row for row in self.queue if row.quantity == quantity))
+            queue = self.queue.with_rows(row for row in self.queue if row.quantity == quantity)
             drawn.append(make_figure("queue", queue, f"{subject}: {quantity}", growth))
         labels = [row.label for row in best[:WATCHED]]
         rates = tuple(row for row in self.at_rates if row.label in labels)
         if len({row.rate_per_s for row in rates}) > 1:
-            drawn.append(make_figure("day", attrs.evolve(self.at_rates, rows=rates), subject))
+            drawn.append(make_figure("day", self.at_rates.with_rows(rates), subject))
         return tuple(drawn)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
-        table = attrs.evolve(self.rows, rows=tuple(shown))
+        table = self.rows.with_rows(shown)
         first, *others = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
         watched = [row.label for row in shown[:WATCHED]] if len(self.levels) > 1 else []
         fleets = self._lay(
@@ -187,13 +185,13 @@ class FleetAnswer(RunAnswer):
                 p99_s=lambda row: text.OVERLOADED if row.p99_s is None else show_quantity(row.p99_s, "s"),
             ),
             self._lay(
-                attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in watched)),
+                self.at_rates.with_rows(one for one in self.at_rates if one.label in watched),
                 text.LEVELS,
             ),
             self._lay(self.mixtures, text.MIXTURES, limit=limit),
             self._lay(self.pairs, text.PAIRS, limit=limit),
             self._lay(
-                attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != OK)),
+                self.rows.with_rows(row for row in self.rows if row.status != OK),
                 text.MISSED,
                 limit=limit,
             ),

@@ -31,7 +31,7 @@ BEST: Final = Template(
     "A fleet of {device_count} {name} {least}: {value} per month[, {paid}][ at {price_told}]; it draws {power_w:W}"
     "[ and uses {utilization} of its capacity] at the highest rate"
 )
-QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; as published: {published}]")
+QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; published weights need {published}]")
 PUBLISHED: Final = Template("{device_count} {label} at {value} per month")
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),

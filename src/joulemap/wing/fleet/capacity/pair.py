@@ -56,7 +56,7 @@ class PairRow:
     answer_device_count: int = described("devices for decode")
     device_count: int = described("all devices")
     first_token_p99_s: float = described("p99 time to first token", "s")
-    between_p99_s: float = described("p99 over requests of the mean time between tokens, including the handover", "s")
+    between_p99_s: float = described("p99 over requests of the time per output token, including the handover", "s")
     promise_fraction: float = described("p99 over its target, for the target that is nearest")
     handover_s: float = described("time to move a prompt's cache over the link", "s")
     power_w: float = described("power of all devices and handovers at the highest rate", "W")

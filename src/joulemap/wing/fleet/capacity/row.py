@@ -61,9 +61,7 @@ class FleetRow:
         "p99 latency from arrival to answer, of the model that is nearest to its target", "s"
     )
     first_token_p99_s: float | None = described("p99 time to first token of a language model", "s")
-    between_p99_s: float | None = described(
-        "p99 over requests of the mean time between tokens of a language model", "s"
-    )
+    between_p99_s: float | None = described("p99 over requests of the time per output token of a language model", "s")
     promise_fraction: float | None = described("p99 over its target, for the target that is nearest")
     server_rate_per_s: float | None = described("maximum rate of one server within the targets", "1/s")
     carried_ratio: float | None = described(
@@ -175,7 +173,7 @@ class QueueRow:
     """Queue of a fleet at one rate, with the devices that serve the highest rate."""
 
     label: str = described("name of the fleet")
-    quantity: str = described("quantity with a target: latency, first token or between tokens")
+    quantity: str = described("quantity with a target: latency, TTFT or TPOT")
     rate_per_s: float = described("request rate", "1/s")
     load_ratio: float = described("rate relative to the highest demanded one")
     p50_s: float | None = described("median; null if overloaded", "s")

@@ -119,8 +119,8 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
     """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
     targets = (
-        ("first token", served.first_token, demand.first_token_s),
-        ("between tokens", served.token_time, demand.between_s),
+        ("TTFT", served.first_token, demand.first_token_s),
+        ("TPOT", served.token_time, demand.between_s),
         ("latency", served.latency, demand.p99_s),
     )
     return [(quantity, spread, promise) for quantity, spread, promise in targets if promise is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Final
@@ -34,6 +35,9 @@ NEAR: Final = 1.01
 WAITS: Final = (0.25, 0.5, 0.75)
 """Maximum waits for other requests that are tried, as shares of the target minus the latency of a full batch."""
 
+ROOMS: Final = (1.0, 2.0)
+"""Batches in a row of which the largest within the target may wait to be filled, as the fleet's own may."""
+
 CLOSE: Final = 0.02
 """Difference of the logarithms of a met and a missed rate below which the search stops."""
 
@@ -41,7 +45,8 @@ CLOSE: Final = 0.02
 def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[Sized | None]:
     """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
-    Batches are as large as the target allows, or take half as long. The choice needs fewer devices, then less energy.
+    All evaluated batches within the target are tried: a large one may miss it by its wait for the next batch. The
+    choice needs fewer devices, then less energy.
     """
     found: dict[int, Seen] = {}
     for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
@@ -63,7 +68,7 @@ def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Opt
     return [
         Option(candidate=place, batch=batch)
         for place, one in enumerate(candidates)
-        for batch in _choose_batches(one, promise)
+        for batch in _list_batches(one, promise)
     ]
 
 
@@ -74,16 +79,23 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     """
     options = []
     for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
-        slack = promise.latency_s - float(candidate.service.latency_s[:, one.batch].max())
-        options += [
-            (place, one.devices, Option(candidate=place, batch=one.batch, wait_s=share * slack)) for share in WAITS
-        ]
+        for batch in _list_filled(candidate, one.batch, promise):
+            slack = promise.latency_s - float(candidate.service.latency_s[:, batch].max())
+            options += [
+                (place, one.devices, Option(candidate=place, batch=batch, wait_s=share * slack)) for share in WAITS
+            ]
     best: dict[int, Seen] = {}
     tried = observe(candidates, [(option, devices) for _, devices, option in options], rates, promise)
     for (place, _, _), now in zip(options, tried, strict=True):
         if now.is_kept and now.batch_w < (best[place] if place in best else sized[place]).batch_w:
             best[place] = now
     return [best[place].finish() if place in best else one for place, one in enumerate(sized)]
+
+
+def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int]:
+    """Return the batches that may wait to be filled: that of the fleet, and the largest ones within the target."""
+    largest = (_list_batches(candidate, promise, room)[-1:] for room in ROOMS)
+    return list(dict.fromkeys((batch, *itertools.chain.from_iterable(largest))))
 
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
@@ -127,14 +139,10 @@ def find_rates(
         places = np.flatnonzero(high - low > CLOSE)
 
 
-def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
-    """Return the largest batch that meets the target alone, and the largest that meets it after another equal batch."""
-    service = candidate.service
-    found = []
-    for room in (1.0, 2.0):
-        kept = [batch for batch in candidate.batches if (room * service.latency_s[:, batch] <= promise.latency_s).all()]
-        found += kept[-1:]
-    return list(dict.fromkeys(found))
+def _list_batches(candidate: Candidate, promise: Promise, room: float = 1.0) -> list[int]:
+    """Return the evaluated batches, smallest first, whose latency times `room` is within the target."""
+    latency_s = candidate.service.latency_s
+    return [batch for batch in candidate.batches if (room * latency_s[:, batch] <= promise.latency_s).all()]
 
 
 def _fit(
@@ -163,14 +171,17 @@ def _fit(
                 kept[option] = seen
                 fewest[option.candidate] = min(fewest.get(option.candidate, devices), devices)
 
-    look(list(least.items()))
+    floor: dict[int, int] = {}
+    for option in options:
+        floor[option.candidate] = min(least[option], floor.get(option.candidate, least[option]))
+    look([(option, least[option]) for option in options if least[option] == floor[option.candidate]])
     look(
         [
             (option, devices)
             for option in options
             if option not in kept
-            for devices in sorted({math.ceil(least[option] * factor) for factor in STEPS} - {least[option]})
-            if devices <= fewest.get(option.candidate, devices)
+            for devices in sorted({math.ceil(least[option] * factor) for factor in STEPS})
+            if failed.get(option, 0) < devices <= fewest.get(option.candidate, devices)
         ]
     )
     while True:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from joulemap.answer.answer import fetch_tables
-from joulemap.answer.candidate import read_usage
+from joulemap.answer.candidate import drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
@@ -59,6 +59,8 @@ def llm(
 
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
+    if serving.has_load:
+        usage = drop_idle_hours(usage)  # the load itself has idle time
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]

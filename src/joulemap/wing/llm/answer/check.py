@@ -42,7 +42,9 @@ class ServedRun(NamedTuple):
     device_count: int
     """Devices of one server."""
     rate_per_s: float = 0.0
-    """Arrival rate of random requests at one server; 0 for a batch."""
+    """Arrival rate of random requests at one server; 0 for none."""
+    in_flight: int = 0
+    """Concurrent requests at one server; 0 for none. Without a rate, a run is a batch."""
 
 
 def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell: Callable[[str], str]) -> Checks:
@@ -62,6 +64,7 @@ def check_served(model: str, serving: Serving, runs: Iterable[ServedRun], spell:
             output=serving.output,
             devices=run.device_count,
             rate_per_s=run.rate_per_s,
+            in_flight=run.in_flight,
         )
         checked.append((run.label, spell(run.hardware), settings))
     return find_checks(checked)

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
-from joulemap.answer.candidate import describe_use
+from joulemap.answer.candidate import describe_pay, describe_use
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.answer.text import SPAN
 from joulemap.domain.doubt import TOLD_APART
@@ -85,11 +85,23 @@ class LlmAnswer(RunAnswer):
         return self.phases[0].pay if self.phases.rows else ""
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure the requests of each served configuration."""
+        """Return the commands that measure the requests of each served configuration, or its load.
+
+        Tools make loads of independent random requests only; of other loads, batches are measured.
+        """
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
-        runs = (ServedRun(row.label, row.hardware, row.precision, row.batch, row.device_count) for row in self.served)
-        return check_served(self.model, self.serving, runs, self.scope.spell)
+        serving = self.serving
+        load = serving.rate_per_s or 0.0, serving.in_flight or 0
+        is_plain = not (serving.requests or serving.reuses_prefixes or serving.prefill_on)
+        rows: Sequence[ServedRow | LoadRow] = self.loads.rows if any(load) and is_plain else self.served
+        runs = (
+            ServedRun(row.label, row.hardware, row.precision, row.batch, row.device_count)
+            if isinstance(row, ServedRow)
+            else ServedRun(row.label, row.hardware, row.precision, 1, row.device_count, *load)
+            for row in rows
+        )
+        return check_served(self.model, serving, runs, self.scope.spell)
 
     def title(self) -> str:
         """Return the title, which restates the question."""
@@ -123,8 +135,8 @@ class LlmAnswer(RunAnswer):
         )
         loaded = [Section("", self._lay(self.pools, text.POOLS_TABLE, balance=text.BALANCE))] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
-        served = attrs.evolve(self.rows, rows=self.served)
-        judged = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status != UNSUPPORTED))
+        served = self.rows.with_rows(self.served)
+        judged = self.rows.with_rows(row for row in self.rows if row.status != UNSUPPORTED)
         details = (
             self._lay(judged, text.MEMORY, limit=limit),
             self._lay(
@@ -244,7 +256,7 @@ class LlmAnswer(RunAnswer):
     def _lay_batches(self, limit: int) -> Grid:
         """Return the table of deciding figures, with the best of each column marked."""
         drawn = self._lay(
-            attrs.evolve(self.rows, rows=self.served),
+            self.rows.with_rows(self.served),
             text.BATCHES,
             keep=text.BATCHES_KEPT,
             ranked=text.BATCHES_RANKED,
@@ -270,7 +282,7 @@ class LlmAnswer(RunAnswer):
             up=lambda row: "no" if row.is_growing else "yes",
         )
         below = (Text(text.LEFT_OUT(reasons="; ".join(self.not_loaded))),) if self.not_loaded else ()
-        return show_under("", drawn, *below)
+        return show_under(text.LOADS_HEADING, drawn, *below)
 
     def _list_unsupported(self) -> tuple[Text, ...]:
         """Return the remark below a table about hardware that cannot run the model."""
@@ -355,10 +367,12 @@ class LlmAnswer(RunAnswer):
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on shared runs, payment, the best cost with the other payment, and other sellers."""
+        if self.loads.rows:
+            yield text.LOAD_NOTE
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
-        yield text.COST_NOTE(use=describe_use(self.assumptions, self.pay))
+        yield describe_costs(self.assumptions, self.pay)
         if self.pay in OTHER_WAYS:
             other = OTHER_WAYS[self.pay]
             column = f"{other}_usd_per_million"
@@ -390,6 +404,13 @@ class LlmAnswer(RunAnswer):
             text.NEXT_EDP.words(first, hardware=hardware),
         ]
         return [[*step, *spell_precision(first.precision), *text.NEXT_RUN.words(first), *repeated] for step in found]
+
+
+def describe_costs(assumptions: Table[AssumedNumber], pay: str) -> str:
+    """Return the note on the hours that are paid, and on what cost and carbon include."""
+    if any(row.assumption == "utilization" and row.value == 1.0 for row in assumptions):
+        return text.COST_NOTE(use=text.LOAD_HOURS(pay=describe_pay(pay)), idle=None)
+    return text.COST_NOTE(use=describe_use(assumptions, pay), idle=text.IDLE_HOURS)
 
 
 def describe_reuse(serving: Serving) -> str:

@@ -89,11 +89,13 @@ GOALS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Goal -> heading and field of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
+LOADS_HEADING: Final = "Requests: medians, and p99 where stated"
 LOADS: Final = Template(
     "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s | *p99 TPOT between_p99_s | "
-    "*tokens/s ~output_tokens_per_s | *J/token output_token_j | {assumed}*USD/M #output_usd_per_million | "
-    "*power power_w | idle energy idle_fraction | request latency request_s | keeps up up | "
-    "preemptions preemption_count | refused refused_count | handover handover_s? | handover energy handover_j? | "
+    "p99 ITL gap_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
+    "{assumed}*USD/M #output_usd_per_million | *power power_w | idle energy idle_fraction | "
+    "request latency request_s | keeps up up | preemptions preemption_count | refused refused_count | "
+    "handover handover_s? | handover energy handover_j? | "
     "*prefix hits prefix_hit_fraction? | *J/request request_j? | *J without hits uncached_request_j? | "
     "hits in tiers tier_hit_fraction? | prompts request_prompt_j? | answers request_answer_j? | "
     "moves request_moved_j? | idle request_idle_j?"
@@ -114,7 +116,7 @@ MEMORY: Final = (
 )
 PHASES: Final = (
     "hardware @label | *batch | *phase | *time phase_s | *one pass run_latency_s | *J/token energy_per_token_j | "
-    "device power device_power_w | *limit bound | *run run_id"
+    "power per device device_power_w | *limit bound | *run run_id"
 )
 COSTS: Final = (
     "hardware @label | *batch | paid way | *prompt tokens prompt_usd_per_million | "
@@ -153,8 +155,8 @@ NOTES: Final = (
     "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
     "other hardware runs vLLM",
     "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
-    "(time per output token): mean over the output, while the cache grows; tokens/s: output tokens of all sequences "
-    "over the time of the whole requests",
+    "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
+    "sequences over the time of the whole requests",
     "J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and their "
     "share of idle host energy. Stored runs cover one device",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
@@ -163,14 +165,21 @@ NOTES: Final = (
     "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
     "own work around the passes)",
 )
+LOAD_NOTE: Final = (
+    "of a load, TTFT, TPOT and request latency are medians over requests; TPOT: (request latency - TTFT) / (output "
+    "tokens - 1) of a request; ITL (inter-token latency): one gap between two tokens, longer if the pass also computes "
+    "a prompt"
+)
 SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
 )
 COST_NOTE: Final = Template(
-    "cost and carbon: {use}, idle hours included, and cooling (PUE) for carbon; energies are of the devices while they "
-    "serve. `joulemap cost` lists the other assumptions"
+    "cost and carbon: {use}[, {idle}], and cooling (PUE) for carbon; energies are of the devices while "
+    "they serve. `joulemap cost` lists the other assumptions"
 )
+IDLE_HOURS: Final = "idle hours included"
+LOAD_HOURS: Final = Template("{pay} for the hours of the load (--busy-hours adds idle ones)")
 OTHER_WAY: Final = Template("if {way}: {usd:USD} per million output tokens on {label} at batch {batch}")
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.candidate import describe_use
+from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
 from joulemap.answer.scope import widen
 from joulemap.answer.text import SPAN
@@ -24,7 +24,7 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
-from joulemap.wing.llm.answer.document import describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.capacity.case import Case
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
@@ -45,6 +45,7 @@ from joulemap.wing.llm.capacity.users import (
 )
 
 if TYPE_CHECKING:
+    from joulemap.answer.check import Checks
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
     from joulemap.wing.llm.capacity.question import Question
@@ -65,7 +66,7 @@ KEPT_ENERGY: Final = Template(
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
 TIMES: Final = Template(
-    "TTFT {first_token_s:s}[ (limit {first_most:s})], TPOT {between_s:s}[ (limit {between_most:s})]"
+    "mean TTFT {first_token_s:s}[ (limit {first_most:s})], mean TPOT {between_s:s}[ (limit {between_most:s})]"
 )
 SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
 SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
@@ -97,10 +98,11 @@ RISKY: Final = Template(
 NEXT_RUNNER: Final = Template("the next other chip is {label} in {precision}[ at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
-    "*J/M million_j | gCO2/M ~gco2_per_million? | tokens/s ~tokens_per_s | users per server users_per_server | "
-    "largest largest_users | request latency request_s | USD/request #request_usd? | J/request request_j | "
-    "gCO2/request ~request_gco2? | probability met_probability | *prefix hits prefix_hit_fraction? | "
-    "hits in tiers tier_hit_fraction? | *J/request without hits uncached_request_j?"
+    "*J/M million_j | gCO2/M ~gco2_per_million? | prompt and output tokens/s ~tokens_per_s | "
+    "users per server users_per_server | largest largest_users | request latency request_s | "
+    "USD/request #request_usd? | J/request request_j | gCO2/request ~request_gco2? | probability met_probability | "
+    "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
+    "*J/request without hits uncached_request_j?"
 )
 HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens are found in the prefix cache[, {below:%} of them below the devices]"
@@ -120,14 +122,14 @@ COLLECTED: Final = 8
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
-    "M: a million tokens, prompts and outputs together. Times are means of the steady state, where each user's next "
-    "request follows the last one; --in-flight gives percentiles",
+    "M: a million tokens, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
+    "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
     "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
     "ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",
 )
-WANTED: Final = Template("[, TTFT up to {first_token_s:s}][, TPOT up to {between_s:s}]")
+WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
 
 @frozen(kw_only=True)
@@ -169,6 +171,25 @@ class UsersAnswer(RunAnswer):
         surer = next((row for row in self.rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
         times = _compare_costs(surer, first) if surer else None
         return surer if surer is not None and (times is None or times <= DEAR) else first
+
+    def find_checks(self) -> Checks:
+        """Return the commands that measure one server of each deployment, or batches if a tool cannot make its load."""
+        from joulemap.wing.llm.answer.check import ServedRun, check_served
+
+        is_plain = not self.serving.reuses_prefixes
+        runs = (
+            ServedRun(
+                row.label,
+                row.hardware,
+                row.precision,
+                row.users_per_server,
+                row.device_count,
+                in_flight=row.users_per_server if is_plain else 0,
+            )
+            for row in self.rows
+            if not row.prefill_server_count
+        )
+        return check_served(self.model, self.serving, runs, self.scope.spell)
 
     def title(self) -> str:
         """Return the title, which restates the question."""
@@ -231,8 +252,8 @@ class UsersAnswer(RunAnswer):
     def _list_missed(self, row: UserRow) -> Iterator[str]:
         """Yield each time of a deployment that is above its target."""
         for quantity, time, most in (
-            ("TTFT", row.first_token_s, self.target.first_token_s),
-            ("TPOT", row.between_s, self.target.between_s),
+            ("mean TTFT", row.first_token_s, self.target.first_token_s),
+            ("mean TPOT", row.between_s, self.target.between_s),
         ):
             if most is not None and time > most:
                 yield MISSED(quantity=quantity, time=time, ratio=time / most, most=most)
@@ -272,7 +293,7 @@ class UsersAnswer(RunAnswer):
         """Return the note on cost and carbon; empty without a price."""
         if not self.assumptions.rows:
             return []
-        return [text.COST_NOTE(use=describe_use(self.assumptions, self.pay))]
+        return [describe_costs(self.assumptions, self.pay)]
 
     def _continue(self, repeated: Sequence[str]) -> list[str]:
         """Return the command that simulates the requests of one server of the best deployment."""
@@ -344,7 +365,7 @@ def serve_users(
 
     if serving.has_load or serving.prefill_on:
         raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
-    settings = attrs.evolve(settings, batch=(1,))
+    settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision

@@ -52,7 +52,7 @@ class LatencyTarget:
         if self.users < 1:
             raise UsageError(f"--users is {self.users}, expected at least 1")
         if self.first_token_s is None and self.between_s is None:
-            raise UsageError("--users need a latency target: add --first-token 1s or --between-tokens 30ms")
+            raise UsageError("--users needs a latency target: add --first-token 1s or --between-tokens 30ms")
 
     def miss(self, first_token_s: float, between_s: float) -> float:
         """Return the highest ratio of a time to its target; 0 without a target."""

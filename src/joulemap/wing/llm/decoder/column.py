@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.key import NO_KEY
+from joulemap.domain.workload import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.record import frozen

@@ -8,12 +8,11 @@ from functools import lru_cache
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import Value, make_operator
-from joulemap.domain.workload import KEPT, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import KEPT, Access, Edge, Operator, Tensor, Workload, WorkloadKey, allocate
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
+from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape
 
 Read = int | tuple[int, int]
 """Tensor, or (tensor, number of its bytes that are read)."""
@@ -75,8 +74,8 @@ class Graph:
         """Add a call and return its output; it reads inputs whole or in part, and writes all or `written` bytes."""
         index = len(self.operators)
         name = f"{path}.{suffix}" if suffix else path
-        operator = count_operator(aten or f"{cost.operation}.default", cost, output, name)
-        self.operators.append(attrs.evolve(operator, module_path=path))
+        aten = f"aten.{aten or f'{cost.operation}.default'}"
+        self.operators.append(cost.operator(name, path, aten, output, DTYPE))
         for one in reads:
             tensor, byte_count = self._measure(one)
             self._access(index, tensor, "weight" if self.held[tensor].name else "input", byte_count)
@@ -178,9 +177,7 @@ class Graph:
                 tensor_index=tensor,
                 role=role,
                 byte_count=byte_count,
-                fused_byte_count=byte_count,
                 item_bytes=0 if is_fixed else held.item_bytes,
-                is_boundary=False,
             )
         )
 
@@ -192,18 +189,30 @@ class Graph:
 
     def form(self, key: WorkloadKey, model: str, batch: int, notes: tuple[str, ...]) -> Workload:
         """Return the workload, with its operators not yet fused."""
-        last = len(self.operators) - 1
-        kept = [tensor for tensor, role in enumerate(self.roles) if role != "parameter"]
-        number = {tensor: position for position, tensor in enumerate(kept)}
-        death = [maker or 0 for maker in self.makers]
         edges: dict[tuple[int, int, int], None] = {}
         for access in self.accesses:
-            tensor, maker = access.tensor_index, self.makers[access.tensor_index]
-            death[tensor] = max(death[tensor], access.operator_index)
+            maker = self.makers[access.tensor_index]
             if maker is not None and access.role == "input":
-                edges[maker, access.operator_index, tensor] = None
-        ends = [last if one in self.outputs or self.roles[one] == "input" else death[one] for one in kept]
-        outside = {one for one in kept if one in self.outputs or self.roles[one] == "input"}
+                edges[maker, access.operator_index, access.tensor_index] = None
+        tensors, buffers = allocate(
+            (
+                Tensor(
+                    shape=held.shape,
+                    dtype=held.dtype,
+                    byte_count=held.byte_count,
+                    role=role,
+                    name=held.name,
+                    producer_index=maker,
+                )
+                for held, role, maker in zip(self.held, self.roles, self.makers, strict=True)
+            ),
+            [held.item_bytes for held in self.held],
+            dict(enumerate(self.makers)),
+            self.accesses,
+            self.outputs,
+            len(self.operators) - 1,
+        )
+        outside = {index for index, one in enumerate(tensors) if one.is_output or one.role == "input"}
         weights = [self.held[one] for one in self.weights.values()]
         return Workload(
             key=key,
@@ -212,19 +221,7 @@ class Graph:
             parameter_count=sum(math.prod(one.shape) for one in weights),
             weight_bytes=sum(one.byte_count for one in weights),
             operators=tuple(self.operators),
-            tensors=tuple(
-                Tensor(
-                    shape=held.shape,
-                    dtype=held.dtype,
-                    byte_count=held.byte_count,
-                    role=self.roles[one],
-                    name=held.name,
-                    producer_index=self.makers[one],
-                    buffer_index=number.get(one),
-                    is_output=one in self.outputs,
-                )
-                for one, held in enumerate(self.held)
-            ),
+            tensors=tensors,
             accesses=tuple(
                 attrs.evolve(access, is_boundary=True) if access.tensor_index in outside else access
                 for access in self.accesses
@@ -233,17 +230,6 @@ class Graph:
                 Edge(producer_index=maker, consumer_index=reader, tensor_index=tensor)
                 for maker, reader, tensor in edges
             ),
-            buffers=tuple(
-                Buffer(
-                    birth_index=self.makers[one] or 0,
-                    death_index=end,
-                    release_index=end,
-                    byte_count=self.held[one].byte_count,
-                    item_bytes=self.held[one].item_bytes,
-                    is_hidden=False,
-                )
-                for one, end in zip(kept, ends, strict=True)
-            ),
-            subgraphs=(),
+            buffers=buffers,
             notes=notes,
         )

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload
+from joulemap.domain.workload import EVENLY, KEPT, STORED_AS, Workload, WorkloadKey
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 from joulemap.wing.llm.decoder.attention import attend, attend_latent

@@ -23,11 +23,23 @@ from typing import TYPE_CHECKING, Any, Final
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.record import frozen
+from joulemap.system.resource import digest_code
+from joulemap.trace.version import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.wing.llm.decoder.config import Decoder
     from joulemap.wing.llm.decoder.step import Step
+
+
+CODE: Final = ("wing/llm/decoder", "fuse")
+
+
+@cache
+def decoder_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every decoder pass that is built from sizes."""
+    return digest_code(*CLOSED_FORMS, *CODE)
+
 
 DECODER: Final = "decoder"
 """Family and task of the built-in decoders."""
@@ -270,27 +282,9 @@ def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
     """Return each built-in decoder as a listed model and workload: one token with an empty cache."""
     found = {}
     for name, entry in load_shipped().items():
-        counts = int(entry["parameters"]), int(entry["macs"])
-        listed = ModelEntry(
-            name=name,
-            family=DECODER,
-            task=DECODER,
-            input_shape=(),
-            input_layout="tensors",
-            parameter_count=counts[0],
-            published_mac_count=None,
-            is_traceable=True,
-            reason="",
-            aliases=tuple(entry["aliases"]),
+        count = int(entry["parameters"])
+        found[name] = (
+            ModelEntry(name=name, family=DECODER, task=DECODER, parameter_count=count, aliases=tuple(entry["aliases"])),
+            ShippedWorkload(model=name, is_affine=True, parameter_count=count, mac_count=int(entry["macs"])),
         )
-        counted = ShippedWorkload(
-            model=name,
-            is_affine=True,
-            parameter_count=counts[0],
-            mac_count=counts[1],
-            torch_version="",
-            torchvision_version="",
-            tracer_version="",
-        )
-        found[name] = listed, counted
     return found

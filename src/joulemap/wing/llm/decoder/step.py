@@ -74,7 +74,7 @@ class Step:
     routing: str = ""
     """Expert routing, as in the single operator."""
     engine: str = ""
-    """Engine, with its date, whose attention kernels run; empty for the built-in ones."""
+    """Engine and date whose attention kernels are used; empty for built-in kernels."""
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Step:

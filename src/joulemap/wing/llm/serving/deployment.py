@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
+from joulemap.domain.calibration import name_pace
 from joulemap.domain.configuration import FLOPS_PER_MAC
-from joulemap.domain.pace import name_pace
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
-from joulemap.model.replica import join_units
+from joulemap.model.stream import join_units
 from joulemap.model.workload import MACHETE, MARLIN, STREAMED, UNPACKED, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -88,6 +88,9 @@ LINKS_W: Final = 36.0
 Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W per board: mean power error 15.6 -> 4.9 %; 4
 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. Other links are assumed equal.
 """
+
+MOST_LINKS: Final = 0.5
+"""Maximum share of the power between static power and cap that links take; it binds only on caps below 150 W."""
 
 WIDE: Final = frozenset(("bf16", "fp16"))
 """16-bit precisions."""
@@ -216,8 +219,11 @@ class Deployment:
             self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
         )
         shares = [memory, *([unit_rate / whole.memory_bandwidth.value] if unit_rate else [])]
+        budget_w = whole.tdp.value - whole.static_power.value
+        links_w = min(self.awake_w / whole.around_factor, MOST_LINKS * budget_w)  # the board's cap includes its links
         few = attrs.evolve(
             whole,
+            tdp=attrs.evolve(whole.tdp, value=whole.tdp.value - links_w),
             memory_capacity=scaled(whole.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(
                 whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)

@@ -7,12 +7,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.assumed import describe_assumed, head_assumed, show_assumed
 from joulemap.answer.computed import make_table
+from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.box import BUDGET, Goal
 from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
@@ -75,6 +79,8 @@ class PlaceAnswer(Answer):
     """Events of the best placement, and of the best mixture if one device alone is best."""
     differences: Table[PlacementDifference]
     """Energy of the best device alone (first) against the best mixture (second); empty without both."""
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    """Device from a hardware file -> that file, with its power mode."""
 
     @property
     def best(self) -> PlacementRow:
@@ -216,7 +222,12 @@ class PlaceAnswer(Answer):
         """Return commands that analyze the whole model on each device that runs a part, busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
         steps = [
-            [*text.ANALYZE.words(row, model=self.model), *spell_precision(row.precision), *repeated] for row in busy
+            [
+                *text.ANALYZE.words(model=self.model, hardware=self.files.get(row.device, row.hardware)),
+                *spell_precision(row.precision),
+                *repeated,
+            ]
+            for row in busy
         ]
         return tuple(dict.fromkeys(map(shlex.join, steps)))
 
@@ -308,6 +319,11 @@ def place(
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),
+        files={
+            one.name: one.device.hardware
+            for one in members
+            if is_hardware_path(HardwareRef.read(one.device.hardware).label)
+        },
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
 from joulemap.answer.explain.waterfall import draw_steps, form_steps
 from joulemap.figure.figure import make_figure
 from joulemap.system.units import FJ_PER_J
@@ -31,7 +29,7 @@ def draw(
     for placement, form in dict.fromkeys((row.placement, row.form) for row in timeline):
         events = tuple(row for row in timeline if (row.placement, row.form) == (placement, form))
         subject = text.TIMELINE(title=title, placement=placement, form=form)
-        drawn.append(make_figure("timeline", attrs.evolve(timeline, rows=events), subject, _add_times(events)))
+        drawn.append(make_figure("timeline", timeline.with_rows(events), subject, _add_times(events)))
     if differences.rows:
         run = [row for row in rows if row.copy_s is not None]
         alone, mixed = (next(row for row in run if (row.form == "alone") is is_alone) for is_alone in (True, False))

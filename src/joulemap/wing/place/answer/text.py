@@ -15,7 +15,7 @@ BEST: Final = {
 }
 TIES: Final = Template("statistically tied with {count:n other placement}")
 AHEAD_OF_MIXTURE: Final = Template("the best mixture, {placement} ({form}), takes {share:%} more {taken}")
-AHEAD_OF_ALONE: Final = Template("{share:%} less {taken} than {placement} alone")
+AHEAD_OF_ALONE: Final = Template("it takes {share:%} less {taken} than {placement} alone")
 ONLY_ALONE: Final = "no mixture of devices is possible"
 ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
 TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}

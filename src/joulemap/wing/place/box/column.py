@@ -42,7 +42,7 @@ from joulemap.wing.place.box.problem import Problem, build_problem, converts, is
 from joulemap.wing.place.box.run import PlacedRun, run_placement
 
 LIMITS: Final = {"one by one": ONE_BY_ONE, "shared memory": BANDWIDTH, "power budget": POWER_CAP, "devices": DEVICES}
-"""Limit of a placement's interval -> limit of a run; any other limit is a stage."""
+"""Limit of a placement's interval -> limit of a run; any other limit names a pipeline stage."""
 
 
 @frozen(kw_only=True, eq=False)

@@ -15,8 +15,7 @@ import attrs
 
 from joulemap.domain.address import Address, replace_value, set_fields
 from joulemap.domain.box import Box, BoxLink
-from joulemap.domain.change import Change, word_changes
-from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.constant import Change, Constant, list_constants, word_changes
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.target import extend_digest

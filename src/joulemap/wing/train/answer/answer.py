@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
-from joulemap.answer.candidate import describe_use, read_usage
+from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
@@ -170,7 +170,7 @@ class TrainAnswer(RunAnswer):
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)
-        return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
+        return self.rows.with_rows((*self.trained, *refused)[:limit])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return a command that analyzes the energy of the fastest step."""
@@ -208,7 +208,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # jobs never wait
+    used, pay = read_usage(drop_idle_hours(usage))  # jobs never wait
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}

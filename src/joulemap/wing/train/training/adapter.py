@@ -22,6 +22,7 @@ from joulemap.domain.name import FROZEN
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import KEPT, ROUTED, STORED_AS, Operator
 from joulemap.system.errors import ModelError, UsageError
+from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import LOSS, Forward, is_weight
 from joulemap.wing.train.training.recipe import ALL_LINEAR, BASE_FORMATS, Recipe
 from joulemap.wing.train.training.tape import Call, Use, Value
@@ -214,32 +215,13 @@ def _add_adapter(
     base, narrow, wide = hold(value.shape, m * n), hold((m, rank), m * rank), hold(value.shape, m * n)
 
     def multiply(letter: str, rows: int, columns: int) -> Operator:
-        return Operator(
-            name=f"{told.name}.lora_{letter}",
-            module_path=f"{told.module_path}.lora_{letter}".lstrip("."),
-            operation="linear",
-            kind="linear",
-            aten="aten.linear.default",
-            output_shape=(m, rows) if letter == "A" else told.output_shape,
-            dtype=told.dtype,
-            mac_count=m * rows * columns,
-            output_element_count=m * rows,
-            gemm_m=m,
-            gemm_n=rows,
-            gemm_k=columns,
-            gemm_groups=1,
-        )
+        cost = Cost(kind="linear", operation="linear", mac_count=m * rows * columns, gemm=(m, rows, columns, 1))
+        path = f"{told.module_path}.lora_{letter}".lstrip(".")
+        shape = (m, rows) if letter == "A" else told.output_shape
+        return cost.operator(f"{told.name}.lora_{letter}", path, "aten.linear.default", shape, told.dtype)
 
-    total = Operator(
-        name=f"{told.name}.lora_add",
-        module_path=told.module_path,
-        operation="add",
-        kind="elementwise",
-        aten="aten.add.Tensor",
-        output_shape=told.output_shape,
-        dtype=told.dtype,
-        elementwise_count=2 * m * n,
-        output_element_count=m * n,
+    total = Cost(kind="elementwise", operation="add", elementwise_count=2 * m * n).operator(
+        f"{told.name}.lora_add", told.module_path, "aten.add.Tensor", told.output_shape, told.dtype
     )
     yield attrs.evolve(call, writes=((base[0], base[1]), *call.writes[1:]))
     yield Call(operator=multiply("A", rank, k), reads=(source, first), writes=(narrow,), origin=call.origin)

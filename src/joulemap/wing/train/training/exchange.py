@@ -14,8 +14,9 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.workload import OPTIMIZER, Operator
+from joulemap.domain.workload import OPTIMIZER
 from joulemap.model.communication import AHEAD, BEHIND
+from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.forward import FIXED, Forward
 from joulemap.wing.train.training.recipe import OPTIMIZERS, Recipe
 from joulemap.wing.train.training.tape import Tape, Use, Value
@@ -70,16 +71,8 @@ class Exchange:
         value = Value(shape=new.shape, dtype=new.dtype, byte_count=new.byte_count, item_bytes=item_bytes, name=name)
         held = self.tape.put(value, is_kept=True)
         self.tape.call(
-            Operator(
-                name=self.name(f"{name}.backward.held"),
-                module_path=module_path,
-                operation="add",
-                kind="elementwise",
-                aten="aten.add_.Tensor",
-                output_shape=new.shape,
-                dtype="fp32",
-                elementwise_count=value.element_count,
-                output_element_count=value.element_count,
+            Cost(kind="elementwise", operation="add", elementwise_count=value.element_count).operator(
+                self.name(f"{name}.backward.held"), module_path, "aten.add_.Tensor", new.shape, "fp32"
             ),
             [(gradient, new.byte_count), (held, new.byte_count)],
             [(held, new.byte_count)],
@@ -94,24 +87,15 @@ class Exchange:
     ) -> None:
         devices = self.recipe.devices
         is_sum = operation != "all_gather"
-        self.tape.call(
-            Operator(
-                name=self.name(name),
-                module_path="exchange",
-                operation=operation,
-                kind="communication",
-                aten=f"aten.{operation}.default",
-                output_shape=(elements,),
-                dtype="fp32",
-                elementwise_count=(devices - 1) * self.share(elements) if is_sum else 0,
-                output_element_count=elements,
-                gemm_groups=devices,
-                gemm_k=self.stride,
-                variant=f"{LIBRARY} {word if self.recipe.overlap else ''}".strip(),
-            ),
-            reads,
-            writes,
+        cost = Cost(
+            kind="communication",
+            operation=operation,
+            elementwise_count=(devices - 1) * self.share(elements) if is_sum else 0,
+            gemm=(0, 0, self.stride, devices),
+            variant=f"{LIBRARY} {word if self.recipe.overlap else ''}".strip(),
         )
+        operator = cost.operator(self.name(name), "exchange", f"aten.{operation}.default", (elements,), "fp32")
+        self.tape.call(operator, reads, writes)
 
     def exchange(self, unit: Unit) -> None:
         """Write the exchange of a bucket of gradients."""
@@ -192,19 +176,15 @@ class Exchange:
         if recipe.zero == 1:
             gradients = [(one, self.share(byte_count)) for one, byte_count in gradients]
         own = [] if recipe.master else weights
+        cost = Cost(
+            kind="elementwise",
+            operation=recipe.optimizer,
+            elementwise_count=optimizer.elementwise_count * elements,
+            special_count=optimizer.special_count * elements,
+        )
+        name, aten = self.name(f"optimizer.{unit.index}"), f"aten._fused_{recipe.optimizer}_.default"
         self.tape.call(
-            Operator(
-                name=self.name(f"optimizer.{unit.index}"),
-                module_path=OPTIMIZER,
-                operation=recipe.optimizer,
-                kind="elementwise",
-                aten=f"aten._fused_{recipe.optimizer}_.default",
-                output_shape=(elements,),
-                dtype="fp32",
-                elementwise_count=optimizer.elementwise_count * elements,
-                special_count=optimizer.special_count * elements,
-                output_element_count=elements,
-            ),
+            cost.operator(name, OPTIMIZER, aten, (elements,), "fp32"),
             [*gradients, *own, *states],
             [*states, *weights],
             is_apart=True,

@@ -9,8 +9,9 @@ from typing import Final
 import attrs
 
 from joulemap.domain.name import FROZEN
-from joulemap.domain.workload import APPEND, Access, Operator, Workload
+from joulemap.domain.workload import APPEND, Access, Workload
 from joulemap.system.errors import ModelError
+from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.tape import Call, Use, Value
 
 FIXED: Final = 4
@@ -230,18 +231,9 @@ def _add_loss(made: Forward, workload: Workload, parts: dict[int, int]) -> None:
         kept = _hold_fixed(logits.shape)
         extra = made.add(kept)
         count = logits.element_count
-        operator = Operator(
-            name=LOSS if made.calls[-1].operator.module_path != LOSS else f"{LOSS}.{index}",
-            module_path=LOSS,
-            operation="log_softmax",
-            kind="softmax",
-            aten="aten.log_softmax.int",
-            output_shape=logits.shape,
-            dtype="fp32",
-            elementwise_count=4 * count,
-            special_count=count,
-            output_element_count=count,
-        )
+        name = LOSS if made.calls[-1].operator.module_path != LOSS else f"{LOSS}.{index}"
+        cost = Cost(kind="softmax", operation="log_softmax", elementwise_count=4 * count, special_count=count)
+        operator = cost.operator(name, LOSS, "aten.log_softmax.int", logits.shape, "fp32")
         made.calls.append(
             Call(
                 operator=operator,

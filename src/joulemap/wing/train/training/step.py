@@ -17,11 +17,11 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Operator, Workload
+from joulemap.domain.workload import Operator, Workload, WorkloadKey
 from joulemap.fuse import fuse
 from joulemap.model.workload import number_calls
 from joulemap.system.errors import ModelError
+from joulemap.trace.formula import Cost
 from joulemap.wing.train.training.adapter import adapt
 from joulemap.wing.train.training.exchange import Exchange, Unit
 from joulemap.wing.train.training.forward import INTEGERS, is_trained, read_forward
@@ -268,17 +268,9 @@ class _Step(Exchange):
     def _join(self, value: int, of: Operator, operation: str, kind: str, parts: Iterable[Use]) -> int:
         told = self.forward.values[value]
         adds = operation == "add"
-        operator = Operator(
-            name=f"{of.name}.backward.{'sum' if adds else 'join'}",
-            module_path=of.module_path,
-            operation=operation,
-            kind=kind,
-            aten="aten.add.Tensor" if adds else "aten.cat.default",
-            output_shape=told.shape,
-            dtype=of.dtype,
-            elementwise_count=told.element_count if adds else 0,
-            output_element_count=told.element_count,
-        )
+        cost = Cost(kind=kind, operation=operation, elementwise_count=told.element_count if adds else 0)
+        name, aten = ("sum", "aten.add.Tensor") if adds else ("join", "aten.cat.default")
+        operator = cost.operator(f"{of.name}.backward.{name}", of.module_path, aten, told.shape, of.dtype)
         made = self._tell(operator, parts, ((value, told.byte_count),))
         self.gradients.pop(value)
         return made

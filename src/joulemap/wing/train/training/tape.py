@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.system.record import frozen
 
 Use = tuple[int, int]
@@ -145,7 +144,6 @@ class Tape:
                     tensor_index=tensor,
                     role=role,
                     byte_count=byte_count,
-                    fused_byte_count=byte_count,
                     item_bytes=self.item_bytes[tensor],
                     is_boundary=is_outside or self.tensors[tensor].role == "input",
                 )
@@ -188,7 +186,6 @@ class Tape:
                     release_index=last if one.is_kept else max(death, one.release),
                     byte_count=one.byte_count,
                     item_bytes=one.item_bytes,
-                    is_hidden=False,
                 )
                 for one, birth, death in zip(self.memories, births, deaths, strict=True)
             ),

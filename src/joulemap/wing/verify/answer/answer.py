@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.calibrate import calibrate as fit
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.layout import Cell, lay
+from joulemap.answer.layout import lay
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware_ref import HardwareRef
@@ -82,14 +82,14 @@ class VerifyAnswer(Answer):
         """Return the document with at most `limit` rows; the csv export has all."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
         starts = {row.case_index: row.quantity for row in reversed(self.rows.rows)}
-        cells: dict[str, Cell] = {
+        cells: dict[str, Any] = {
             **CELLS,
             "case_index": lambda row: _name_case(row) if starts[row.case_index] == row.quantity else "",
             "ratio": lambda row: show(row.ratio, "ratio"),
             "calibrated": lambda row: _show(row.calibrated, row.quantity),
         }
-        rows = lay(self.rows, text.COLUMNS, limit=limit, cells=cells)
-        causes = lay(self.causes, text.CAUSE_COLUMNS, cells=CELLS)
+        rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
+        causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
         answer = self._conclude()
         best = [row for row in self.causes.rows[:1] if row.standing != "told"]
         return Document(
@@ -163,7 +163,7 @@ def _show(value: float | None, quantity: str, high: float | None = None) -> str:
     return show_interval(value, unit, math.log(high / value) if value and high else None)
 
 
-CELLS: Final[Mapping[str, Cell]] = {
+CELLS: Final[Mapping[str, Any]] = {
     "quantity": lambda row: _name(row.quantity),
     "measured": lambda row: _show(row.measured, row.quantity),
     "predicted": lambda row: _show(row.predicted, row.quantity, row.high),

@@ -22,9 +22,8 @@ import attrs
 
 from joulemap.answer.calibrate import find_target
 from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
-from joulemap.domain.calibration import Calibration, FittedValue
+from joulemap.domain.calibration import Calibration, FittedValue, is_pace, name_pace
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.pace import is_pace, name_pace
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.source import reading_if_there

@@ -35,7 +35,7 @@ COLUMNS: Final = (
 )
 QUANTITIES: Final[Mapping[str, str]] = {
     "time_to_first_token_s": "time to first token",
-    "inter_token_latency_s": "inter-token latency",
+    "inter_token_latency_s": "time per output token",
     "total_tokens_per_s": "total tokens",
     "throughput_per_s": "throughput",
 }
