@@ -247,7 +247,7 @@ def test_engines_are_found_by_date() -> None:
 
 
 def test_a_year_of_an_engine_is_shown_and_one_that_changes_nothing_is_said() -> None:
-    assert describe_engine("vllm") == f"{find_stack('vllm').title}, the newest known"
+    assert describe_engine("vllm") == f"{find_stack('vllm').title} (latest modelled)"
     assert find_stack("vllm").date[:4] in describe_engine("vllm")
     assert describe_engine("vllm@2024") == find_stack("vllm", "2024").title != describe_engine("vllm")
     for text in ("vllm@2031", "vllm@2031-05", "sglang@2031"):
