@@ -119,6 +119,14 @@ def test_a_copy_pads_its_own_tiles() -> None:
     assert_close(compute_s(three), 196 * (576 / 4 + 16) / BUSY_HZ, rel=1e-9)
 
 
+def test_a_batch_of_a_program_for_one_core_stays_there() -> None:
+    # both images are 49 rows of blocks of one core: 49 x 4
+    chip = {"stream_units": 1.0, "divided_batches": 1.0, "whole_batches": 1.0}
+    two = run(holds_outputs(edge=32.0, units=2, **chip), "int8", convolution(batch=2))
+    assert two.subgraphs.wave_count.tolist() == two.subgraphs.tile_count.tolist() == [196]
+    assert_close(compute_s(two), 196 * (576 / 4 + 16) / BUSY_HZ, rel=1e-9)
+
+
 def test_outputs_stay_while_operands_stream() -> None:
     # 7 x 1 blocks of 128 x 128 over two engines: four waves of 576 steps and 16 between blocks
     found = run(holds_outputs(), "bf16", convolution())

@@ -152,6 +152,8 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
 
 
 START: Final = "program_start"
+WHOLE: Final = "whole_batches"
+"""Geometry constant of hardware whose programs are compiled for one stream: a batch stays there, as one request."""
 
 
 def take_fullest(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats | float]:
@@ -160,13 +162,15 @@ def take_fullest(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColu
     if DIVIDED not in hardware.geometry:
         return kernels, count
     of_stream = hardware.geometry[STREAM_UNITS].value
+    if WHOLE in hardware.geometry:
+        return kernels, of_stream
     streams = np.maximum(1.0, np.floor(count / of_stream))
     return kernels.part(kernels.batch / np.ceil(kernels.batch / streams)), of_stream
 
 
 def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
     """Return the number of model copies that share a batch; each copy reads its own weights."""
-    if DIVIDED not in hardware.geometry:
+    if DIVIDED not in hardware.geometry or WHOLE in hardware.geometry:
         return 1.0
     streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
     copies: Floats | float = np.minimum(np.maximum(1.0, np.floor(streams)), kernels.batch)

@@ -32,7 +32,8 @@ its part of the SRAM for that, unless all copies read the same weights (`shared_
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with
 the most samples, ceil(b / streams). It has its part of the vector engines, of the SRAM and its width, and of the DMA
-engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights.
+engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights. With
+`whole_batches`, a batch stays on one stream.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
