@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final, cast
 
 import attrs
@@ -243,6 +244,7 @@ WEIGHT_FORMATS: Final[tuple[str, ...]] = (*PRECISION_BYTES, *FORMATS, *FILES)
 """Names of all weight formats."""
 
 
+@cache
 def read_weight_format(text: str) -> WeightFormat:
     """Parse a weight format, e.g. `int4`, `int4:64`, `q4_k_m`, `4.64bit` or `mxfp4+q8_0`.
 

@@ -154,6 +154,7 @@ class Together:
     _joined: dict[tuple[int, ...], JoinedColumns] = attrs.field(factory=dict, init=False)
     """Cache: indices of workloads -> these workloads joined."""
     _kernels: dict[tuple[tuple[int, ...], str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+    _sizes: dict[tuple[str, str, str], tuple[tuple[float, float], ...]] = attrs.field(factory=dict, init=False)
 
     def evaluate(
         self, hardware: Hardware, precision: str, runtime: str, *, weight_precision: str = ""
@@ -175,10 +176,13 @@ class Together:
 
     def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
         """Return the bytes of (weights, peak activations) of each workload, on hardware that splits no batch."""
-        joined = self._join(tuple(range(len(self.works))))
-        weights = joined.each_weight_bytes(precision, weight_precision)
-        peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
-        return tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
+        how = precision, runtime, weight_precision
+        if how not in self._sizes:
+            joined = self._join(tuple(range(len(self.works))))
+            weights = joined.each_weight_bytes(precision, weight_precision)
+            peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
+            self._sizes[how] = tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
+        return self._sizes[how]
 
     def _join(self, some: tuple[int, ...]) -> JoinedColumns:
         if some not in self._joined:

@@ -121,9 +121,9 @@ def read_tables(
     ids: tuple[list[int], list[int]],
     usage: Usage,
     prices: Sequence[Price],
-    takes_all: bool,
+    takes_all: bool | None,
 ) -> dict[str, Any]:
-    """Return the results of stored runs for served configurations."""
+    """Return the results of stored runs for served configurations; without the winners if `takes_all` is None."""
     prefill, decode = ids
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
@@ -148,5 +148,7 @@ def read_tables(
         "decode_j": [costs[case].output_j for case in served],
     }
     given: dict[str, Any] = {**asked, **used, **paid, **pay}
-    tables = fetch_tables(connection, LlmAnswer, ("rows", "loads", "pools"), takes_all=takes_all, **given)
+    but = ("rows", "loads", "pools") if takes_all is not None else ("rows", "loads", "pools", "winners")
+    given |= {} if takes_all is None else {"takes_all": takes_all}
+    tables = fetch_tables(connection, LlmAnswer, but, **given)
     return {"scope": find_stored_scope(connection, every), **tables}

@@ -25,7 +25,6 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
-from joulemap.wing.llm.capacity.case import Case
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from joulemap.answer.check import Checks
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
+    from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.serving.batch import BatchCost
 
@@ -118,7 +118,7 @@ DEAR: Final = 3.0
 """Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
 
 COLLECTED: Final = 8
-"""Number of chips after which memory is freed; a larger number saves no time."""
+"""Number of chips and precisions after which memory is freed; a larger number saves no time."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
@@ -371,22 +371,22 @@ def serve_users(
     is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
     reasons: dict[str, str] = {}
-    for own, plan, cases in choices:
+    divided: dict[int, dict[int, Question]] = {}
+    asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
+    for number, (place, own, plan, case) in enumerate(asked, 1):
         own.book = question.book
-        others: dict[int, Question] = {}
-        for start in range(0, len(cases), COLLECTED):
-            for case in cases[start : start + COLLECTED]:
-                one = find_deployment(own, case, target, others)
-                if isinstance(one, str):
-                    reasons.setdefault(case.hardware, one)
-                else:
-                    found.append((one, is_free and own is question, plan))
+        one = find_deployment(own, case, target, divided.setdefault(place, {}))
+        if isinstance(one, str):
+            reasons.setdefault(case.hardware, one)
+        else:
+            found.append((one, is_free and own is question, plan))
+        if number % COLLECTED == 0:
             question.book.release()
             gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid = _pay(source, question, whole, found, usage, prices, takes_all=settings.takes_all)
+    tables, paid = _pay(source, question, whole, found, usage, prices)
     rows = [
         form_row(
             one,
@@ -420,8 +420,6 @@ def _pay(
     found: Sequence[tuple[Deployed, bool, Plan]],
     usage: Usage,
     prices: Sequence[Price],
-    *,
-    takes_all: bool,
 ) -> tuple[dict[str, Any], dict[str, Paid]]:
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
@@ -448,7 +446,7 @@ def _pay(
         for case, own, _ in chosen:
             for some, more in zip(ids, find_ids(own, [case], keys), strict=True):
                 some += more
-        tables = read_tables(connection, question, cases, cases, costs, ids, usage, prices, takes_all)
+        tables = read_tables(connection, question, cases, cases, costs, ids, usage, prices, None)
         scope = widen(find_stored_scope(connection, [*ids[0], *ids[1]]), whole.selection)
     stored = read_stored(cases, tables)
     paid = {case.hardware: read_paid(case, stored, name_case(case)) for case in cases}

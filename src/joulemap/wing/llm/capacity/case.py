@@ -311,10 +311,17 @@ def _check_methods(question: Question, weight_precisions: Sequence[str]) -> None
             raise UsageError(NO_METHOD(engine=stack.label, weights=name, method=other, methods=stack.methods))
 
 
-def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
-    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does."""
+def list_served(
+    source: Source, model: str, settings: Settings, serving: Serving, known: Targets | None = None
+) -> tuple[Question, Plan, list[Case]]:
+    """Return the question, its plan, and every configuration, including refused ones; raise as `llm` does.
+
+    `known` has the targets of the same hardware in another precision.
+    """
     question, whole = plan_served(source, model, settings, serving)
-    return question, whole, list_cases(question, whole, find_targets(source, whole))
+    if known is None or any(run.target.digest not in known for run in whole.runs("")):
+        known = find_targets(source, whole)
+    return question, whole, list_cases(question, whole, known)
 
 
 def plan_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan]:

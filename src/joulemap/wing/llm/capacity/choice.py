@@ -45,10 +45,11 @@ def list_choices(
     found = [first]
     if settings.precision or settings.weight_precision:
         return found
+    targets = {case.run.target.digest: case.target for case in first[2]}
     for precision, weights in PRECISIONS:
         if _is_narrower(first[0].decoder, weights):
             narrow = attrs.evolve(settings, precision=precision, weight_precision=weights)
-            found.append(list_served(source, model, narrow, serving))
+            found.append(list_served(source, model, narrow, serving, targets))
     return found
 
 
