@@ -49,7 +49,7 @@ def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
     said = describe_assumed("energy of a, b, c and d", found)
     shares = {"a": "50.0 %", "b": "90.0 %", "c": "40.0 %"}
     parts = {name: PART(share=share, hardware=name, basis="") for name, share in shares.items()}
-    assert said == OF_MANY(part=PART(share=shares["b"], hardware="b", basis=STATIC_BASIS), count=2)
+    assert said == OF_MANY(part=PART(share=shares["b"], hardware="b", basis=STATIC_BASIS), others=["a", "c"])
     both = describe_assumed("energy of a and c", found)
     assert both == OF_EACH(parts=[parts["a"], parts["c"]])
 

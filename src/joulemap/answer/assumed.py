@@ -19,7 +19,7 @@ from joulemap.store.run import AssumedEnergy
 PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
 OF_EACH: Final = Template("assumed numbers account for {parts:and}")
-OF_MANY: Final = Template("assumed numbers account for {part}, and over a third for {count} others")
+OF_MANY: Final = Template("assumed numbers account for {part}, and for over a third of that of {others:and}")
 OF_GAP: Final = Template("assumed numbers account for {share} of the gap[ ({basis})]")
 ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
@@ -34,7 +34,7 @@ MOSTLY: Final = 0.8
 """Share of the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Maximum chips in a headline whose shares are listed; beyond it, only the largest share and a count are."""
+"""Maximum chips in a headline whose shares are listed; beyond it, only the largest share is."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
@@ -67,7 +67,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
     """
     if not names_energy(headline):
         return ""
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, str, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
         if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
@@ -75,11 +75,11 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])
         basis = name_assumed(shares[-1])
-        found.append((shares[-1].fraction, PART(share=share, hardware=name, basis=basis)))
+        found.append((shares[-1].fraction, name, PART(share=share, hardware=name, basis=basis)))
     if len(found) > MOST_NAMED:
-        _, part = max(found)
-        return OF_MANY(part=part, count=len(found) - 1)
-    return OF_EACH(parts=[part for _, part in found]) if found else ""
+        _, largest, part = max(found)
+        return OF_MANY(part=part, others=[name for _, name, _ in found if name != largest])
+    return OF_EACH(parts=[part for *_, part in found]) if found else ""
 
 
 def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:

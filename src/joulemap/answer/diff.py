@@ -65,8 +65,8 @@ KEPT: Final = Template("no change is certainly above its limit: {limits:and}")
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "kernels with {share} of the energy before are unchanged and err alike in both versions; the intervals come from "
-    "the other kernels"
+    "{share} of the energy errors of the version before are also those of the version after and cancel in the change; "
+    "the intervals come from the rest"
 )
 NO_SAME_WORK: Final = "the 80 % intervals cover the whole change"
 
@@ -153,7 +153,7 @@ class DiffAnswer(RunAnswer):
         return HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))])
 
     def _describe_same_work(self) -> str:
-        """Return the share of the earlier energy that the later version has too, and what the intervals cover.
+        """Return the share of the earlier version's errors that cancel, and what the intervals cover.
 
         Empty if every change is exact, so that there is no interval.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,9 +66,10 @@ KEEP: Final = (
 REST: Final = Template("saving {energy:J}")
 
 COSTS_IN: Final = Template(
-    "fusion costs in {count:n subgraph}[, most in {worst}][, {only}]: {change}, because {reason}"
+    "in {count:n subgraph}[ ({only})], fusion takes {change}[ {total}][, most in {worst}], because {reason}"
 )
-UNFUSED: Final = Template("{count:n subgraph} with one kernel in both cases: {change}, because {reason}")
+UNFUSED: Final = Template("{count:n subgraph} with one kernel in both cases: {change}[ {total}], because {reason}")
+IN_TOTAL: Final = "in total"
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} but {second}")
 LARGEST: Final = Template(
@@ -131,6 +133,9 @@ DEEPER: Final[Mapping[FusionDivision, FusionDivision]] = {
 
 INSIGHTS: Final = 3
 """Maximum insights."""
+
+ALIKE: Final = 0.01
+"""Relative difference of energy x delay below which two subgraphs lose equally much, so that neither is named."""
 
 
 @frozen(kw_only=True)
@@ -261,9 +266,18 @@ def describe_costs(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) -> l
     losses = [row for row in subgraphs if _is_fused(row) and min(row.saved_energy_fj, row.saved_latency_fs) < 0]
     lines = []
     for reason, rows in _group(losses, [_find_cost(row, total) for row in losses]).items():
-        worst = min(rows, key=lambda row: (row.saved_edp_share_js, row.subgraph_index)).name
-        named = {"worst": "", "only": worst} if len(rows) == 1 else {"worst": worst, "only": ""}
-        lines.append(COSTS_IN(count=len(rows), change=_describe_change(rows), reason=reason, **named))
+        worst, *others = sorted(rows, key=lambda row: (row.saved_edp_share_js, row.subgraph_index))
+        is_alike = not others or math.isclose(worst.saved_edp_share_js, others[0].saved_edp_share_js, rel_tol=ALIKE)
+        lines.append(
+            COSTS_IN(
+                count=len(rows),
+                only="" if others else worst.name,
+                change=_describe_change(rows),
+                total=IN_TOTAL if others else "",
+                worst="" if is_alike or worst.saved_edp_share_js >= 0.0 else worst.name,
+                reason=reason,
+            )
+        )
     return lines
 
 
@@ -275,7 +289,7 @@ def describe_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) ->
         if row.kernel_count and not _is_fused(row) and (row.saved_energy_fj or row.saved_latency_fs)
     ]
     return [
-        UNFUSED(count=len(rows), change=_describe_change(rows), reason=reason)
+        UNFUSED(count=len(rows), change=_describe_change(rows), total=IN_TOTAL if len(rows) > 1 else "", reason=reason)
         for reason, rows in _group(changed, [_find_change(row, total) for row in changed]).items()
         if abs(sum(row.saved_energy_fj for row in rows)) > SHOWN_FRACTION * total.separate_energy_fj
         or abs(sum(row.saved_latency_fs for row in rows)) > SHOWN_FRACTION * total.separate_latency_fs

@@ -64,7 +64,10 @@ LINEAR_NOTE: Final = (
 CAPPED_NOTE: Final = Template(
     "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
 )
-RANGE_NOTE: Final = "range: from the constant's own entry, the fit of its class, or its basis"
+RANGE_NOTE: Final = (
+    "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
+    "both ends, not between them"
+)
 STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json lists them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
@@ -108,7 +111,9 @@ class Sensitivity(Varied):
     metric_value: float | None = described("metric of the run")
     metric_low: float | None = described("metric with the constant at its lower end")
     metric_high: float | None = described("metric with the constant at its upper end")
-    span_fraction: float | None = described("difference of the metric between the ends, over its value")
+    span_fraction: float | None = described(
+        "largest less smallest metric of the value and both ends, over the metric of the run"
+    )
 
 
 @frozen(kw_only=True)
@@ -191,7 +196,7 @@ class SensitivityAnswer(RunAnswer):
         values = {"metric": metric, "hardware": self.scope.mark(name)}
         if row is None:
             return NOTHING(**values)
-        ends = _show_ends(row.metric_low, row.metric_high, metric.unit)
+        ends = _show_metric(row, metric.unit)
         value = show_quantity(row.metric_value, metric.unit)
         return FIRST(row=row, value=value, ends=ends, range=_show_range(row), **values)
 
@@ -205,7 +210,7 @@ class SensitivityAnswer(RunAnswer):
             word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
             value=lambda row: show_constant(row.value, row.unit, DIGITS),
             spread=_show_range,
-            metric_value=lambda row: _show_ends(row.metric_low, row.metric_high, metric.unit),
+            metric_value=lambda row: _show_metric(row, metric.unit),
             span_fraction=lambda row: show_share(row.span_fraction),
             elasticity=lambda row: _signed(row.elasticity),
         )
@@ -264,9 +269,10 @@ def _show_range(row: Sensitivity) -> str:
     return show_span(*ends) if len(ends) > 1 else (FROM if row.high is None else UP_TO)(end=ends[0])
 
 
-def _show_ends(low: float | None, high: float | None, unit: str) -> str:
-    ends = [show_quantity(one, unit) for one in sorted(one for one in (low, high) if one is not None)]
-    return show_span(*ends)
+def _show_metric(row: Sensitivity, unit: str) -> str:
+    """Return the smallest and largest metric of the value of a constant and both ends of its range."""
+    found = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
+    return show_span(show_quantity(min(found), unit), show_quantity(max(found), unit)) if found else ""
 
 
 def _signed(value: float | None) -> str:

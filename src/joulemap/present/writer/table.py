@@ -148,10 +148,11 @@ def _describe_folded(block: Grid, kept: Sequence[int], width: int | None) -> str
     if not folded:
         return ""
     count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
-    told = f"({count} folded: {', '.join(folded)}; --wide shows all)"
+    between = "; " if any("," in name for name in folded) else ", "
+    told = f"({count} folded: {between.join(folded)}; --wide shows all)"
     while width is not None and len(told) > width and len(folded) > 1:
         folded.pop()
-        told = f"({count} folded: {', '.join(folded)}, …; --wide shows all)"
+        told = f"({count} folded: {between.join(folded)}{between}…; --wide shows all)"
     return "\n" + _wrap(told, width, " ")
 
 
