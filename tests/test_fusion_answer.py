@@ -403,7 +403,17 @@ def test_a_cost_has_its_reason(
     )
     (line,) = describe_costs(rows, answer.total.replace(**total))
     change = text.MIXED(first="1 mJ more", second="2 ms less")
-    assert line == text.COSTS_IN(count=1, worst="", only=rows[0].name, change=change, reason=told)
+    given = {"change": change, "reason": told}
+    assert line == text.COSTS_IN(count=1, worst="", only=rows[0].name, total="", **given)
+    # of two with different losses, the larger one is named; of twelve equal ones, none is
+    second = rows[0].replace(name="other", subgraph_index=99, saved_edp_share_js=-2.0)
+    first = rows[0].replace(saved_edp_share_js=-1.0)
+    change = text.MIXED(first="2 mJ more", second="4 ms less")
+    (line,) = describe_costs([first, second], answer.total.replace(**total))
+    given["change"] = change
+    assert line == text.COSTS_IN(count=2, worst="other", only="", total=text.IN_TOTAL, **given)
+    (line,) = describe_costs([first, first], answer.total.replace(**total))
+    assert line == text.COSTS_IN(count=2, worst="", only="", total=text.IN_TOTAL, **given)
     assert describe_costs(answer.subgraphs, answer.total) == []
 
 
@@ -426,7 +436,7 @@ def test_a_change_without_fusing_has_its_reason(
     rows = rows_of(answer.subgraphs, kernel_count=1, separate_kernel_count=1, **saved, **values)
     (line,) = describe_unfused(rows, whole)
     change = text.SAME_SIGN(amounts=("2 mJ", "1 ms"), direction="less")
-    assert line == text.UNFUSED(count=1, change=change, reason=told)
+    assert line == text.UNFUSED(count=1, change=change, total="", reason=told)
 
 
 @pytest.mark.sample(1)

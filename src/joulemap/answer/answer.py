@@ -195,7 +195,7 @@ class RunAnswer(Answer):
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return a clause on hosts that a choice omits; empty for an answer that chooses nothing."""
-        told = "" if chosen is None else self.scope.warn_unhosted(headline)
+        told = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
         return f"{told}; `recommend` ranks with hosts" if told else ""
 
     def _compose(

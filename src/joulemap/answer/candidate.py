@@ -173,7 +173,12 @@ def describe_use(assumptions: Table[AssumedNumber], pay: str, kind: str = "") ->
     """Return the payment, kind of seller and utilization that a cost assumes."""
     known = {row.assumption: row.value for row in assumptions}
     years = None if pay == "rented" else known["lifetime"]
-    return USED(pay=describe_pay(pay, kind), busy_hours=known["utilization"] * HOURS, years=years)
+    return USED(pay=describe_pay(pay, kind), busy_hours=find_busy_hours(assumptions), years=years)
+
+
+def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
+    """Return the busy hours per day that a cost assumes."""
+    return next(row.value for row in assumptions if row.assumption == "utilization") * HOURS
 
 
 def describe_pay(pay: str, kind: str = "") -> str:

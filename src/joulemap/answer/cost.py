@@ -16,6 +16,7 @@ from joulemap.answer.candidate import (
     RankedAnswer,
     describe_limits,
     describe_use,
+    find_busy_hours,
     find_chip,
     first_of_each,
     plan_candidates,
@@ -85,8 +86,8 @@ EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
     "never": Template("{below} is cheaper than {above} at any volume"),
     "within": Template(
-        "break-even at {volume} {unit}[ ({years:plain} years of work of one bought chip)]: {below} is cheaper below, "
-        "{above} above"
+        "break-even at {volume} {unit}[ ({years:plain} years of one bought chip, busy {busy_hours:plain} of 24 hours)]"
+        ": {below} is cheaper below, {above} above"
     ),
     "beyond": Template(
         "break-even at {volume} {unit}, more than the {life} that one bought chip does in its lifetime: {below} stays "
@@ -303,8 +304,7 @@ class CostAnswer(RankedAnswer):
             more = ratio if ratio is not None and ratio >= 1.0 else None
             less = 1.0 / ratio if ratio is not None and more is None else None
             lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
-        lines = ["; ".join([*lines, *self.describe_break_even()])] if lines or self.break_even else []
-        lines += self._describe_unlike()
+        lines += [*self.describe_break_even(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
             lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS["rented"] if self.pay == "rented" else PRICE))
         if projection is not None and best is not None:
@@ -373,6 +373,7 @@ class CostAnswer(RankedAnswer):
                 volume=format_si(row.break_even_inferences, "").strip(),
                 unit=self._unit,
                 years=row.break_even_years,
+                busy_hours=find_busy_hours(self.assumptions),
                 life=format_si(min(lives, default=0.0), "").strip(),
                 below=below,
                 above=above,

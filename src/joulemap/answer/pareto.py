@@ -59,7 +59,10 @@ PROJECTIONS: Final = Template(
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
 
-ON_FRONT: Final = Template("front membership is over {least:chance} sure for {count} of {front:n configuration}")
+ON_FRONT: Final = Template(
+    "{count} of the {front:n configuration} {verb} on the front with over {least:chance} confidence"
+)
+IS, ARE = "is", "are"
 ON_FRONT_BESIDE: Final = Template("{count:n dominated configuration} may be on the front with 50 % confidence or more")
 UNBEATEN: Final = Template("{probability_front:chance} confidence that no configuration beats it")
 
@@ -192,7 +195,8 @@ class ParetoAnswer(CandidateAnswer):
             return UNBEATEN(front[0])
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
-        sure = ON_FRONT(count=stays or "none", front=len(front), least=TOLD_APART)
+        verb = IS if stays < 2 else ARE
+        sure = ON_FRONT(count=stays or "none", front=len(front), verb=verb, least=TOLD_APART)
         return f"{sure}; {ON_FRONT_BESIDE(count=comes)}" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:

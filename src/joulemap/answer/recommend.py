@@ -53,7 +53,7 @@ TITLE: Final = Template(
 WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
-    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][ with {kept}]: {value}"
+    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][, with {kept}]: {value}"
     "[, {ratio:x} better than {next}][, equal to {equal}][; statistically tied with {tied:n other chip}]"
     "[; {chance:chance} confidence that it is the best chip]."
 )

@@ -198,15 +198,16 @@ class Scope:
         is_own = any(":" in model or is_module_name(model) for model in self.models)
         return text.BRANCHED if is_own and any(map(is_read, self.caveats)) else ""
 
-    def warn_unhosted(self, headline: str) -> str:
-        """Return a clause on hardware of an energy headline whose energy omits the host that it needs.
+    def warn_unhosted(self, headline: str, chosen: Collection[int] = ()) -> str:
+        """Return a clause on hardware of an energy headline, or of `chosen` runs, whose energy omits its host.
 
         Empty if all of the hardware needs one, because the omission then favours none.
         """
         alone = [name for name, host in self.hosts.items() if not host and name not in self.at_wall]
         if len(alone) == len(self.hardware) or not names_energy(headline):
             return ""
-        named = [name for name in alone if _names(headline, name)]
+        picked = {HardwareRef.read(self.named[run_id]).label for run_id in chosen if run_id in self.named}
+        named = [name for name in alone if name in picked or _names(headline, name)]
         options = " or ".join(dict.fromkeys(map(self._name_host_option, named)))
         return text.UNHOSTED(hardware=named, options=options) if named else ""
 
@@ -521,9 +522,14 @@ class Scope:
             for engine, names in self.engines.items()
         }
         if "engine" in self.settings.runtime:
-            return [text.ENGINES(engines="; ".join(shorten(list(told.values()), SHOWN_ENGINES)))]
+            return [text.ENGINES(engines="; ".join(shorten(list(told.values()), SHOWN_ENGINES, text.ENGINE_NOUN)))]
+        nouns = {False: text.COMPILER_NOUN, True: text.ENGINE_NOUN}
         own, deployed = (
-            "; ".join(shorten([line for engine, line in told.items() if is_deployed(engine) == kind], SHOWN_ENGINES))
+            "; ".join(
+                shorten(
+                    [line for engine, line in told.items() if is_deployed(engine) == kind], SHOWN_ENGINES, nouns[kind]
+                )
+            )
             for kind in (False, True)
         )
         return [text.COMPILERS(own=own, deployed=deployed)]
@@ -581,10 +587,10 @@ def _names(headline: str, hardware: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(hardware)}(?!\w)", headline) is not None
 
 
-def shorten(names: Sequence[str], most: int) -> list[str]:
-    """Return the first names, and the count of the rest if it is above one."""
+def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
+    """Return the first names, and the count of the rest, as `noun`, if it is above one."""
     rest = len(names) - most
-    return [*names[:most], text.MORE(count=rest)] if rest > 1 else list(names)
+    return [*names[:most], text.MORE(count=rest, noun=noun)] if rest > 1 else list(names)
 
 
 def find_scope(runs: StoredRuns) -> Scope:

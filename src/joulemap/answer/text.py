@@ -46,11 +46,11 @@ SPAN: Final = Template("{quantity} {ends}")
 NEW: Final = Template(
     "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
 )
-OWN: Final = Template("{parts:and}[, and more on {more} other chips]")
+OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
 OWN_SPREAD: Final = Template("in these, {line}")
-OWN_OF: Final = Template("{whose} account for {parts:list}")
+OWN_OF: Final = Template("{whose} alone cause {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{width:±} of {quantity}")
+OWN_WIDTH: Final = Template("{width:±} in {quantity}")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 
@@ -94,9 +94,10 @@ FALLEN_BESIDE: Final = {
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }
-MORE: Final = Template("{count} more")
+MORE: Final = Template("{count} more[ {noun}]")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
+ENGINE_NOUN, COMPILER_NOUN = "engines", "compilers"
 ENGINES: Final = Template("engine means {engines}; `--runtime fused` uses the framework's compiler")
 COMPILERS: Final = Template(
     "fused means {own}; on other chips, the framework's compiler. Deployments would use {deployed}: `--runtime engine`"

@@ -18,15 +18,15 @@ TABLES: Final = ("name", "content", "measurement_count", "doubt")
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
-    "hardware", "model", "precision", "batch", "runtime", "latency_s", "throughput_per_s", "boundary", "energy_j",
-    "power_w", "wall_power_w", "peak_memory_bytes", "seen",
+    "hardware", "model", "precision", "batch", "runtime", "scope", "latency_s", "throughput_per_s", "boundary",
+    "energy_j", "power_w", "wall_power_w", "peak_memory_bytes", "used to fit seen",
 )  # fmt: skip
 
 
 SERVED: Final = (
     "source", "hardware", "device_count", "engine", "model", "weight_precision", "batch", "prompt_tokens",
     "output_tokens", "scope", "time_to_first_token_s", "inter_token_latency_s", "request_latency_s",
-    "output_tokens_per_s", "energy_per_output_token_j", "power_w", "seen",
+    "output_tokens_per_s", "energy_per_output_token_j", "power_w", "used to fit seen",
 )  # fmt: skip
 
 

@@ -43,10 +43,13 @@ SHORT: Final = 2
 LIST_HINT: Final = "see `joulemap hardware list`"
 
 LIKE_HINT: Final = (
-    "or describe it by its own numbers, as {like}[unit_count=46;clock=1.7GHz;memory_bandwidth=448GB/s;"
-    "memory_capacity=8GB;tdp=220W]"
+    "or describe it by its own numbers in place of those of a known chip, as {like}[{numbers}] (also unit_count, "
+    "memory_bandwidth, memory_capacity)"
 )
 """Description of an unknown chip in one line, as a known one with other numbers."""
+
+ANY_NUMBERS: Final = "clock=x1;tdp=x1"
+"""Numbers of a chip that the catalogue names only as a member of another entry."""
 
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
@@ -274,8 +277,15 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     from joulemap.domain.printed import shorten
 
     near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
-    hint = f"{LIST_HINT}, {LIKE_HINT.format(like=near[0])}" if near else LIST_HINT
+    hint = f"{LIST_HINT}, {describe_like(entries, near[0])}" if near else LIST_HINT
     raise UnknownNameError("hardware", name, (), hint, near=near)
+
+
+def describe_like(entries: Mapping[str, HardwareEntry], like: str) -> str:
+    """Return how to describe an unknown chip by its own numbers in place of those of a known chip."""
+    entry = entries.get(like)
+    numbers = ANY_NUMBERS if entry is None else f"clock={entry.full_clock_hz / 1e9:.3g}GHz;tdp={entry.caps_w[0]:.3g}W"
+    return LIKE_HINT.format(like=like, numbers=numbers)
 
 
 def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[HardwareEntry]:

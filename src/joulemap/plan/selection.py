@@ -19,10 +19,10 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_
 from joulemap.domain.catalogue import (
     DEFAULT_HARDWARE,
     DEFAULT_MODE,
-    LIKE_HINT,
     LIST_HINT,
     HardwareEntry,
     Variant,
+    describe_like,
     find_alike,
     find_entry,
 )
@@ -548,7 +548,7 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
         if isinstance(error, AmbiguousNameError) or not near:
             raise
         like = [*members, *error.near][:1]
-        hint = f"{LIST_HINT}, {LIKE_HINT.format(like=like[0])}" if like else LIST_HINT
+        hint = f"{LIST_HINT}, {describe_like(known, like[0])}" if like else LIST_HINT
         raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
 
 

@@ -73,7 +73,7 @@ BEST_OF_GOAL: Final = (
 
 INSIGHT: Final = Template(
     "{best_hardware} uses {energy_ratio:x} less energy than {other_hardware}"
-    "[: {saved:J} less for {outweighed}, but more for the rest][; {share:%} of the difference is {cause}]"
+    "[: {saved:J} less for {outweighed}, but more for other categories][; {share:%} of the difference is {cause}]"
     "[; {best_hardware} is {faster}][; {other_hardware} is {slower}]"
 )
 FASTER: Final = Template("{ratio:x} faster{each}")

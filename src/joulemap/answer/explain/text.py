@@ -38,11 +38,11 @@ SPENT: Final[Mapping[str, str]] = {
 """Common category of energy -> its words; all memories on a chip together."""
 
 BOUND: Final[Mapping[str, str]] = {
-    "compute": "compute-bound time",
-    "memory": "memory-bound time",
+    "compute": "compute time",
+    "memory": "memory time",
     "launch": "launch time",
 }
-"""Bound of time -> its words."""
+"""Part of the time -> its words: launches, and the rest of each kernel by its bottleneck."""
 
 ONE_SIDED: Final = "absent on the other"
 COUNT, PRICE, PRESENCE = "count", "price", "presence"

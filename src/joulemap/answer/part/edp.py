@@ -133,9 +133,16 @@ class EdpAnswer(PartsAnswer):
         )
 
     def headline(self) -> str:
-        """Return the energy-delay product, and the subgraphs that hold half of it."""
+        """Return the energy-delay products, and the subgraphs that hold half of the run's own."""
         half = next(row for row in self.cuts if row.level == "subgraph")
-        return text.EDP_HEADLINE(self.total, name=self.scope.mark(self.total.hardware), cut=half)
+        name = self.scope.mark(self.total.hardware)
+        sums: dict[str, float] = {}
+        for row in self.comparison:
+            if row.run_id != self.total.run_id:
+                sums[row.hardware] = sums.get(row.hardware, 0.0) + row.edp_share_js
+        others = [text.OTHER_EDP(edp=edp, name=self.scope.mark(hardware)) for hardware, edp in sums.items()]
+        whose = text.THAT_OF(name=name) if others else text.ITS
+        return text.EDP_HEADLINE(self.total, name=name, others=others, whose=whose, cut=half)
 
     def insights(self) -> list[str]:
         """Return at most three sentences on the lowest shares, the largest saving, fusion, and concentration."""

@@ -155,9 +155,12 @@ INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph[ --subgrap
 # ---- edp: energy x delay of one run ----------------------------------------------------------------------------------
 
 EDP_HEADLINE: Final = Template(
-    "{name} has an energy x delay of {edp_js:Js}; {cut.reached_fraction:%} of it lies in {cut.top_count} of "
-    "{cut.total_count} subgraphs."
+    "{name} has an energy x delay of {edp_js:Js}[, against {others:and}]; {cut.reached_fraction:%} of {whose} lies in "
+    "{cut.top_count} of {cut.total_count} subgraphs."
 )
+OTHER_EDP: Final = Template("{edp:Js} of {name}")
+ITS: Final = "it"
+THAT_OF: Final = Template("that of {name}")
 
 BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")

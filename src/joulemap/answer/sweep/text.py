@@ -102,6 +102,7 @@ BEYOND_BUDGET: Final = Template(
     "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
     "{least_latency_batch}"
 )
+SCALING: Final = "batch scaling: throughput over batch size x throughput at batch 1"
 NO_SCALING: Final = "batch scaling needs a run at batch 1"
 
 STEP_DEEPER: Final = Template("sweep {models} --level {level} {again} {repeated}")

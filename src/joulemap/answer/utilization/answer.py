@@ -299,9 +299,9 @@ def _list_bounds(row: Utilization) -> list[tuple[str, float]]:
 
 def _describe_gain(row: Remedy) -> str:
     """Return the effect of a remedy on throughput, on energy and, for a larger batch, on latency."""
-    ratios = {"throughput": row.throughput_ratio, "energy": row.energy_ratio}
+    ratios = {"throughput": row.throughput_ratio, "energy per inference": row.energy_ratio}
     shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
-    shown |= {"latency": row.latency_ratio} if row.remedy == "larger batch" else {}
+    shown |= {"batch latency": row.latency_ratio} if row.remedy == "larger batch" else {}
     return text.GAIN(gains=[text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()])
 
 

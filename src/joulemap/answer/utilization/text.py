@@ -9,20 +9,20 @@ from joulemap.present.template import Template
 
 HEADLINE: Final = Template(
     "{name} uses {compute_utilization_fraction:%} of its [{peak} ]peak ({compute_grade})"
-    "[, and is {bound}-bound {time} of the time][. {better}]."
+    "[; {bound}-bound kernels take {time} of the time, launches included][. {better}]."
 )
 HEADLINE_OF_SEVERAL: Final = Template(
     "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
-    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[, and is {bound}-bound {time} of the "
-    "time][. {better}]."
+    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[; {bound}-bound kernels take {time} "
+    "of its time, launches included][. {better}]."
 )
 BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if its accuracy suffices, {more}]")
 TF32: Final = "TF32"
 ALL_IN_TF32: Final = ("engine",)
 """Runtimes that run all GEMMs of an fp32 run in TF32."""
 LANES: Final = Template(
-    "{name}: only convolutions use TF32; linear and attention layers run in fp32, of whose peak "
-    "({fp32_peak_ops_per_s:ops/s}) the run attains {share:%}; `--precision tf32` lets all use TF32"
+    "{name}: only convolutions use TF32; linear and attention layers run in fp32; the run reaches "
+    "{share:%} of the fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--precision tf32` lets all use TF32"
 )
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""
@@ -67,7 +67,7 @@ ROOF_COLUMNS: Final = (
 
 REMEDY_TABLE: Final = "Remedies"
 DISTRIBUTION: Final = Template(
-    "{compute_grade}, {compute_utilization_fraction:%} of its peak; time bound by {bounds:list}"
+    "{compute_grade}, {compute_utilization_fraction:%} of its peak; kernels by bottleneck: {bounds:list} of the time"
     "[; {unit_name}s idle {idle:%} of the time]"
 )
 ADVICE: Final = Template("{name}: {distribution}. {better}[ No gain: {vain}.]")

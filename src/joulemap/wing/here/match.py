@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog.family import Member, list_members
-from joulemap.domain.catalogue import DEFAULT_MODE, LIKE_HINT, HardwareEntry, find_alike
+from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, describe_like, find_alike
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
 from joulemap.domain.machine import Cpu, Gpu
@@ -380,5 +380,5 @@ def _explain(name: str, found: Sequence[HardwareEntry], entries: Mapping[str, Ha
     every += [one for one in list_members().values() if one.architecture in kinds]
     alike = [one.names for one in every if own & {word for word, _ in read_words(one.name)}]
     near = find_nearest(shorten(name), alike)
-    described = LIKE_HINT.format(like=near[0]) if near and kinds == {GPU} else None
+    described = describe_like(entries, near[0]) if near and kinds == {GPU} else None
     return text.NEAREST(name=name, near=near, described=described)
