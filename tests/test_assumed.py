@@ -178,3 +178,6 @@ def test_boards_of_a_server_lack_their_host_unless_at_the_wall(workspace: Worksp
     assert ["+ host" in board.show_power(name, 100.0) for name in names] == [True, True, True, False]
     assert ["+ host" in wall.show_power(name, 100.0) for name in names] == [False] * 4
     assert "--boundary system" in board.warn_unhosted("h100_sxm5 uses the least energy")
+    h100 = next(run_id for run_id, name in board.named.items() if name == "h100_sxm5")
+    other = "epyc_9654 uses the least energy"
+    assert board.warn_unhosted(other) == "" and "h100_sxm5" in board.warn_unhosted(other, [h100])

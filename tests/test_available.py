@@ -14,6 +14,7 @@ from choice_database import open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import find_busy_hours
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import BUILT_IN
 from joulemap.domain.host import is_host
@@ -327,3 +328,16 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
         assert goal.probability_best is not None
         assert first.endswith(f" ({show_chance(goal.probability_best)} confidence)")
         assert f"{goal.advantage_ratio:.3g}x" in others.split(". ")[0]
+
+
+def test_a_break_even_takes_calendar_years_at_the_busy_hours(workspace: Workspace) -> None:
+    names, usage = ("jetson_orin_nano_8gb", "l4"), Usage(utilization=5.0 / 24.0)
+    answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, usage=usage)
+    row = answer.break_even
+    assert row is not None and row.break_even_years is not None and row.break_even_inferences is not None
+    bought = next(one for one in answer.rows if one.hardware.startswith("jetson") and one.way == "bought")
+    assert bought.throughput_per_s is not None
+    work_s = row.break_even_inferences / bought.throughput_per_s
+    hours = {one.assumption: one.value for one in answer.assumptions}["hours"]
+    assert_close(row.break_even_years, work_s / (5.0 / 24.0 * hours * 3600.0), rel=1e-9)
+    assert find_busy_hours(answer.assumptions) == pytest.approx(5.0)

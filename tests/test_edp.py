@@ -18,6 +18,7 @@ from joulemap.answer.part import text
 from joulemap.answer.part.edp import EdpAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
+from joulemap.present.cell import show_quantity
 from joulemap.present.format import write
 from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
@@ -384,3 +385,14 @@ def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:
     assert (
         document["next_steps"][0] == "joulemap edp resnet18 h100_sxm5 --level subgraph --precision bf16 --runtime graph"
     )
+
+
+def test_the_headline_has_the_product_of_every_chip(compared: EdpAnswer, workspace: Workspace) -> None:
+    for hardware in ("tpu_v4", "kpu_t256"):
+        (row,) = workspace.compare("resnet18", hardware=hardware).rows
+        assert row.edp_js is not None
+        assert f"{show_quantity(row.edp_js, 'Js')} of {compared.scope.mark(hardware)}" in compared.headline()
+    alone = workspace.edp("resnet18", "h100_sxm5")
+    half = next(row for row in alone.cuts if row.level == "subgraph")
+    given = {"name": "h100_sxm5", "others": [], "whose": text.ITS}
+    assert alone.headline() == text.EDP_HEADLINE(alone.total, cut=half, **given)

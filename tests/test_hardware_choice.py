@@ -21,7 +21,14 @@ from joulemap.catalog.load import load_catalogue, load_files, load_hardware
 from joulemap.catalog.sheet import load_models, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.calibration import Calibration
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
+from joulemap.domain.catalogue import (
+    ANY_NUMBERS,
+    DEFAULT_HARDWARE,
+    HardwareEntry,
+    describe_like,
+    find_entry,
+    find_model_name,
+)
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
@@ -528,3 +535,11 @@ def test_a_calibration_that_misfits_keeps_nothing_else_out(
     done = joulemap("hardware", "list", "--format", "csv", variables={"JOULEMAP_CACHE": str(tmp_path / "cache")})
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1 + len(CATALOGUE.hardware)
+
+
+def test_an_unknown_chip_is_described_from_the_numbers_of_the_nearest() -> None:
+    known = known_hardware()
+    entry = known["apple_m4_cpu"]
+    told = describe_like(known, "apple_m4_cpu")
+    assert f"apple_m4_cpu[clock={entry.full_clock_hz / 1e9:.3g}GHz;tdp={entry.caps_w[0]:.3g}W]" in told
+    assert f"none[{ANY_NUMBERS}]" in describe_like(known, "none")

@@ -16,7 +16,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer
+from joulemap.answer.sensitivity import OPERANDS, STILL, SUPPLY, Sensitivity, SensitivityAnswer, _show_metric
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.address import Address
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -35,6 +35,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.variation import FAILURES, Varied
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware
+from joulemap.present.cell import show_span
 from joulemap.present.document import Grid
 from joulemap.system.errors import UsageError
 from joulemap.trace.single import describe
@@ -145,6 +146,12 @@ def test_the_ends_are_what_setting_the_constant_there_gives(
         assert value is not None
         found = workspace.compare("resnet18", hardware="l4", precision="bf16", changes={constant: value}).rows[0]
         assert_close(known(found.energy_j), known(expected), rel=1e-8)
+
+
+def test_the_range_of_a_metric_holds_that_of_the_run(answer: SensitivityAnswer) -> None:
+    row = attrs.evolve(answer.rows[0], metric_low=3.0, metric_value=1.0, metric_high=2.0)
+    assert _show_metric(row, "J") == show_span("1 J", "3 J")
+    assert _show_metric(attrs.evolve(row, metric_low=None), "J") == show_span("1 J", "2 J")
 
 
 def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:

@@ -22,7 +22,7 @@ from joulemap.domain.settings import Serving
 from joulemap.present.document import Document, Grid, Section, choose_rows
 from joulemap.present.format import Page
 from joulemap.present.writer.json import dump
-from joulemap.present.writer.table import _arrange, write
+from joulemap.present.writer.table import _arrange, _describe_folded, write
 from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 from test_schema import check_document
@@ -177,3 +177,9 @@ def test_the_named_row_stays_and_the_cut_ones_are_counted() -> None:
 
 
 EMPTY = make_table("rows", Row, [])
+
+
+@pytest.mark.parametrize(("names", "told"), [(("a", "b"), "2 columns folded: a, b;"), (("a", "b, c"), "a; b, c;")])
+def test_folded_columns_can_be_counted(names: tuple[str, ...], told: str) -> None:
+    grid = Grid(headings=("kept", *names), rows=(("1", "2", "3"),))
+    assert told in _describe_folded(grid, [0], 80)
