@@ -44,7 +44,8 @@ FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {cha
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
 MEASURE_NEXT: Final = Template(
-    "measure next: the {row.word} of {owner}[ ({meaning})], basis {row.basis}, {row.variance_fraction:%} of the uncertainty"
+    "measure next: the {row.word} of {owner}[ ({meaning})], basis {row.basis}, {row.variance_fraction:%} of the "
+    "uncertainty"
 )
 
 SURE: Final = Template(
