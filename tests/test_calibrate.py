@@ -689,7 +689,7 @@ def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -
     assert unknown.startswith("1 row of ./nowhere.py:net: ")
     told = f"1 row of {tmp_path}/own.py:net: a row of a file names this code; --trust (in Python trust=True) runs it"
     assert told in answer.left_out
-    assert "1 row of resnet18: neither latency nor energy was measured" in answer.left_out
+    assert "1 row of resnet18: only throughput, power or memory; a fit needs latency or energy" in answer.left_out
     assert any(line.startswith("1 row of resnet18: gaudi3 has no int4; it has") for line in answer.left_out)
     with pytest.raises(NoMeasurementError, match="nothing of vgg11 at fp16 was measured on gaudi3: `joulemap measure"):
         workspace.calibrate("gaudi3", models=["vgg11"], precisions=["fp16"])

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from compare import assert_close
-from joulemap.domain.workload import KINDS, ROLES, Access, Buffer, Operator
+from joulemap.domain.kind import KINDS, ROLES
+from joulemap.domain.workload import Access, Buffer, Operator
 from joulemap.model.workload import (
     OPERATOR_COUNTS,
     WorkloadColumns,

@@ -12,7 +12,8 @@ from hypothesis import given, strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from joulemap.domain.workload import KINDS, Edge, Operator, Subgraph, Workload
+from joulemap.domain.kind import KINDS
+from joulemap.domain.workload import Edge, Operator, Subgraph, Workload
 from joulemap.fuse import partition
 from models import (
     Attention,

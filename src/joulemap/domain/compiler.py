@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
+from joulemap.domain.kind import KINDS
 from joulemap.domain.quantity import BASES
-from joulemap.domain.workload import KINDS
 from joulemap.system.record import frozen
 
 CUTS: Final = {

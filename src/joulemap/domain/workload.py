@@ -7,28 +7,8 @@ from typing import Final, Literal
 
 import attrs
 
+from joulemap.domain.kind import KINDS, ROLES
 from joulemap.system.record import frozen
-
-KINDS: Final = (
-    "conv",
-    "depthwise_conv",
-    "grouped_conv",
-    "linear",
-    "matmul",
-    "batch_norm",
-    "normalization",
-    "softmax",
-    "elementwise",
-    "pool",
-    "reduction",
-    "data_movement",
-    "communication",
-    "view",
-    "uncounted",
-)
-"""Operator kinds that mapping models distinguish; `operation` is finer."""
-
-ROLES: Final = ("input", "weight", "output")
 
 
 @frozen(kw_only=True)

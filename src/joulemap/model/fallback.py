@@ -24,8 +24,8 @@ import numpy as np
 
 from joulemap.domain.compiler import HOST_WORK
 from joulemap.domain.configuration import NO_HOST, PRECISION_BYTES, Configuration
+from joulemap.domain.kind import KINDS
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey, host_key
-from joulemap.domain.workload import KINDS
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import KIND_CODE, ROLE_CODE, Booleans, Floats, Integers, Texts, WorkloadColumns
 from joulemap.system.errors import UnsupportedError

@@ -14,15 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.domain.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
+from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format, read_weight_format
 from joulemap.domain.workload import (
     CAUSAL,
     DECOMPOSITION,
     DEQUANTIZE,
     KEPT,
-    KINDS,
     NARROW_CACHES,
-    ROLES,
     ROUTED,
     STORED_AS,
     WIDE_CACHE,

@@ -202,7 +202,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
-    from joulemap.domain.workload import KINDS, ROLES
+    from joulemap.domain.kind import KINDS, ROLES
     from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
     def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:

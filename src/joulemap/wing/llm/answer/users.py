@@ -117,8 +117,8 @@ LIKELY: Final = 0.8
 DEAR: Final = 3.0
 """Cost, as a multiple of the lowest one, above which a safer deployment is not named."""
 
-COLLECTED: Final = 8
-"""Number of chips and precisions after which memory is freed; a larger number saves no time."""
+COLLECTED: Final = 5
+"""Number of chips and precisions after which memory is freed; more save little time and take more memory."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
