@@ -121,7 +121,7 @@ def update_measurements(source: Source) -> None:
 def served_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ServedMeasurement]:
-    """Return measurements of served models on a chip, with texts that model and source names contain."""
+    """Return measurements of served models on a chip whose model and source names contain the given texts."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
     with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
         connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
