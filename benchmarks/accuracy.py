@@ -53,7 +53,7 @@ class defaults were chosen with knowledge of these measurements, so new families
 HEAD: Final = """\
 # Accuracy: predictions against measurements
 
-    joulemap validate                                   all measurements and their number, by hardware and runtime
+    joulemap validate                                   errors and number of measurements, by hardware and runtime
     joulemap validate --hardware H200 --by family       errors by family; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv

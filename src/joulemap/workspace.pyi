@@ -982,7 +982,7 @@ class Workspace:
         model: str = "",
         origin: str = "",
     ) -> Table[ServedMeasurement]:
-        """Return served measurements on a chip whose model and source names contain the given texts."""
+        """Return measurements of served models on a chip whose model and source names contain the given texts."""
     def measurement_tables(
         self,
     ) -> Table[ListedTable]:

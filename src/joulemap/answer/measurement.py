@@ -121,7 +121,7 @@ def update_measurements(source: Source) -> None:
 def served_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ServedMeasurement]:
-    """Return served measurements on a chip whose model and source names contain the given texts."""
+    """Return measurements of served models on a chip whose model and source names contain the given texts."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
     with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
         connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))

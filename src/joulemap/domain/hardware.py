@@ -834,7 +834,7 @@ class Hardware:
         return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=told)}
 
     def without_host(self) -> Hardware:
-        """Return this hardware, as used in a run, as a device alone.
+        """Return this hardware, as used in a run, without its host.
 
         Its link moves no inputs and outputs, and operators that its compiler does not support are left out.
         """

@@ -178,7 +178,7 @@ class Limits:
     accepted_tokens: float = attrs.field(default=1.0, validator=_within(1.0))
     """Mean tokens gained per sequence and pass: the certain token and the accepted drafts."""
     token_bytes: float = attrs.field(default=1.0, validator=_within(0.0))
-    """KV cache of a token on all devices together, which slower tiers hold."""
+    """Bytes of KV cache per token, summed over devices, as slower tiers store them."""
     tiers: tuple[Tier, ...] = ()
     """Memory below the device for evicted blocks of a prefix cache, the fastest first."""
 

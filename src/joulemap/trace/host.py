@@ -23,7 +23,7 @@ from joulemap.trace.inference import some_number
 from joulemap.trace.tape import Tape
 
 _NESTED: Final = str(Path(torch.nested.__file__).parent)
-"""Code that needs the values of offsets."""
+"""Folder of `torch.nested`, whose code reads the values of offsets."""
 
 _OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 """Folders whose code is not a model's: those of torch and of this package."""

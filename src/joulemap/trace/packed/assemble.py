@@ -95,7 +95,10 @@ def _dequantize(
     shape: tuple[int, ...],
     share: tuple[int, int],
 ) -> int:
-    """Append the operator that dequantizes weights, and return its index; foldable unless data chose the weights."""
+    """Append the operator that dequantizes weights and return its index.
+
+    It is foldable unless the choice of weights depends on data.
+    """
     cost = Cost(kind="elementwise", operation="dequantize", elementwise_count=per_weight * math.prod(shape))
     recorder = assembly.recorder
     stored = {recorder.find(part) for part in parts}
