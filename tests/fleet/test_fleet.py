@@ -582,6 +582,9 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
         assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
         assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+        # 2,304 tokens of 131,072 B each beside 16 GB of weights
+        memory = {"h100_sxm5": 80e9, "mi300x": 192e9}[row.hardware] * row.server_device_count
+        assert 1 <= (row.batch or 0) <= (memory - 16e9) / (2304 * 131072)
     guessing = Serving(speculate=3, acceptance=0.7)
     more = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=guessing)
     guessed = {(row.hardware, row.server_device_count): row.server_rate_per_s or 0.0 for row in more.ok}
