@@ -54,7 +54,7 @@ BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the cat
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
 STILL: Final = Template("{objective} does not depend on {parameters:and} at the best {objective}")
-EFFECT: Final = Template("effect of +1 % of a quantity on the design with the lowest {objective}: {changes:list}")
+EFFECT: Final = Template("change in {objective} at the design with the lowest {objective}, for +1 % of: {changes:list}")
 CHANGE: Final = Template("{parameter} {change} %")
 
 SURE: Final = Template(
