@@ -40,9 +40,7 @@ class DesignOptions:
     share: list[str] | None = option(
         None, "Share of a model in all inferences; repeatable.", metavar="MODEL=SHARE", is_advanced=True
     )
-    random: int | None = option(
-        None, "Number of designs to draw uniformly at random, instead of all.", min=1, shown=False
-    )
+    random: int | None = option(None, "Number of designs to sample evenly, instead of all.", min=1, shown=False)
     search: str = option(
         "",
         "Optimizer for large spaces: NSGA-II, or TPE for one objective.",

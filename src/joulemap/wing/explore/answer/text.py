@@ -38,7 +38,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "average_power_w": "power",
     "area_mm2": "area, mm2",
     "die_cost_usd": "die cost",
-    "clock_fraction": "share of clock",
+    "clock_fraction": "share of full clock",
 }
 """Column of a design -> its heading."""
 DIES: Final = Template("{area} ({dies} dies)")
