@@ -21,6 +21,7 @@ from joulemap.wing.fleet.answer.text import NO_LIMITS, PAIR_FORM
 from joulemap.wing.fleet.capacity.cost import (
     choose_way,
     cost_fleet,
+    find_chance_together,
     find_utilization,
     find_winners,
     list_failures,
@@ -523,6 +524,19 @@ def test_a_fleet_at_its_capacity_needs_another_device_as_soon_as_it_is_slower() 
     assert_close(winner.probability_best or 0.0, 1.0, rel=1e-9)
 
 
+def test_parts_of_the_same_hardware_share_its_error() -> None:
+    """100 USD at a half-width of 0.1 against 45 of the same and 45 of another: half of each error is left.
+
+    The half-width of the ratio is 0.1 / sqrt(2), and an 80 % interval ends at ln 9 scales from the middle.
+    """
+    best, other = priced("a", 1, 900.0, 100.0).row, priced("b", 1, 900.0, 45.0).row
+    part = priced("a", 1, 900.0, 45.0).row
+    chance = find_chance_together([(part, 45.0), (other, 45.0)], best, "cost")
+    assert_close(chance or 0.0, 1.0 / (1.0 + 9.0 ** -(math.log(100.0 / 90.0) * math.sqrt(2.0) / 0.1)), rel=1e-9)
+    assert find_chance_together([(part, 90.0)], best, "cost") is None
+    assert find_chance_together([(part, 90.0)], None, "cost") is None
+
+
 def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
     """Devices beyond those that are needed are paid for, and idle."""
     few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))
@@ -568,6 +582,9 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
         assert_close((row.utilization_fraction or 0.0) * (row.carried_ratio or 0.0), 1.0, rel=1e-12)
         assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+        # 2,304 tokens of 131,072 B each beside 16 GB of weights
+        memory = {"h100_sxm5": 80e9, "mi300x": 192e9}[row.hardware] * row.server_device_count
+        assert 1 <= (row.batch or 0) <= (memory - 16e9) / (2304 * 131072)
     guessing = Serving(speculate=3, acceptance=0.7)
     more = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=guessing)
     guessed = {(row.hardware, row.server_device_count): row.server_rate_per_s or 0.0 for row in more.ok}
@@ -592,6 +609,8 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
     told, pair = answer.document().answer, answer.pairs[0]
     is_less = (pair.regret_ratio or 1.0) < SAVED
     assert (f"{pair.label} ({PAIR_FORM})" in told) == is_less
+    assert pair.probability_best is not None
+    assert (pair.probability_best > 0.5) == ((pair.regret_ratio or 1.0) < 1.0)
 
 
 def answer_pue(row: FleetRow) -> float:

@@ -22,7 +22,7 @@ from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
 from joulemap.wing.llm.decoder.config import Decoder, Experts
 from joulemap.wing.llm.decoder.layer import describe_step
-from joulemap.wing.llm.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
+from joulemap.wing.llm.decoder.name import complete, find_alias, find_decoder, find_pass, find_shipped, load_shipped
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.workspace import Workspace
 from sample import thin
@@ -437,6 +437,8 @@ def test_a_model_is_suggested_for_its_family_and_not_for_its_size(typed: str, ne
 
 
 def test_a_small_decoder_is_found_by_its_other_names_and_none_is_named_as_another_model() -> None:
+    assert find_alias("Qwen/Qwen2.5-7B-Instruct", "qwen2-7b") == "qwen2.5-7b-instruct"
+    assert find_alias("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b") == find_alias("own.gguf", "own") == ""
     assert find_shipped("openai-community/gpt2") == find_shipped("gpt2-small") == "gpt2"
     aliases = [name for entry in load_models().values() for name in entry.aliases]
     assert aliases

@@ -16,14 +16,14 @@ from joulemap.domain.default import SERVED
 from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
-from joulemap.wing.llm.capacity.users import LatencyTarget, UserRow, rank_rows
+from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, UserRow, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
@@ -87,6 +87,14 @@ def test_a_tighter_target_and_more_users_never_take_fewer_devices(tmp_path: Path
     targets = [LatencyTarget(users=users, between_s=time) for users, time in ((8, 0.080), (8, 0.040), (100, 0.040))]
     counts = [ask(tmp_path, one, precision=("bf16",)).rows[0].total_device_count for one in targets]
     assert counts == sorted(counts) and counts[0] < counts[2]
+
+
+@pytest.mark.slow
+def test_users_that_a_node_holds_but_all_devices_do_not_are_too_many(tmp_path: Path) -> None:
+    """Of 600 tokens at 131 kB each, 64 boards of 24 GB hold fewer than 64 x 24 GB / 79 MB = 19,500 requests."""
+    with pytest.raises(UnsupportedError) as error:
+        ask(tmp_path, LatencyTarget(users=20_000, between_s=0.060), precision=("bf16",))
+    assert str(error.value) == TOO_MANY(users=20_000, hardware="l4")
 
 
 @pytest.mark.slow

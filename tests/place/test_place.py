@@ -260,7 +260,7 @@ def test_branches_run_at_the_same_time_by_hand() -> None:
     assert run.latency_fs == run.period_fs == stem_fs + max(left_fs, copy.latency_fs + right_fs)
     assert run.start_fs.tolist() == [0, stem_fs, stem_fs + copy.latency_fs]
     assert copy.start_fs == stem_fs
-    assert run.limit == "branches at once"
+    assert run.limit == "parallel branches"
     ends_fs = run.period_fs - stem_fs - left_fs, run.period_fs - right_fs
     waits = [line for line in run.lines if line.source.startswith("while others work")]
     assert sum(line.energy_fj for line in waits) == pytest.approx(sum(ends_fs), rel=1e-9)  # 1 W each

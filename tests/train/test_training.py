@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -331,6 +332,15 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert not workspace.check().findings.rows
     wide = [row.latency_half_width or 0.0 for row in answer.rows]
     assert min(wide) > 0.1
+    # steps of one and of eight devices are different work, whose errors are not compared
+    assert answer.probability_best is None
+    pair = workspace.train("resnet50", hardware=("h100_sxm5", "h200_sxm"), batch=256)
+    first, second = pair.trained
+    # what the two share does not part them: the half-width of their ratio is at most that of independent errors
+    ahead = math.log((first.samples_per_s or 0.0) / (second.samples_per_s or 1.0))
+    odds = math.log((pair.probability_best or 0.5) / (1.0 - (pair.probability_best or 0.5)))
+    widths = (first.latency_half_width or 0.0, second.latency_half_width or 0.0)
+    assert 0.0 < ahead * math.log(9.0) / odds <= math.hypot(*widths)
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ class HereAnswer(Answer):
         if self.runs:
             precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
             table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
-            sections.append(Section(text.RUN(precision=precisions), table))
+            sections.append(Section(text.RUN(models=self.model or text.OTHER_MODELS, precision=precisions), table))
         every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
         title = text.TITLE_OF_MODEL if self.model else text.TITLE
         headline = self._find_headline()

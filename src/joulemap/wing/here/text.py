@@ -40,7 +40,8 @@ EVERY_COLUMNS: Final = (
     "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
 )
-RUN: Final = Template("Other models, batch 1, {precision}")
+RUN: Final = Template("{models}, batch 1, {precision}")
+OTHER_MODELS: Final = "Other models"
 RUN_COLUMNS: Final = (
     "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *per second per_s | "
     "*energy energy_j:energy_half_width | power power_w | memory memory_bytes | *refused reason?"

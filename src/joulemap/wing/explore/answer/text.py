@@ -38,7 +38,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "average_power_w": "power",
     "area_mm2": "area, mm2",
     "die_cost_usd": "die cost",
-    "clock_fraction": "share of clock",
+    "clock_fraction": "share of full clock",
 }
 """Column of a design -> its heading."""
 DIES: Final = Template("{area} ({dies} dies)")
@@ -54,7 +54,7 @@ BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the cat
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
 STILL: Final = Template("{objective} does not depend on {parameters:and} at the best {objective}")
-EFFECT: Final = Template("effect of +1 % of a quantity on the design with the lowest {objective}: {changes:list}")
+EFFECT: Final = Template("change in {objective} at the design with the lowest {objective}, for +1 % of: {changes:list}")
 CHANGE: Final = Template("{parameter} {change} %")
 
 SURE: Final = Template(

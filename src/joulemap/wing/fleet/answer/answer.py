@@ -184,14 +184,14 @@ def make_answer(
     levels: tuple[Level, ...],
     sized: Sequence[Sizing],
     found: Mapping[str, Any],
-    pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
+    pairing: Callable[[str, Demand, FleetRow | None], list[PairRow]] | None = None,
     engine: str = "",
     reused: str = "",
     serving: Serving | None = None,
 ) -> FleetAnswer:
     """Return an answer with the best fleet first; UnsupportedError if no fleet meets the latency target.
 
-    `pairing` finds pools of two kinds, given a way of paying and the objective's value of the best fleet of one kind.
+    `pairing` finds pools of two kinds, given a way of paying and the best fleet of one kind.
     `engine` is the inference engine of a language model, `reused` its reuse of prefixes as the title states it, and
     `serving` its requests.
     """

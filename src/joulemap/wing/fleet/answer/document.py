@@ -200,14 +200,18 @@ class FleetAnswer(RunAnswer):
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
         if any(row.label.endswith(FILLED) for row in shown):
             below = (Text(text.FILLED_MEANS), *below)
+        sections = [show_under("", fleets, *below) if shown else Section("", below)]
+        named = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
+        if form := self._find_untied():  # the fleet in the headline has its row in the answer
+            sections.append(named.pop(text.DETAILS.index(text.PAIRED if form == text.PAIR_FORM else text.MIXED)))
         return self._compose(
             self.title(),
-            (show_under("", fleets, *below) if shown else Section("", below),),
+            tuple(sections),
             self.rows,
             answer=f"{self._find_headline()}.",
             insights=self._list_insights(),
             sure=self._describe_interval(),
-            details=[Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)],
+            details=named,
             notes=[*text.NOTES, *self.scope.describe()],
             steps=self._list_steps(repeated),
         )
@@ -244,6 +248,11 @@ class FleetAnswer(RunAnswer):
             return None
         return row, form, saved if self.ok else None
 
+    def _find_untied(self) -> str:
+        """Return the form of the fleet of two kinds in the headline; empty if the headline names one of one kind."""
+        found = self._find_together()
+        return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
+
     @property
     def _winner(self) -> FleetWinner | None:
         """Best fleet of one kind by the objective."""
@@ -259,13 +268,17 @@ class FleetAnswer(RunAnswer):
         if found is None:
             return self._describe_without_price() if winner is None else self._describe_best(winner)
         row, form, saved = found
+        if winner is not None and _is_tied(row):
+            tied = text.TOGETHER_TIED[self.demand.objective](row, form=form, saved=saved)
+            return f"{self._describe_best(winner)}; {tied}"
         column, unit = OBJECTIVES[self.demand.objective]
         least = text.LEAST[self.demand.objective]
         together = text.TOGETHER(row, form=form, value=show(getattr(row, column), "", unit), least=least)
         if winner is None or saved is None:
             return f"{together}; {self._describe_without_price()}"
         best, value = self._find_row(winner), show(winner.value, "", winner.unit)
-        return f"{together}; {text.TOGETHER_SAVES(saved=saved, fleet=self._count(best), value=value)}"
+        chance = row.probability_best
+        return f"{together}; {text.TOGETHER_SAVES(saved=saved, chance=chance, fleet=self._count(best), value=value)}"
 
     def _name(self, label: str) -> str:
         """Return a fleet's label as a noun of a sentence."""
@@ -287,12 +300,12 @@ class FleetAnswer(RunAnswer):
 
     def _describe_best(self, winner: FleetWinner) -> str:
         """Return the best fleet of one kind, and the next hardware."""
-        row = self._find_row(winner)
+        row, least = self._find_row(winner), text.LEAST[self.demand.objective]
         best = text.BEST(
             row,
             fleet=self._count(row),
             pue=None if self.demand.objective == "cost" else row.pue_ratio,
-            least=text.LEAST[self.demand.objective],
+            least=text.ONE_KIND(least=least) if self._find_together() else least,
             value=show(winner.value, "", winner.unit),
             paid=_format_payment(row),
             utilization=format_utilization(row),
@@ -343,7 +356,7 @@ class FleetAnswer(RunAnswer):
         share, name, value, target = max(known)
         first, _, then = best.fails_first.partition(", then ")
         return text.HEADROOM(
-            name=self._name(best.label) if self._find_together() else "",
+            name=self._name(best.label) if self._find_untied() else "",
             nearest=text.NEAREST[name](value=value, share=share, target=target),
             capacity=format_capacity(best),
             first=first,
@@ -400,7 +413,13 @@ class FleetAnswer(RunAnswer):
         if best is None or not best.device_low_count or not best.device_high_count:
             return ""
         low, high = best.device_low_count, best.device_high_count
-        return text.SURE_OF_ONE(devices=low) if low == high else text.SURE(low=low, devices=high)
+        name = self._name(best.label) if self._find_untied() else ""
+        return (text.SURE_OF_ONE if low == high else text.SURE)(name=name, low=low, devices=high)
+
+
+def _is_tied(row: MixedRow | PairRow) -> bool:
+    """Return whether a fleet of two kinds is statistically tied with the best fleet of one kind."""
+    return row.probability_best is not None and row.probability_best < TOLD_APART
 
 
 def format_capacity(row: FleetRow) -> str:

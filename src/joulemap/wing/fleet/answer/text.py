@@ -42,7 +42,15 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
 }
 TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
 TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
-TOGETHER_SAVES: Final = Template("{saved:%} less than the best fleet of one kind, {fleet} at {value}")
+TOGETHER_SAVES: Final = Template(
+    "{saved:%} less than the best fleet with one kind of server[ ({chance:chance} sure)], {fleet} at {value}"
+)
+TOGETHER_TIED: Final[Mapping[Objective, Template]] = {
+    "cost": Template("{label} ({form}) costs {saved:%} less, but is statistically tied"),
+    "energy": Template("{label} ({form}) uses {saved:%} less, but is statistically tied"),
+    "carbon": Template("{label} ({form}) emits {saved:%} less, but is statistically tied"),
+}
+ONE_KIND: Final = Template("{least} with one kind of server")
 PAIR_FORM: Final = "prefill > decode"
 NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
 NO_PRICE: Final = Template("no fleet that meets all targets and limits has a known price; {fleet} draws {power_w:W}")
@@ -87,19 +95,22 @@ LEVELS: Final = (
 )
 MIXTURES: Final = (
     "fleet label | *form | *USD/month #cost_per_month | kWh/month #kwh_per_month | power power_w | "
-    "*saving saved_fraction"
+    "*saving saved_fraction | confidence probability_best?"
 )
 PAIRS: Final = (
     "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
-    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one kind regret_ratio"
+    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one kind regret_ratio | "
+    "confidence probability_best?"
 )
 MISSED: Final = "hardware @label | *reason"
+MIXED: Final = "Mixed hardware"
+PAIRED: Final = "Separate prefill and decode"
 DETAILS: Final = (
     "Power and cost",
     "Queue at other rates",
     "Fleet at each rate",
-    "Mixed hardware",
-    "Separate prefill and decode",
+    MIXED,
+    PAIRED,
     "Missed targets and limits",
 )
 
@@ -123,8 +134,8 @@ LEAST_ENERGY: Final = Template(
 )
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
-SURE: Final = Template("80 % interval: {low} to {devices:n device}")
-SURE_OF_ONE: Final = Template("{devices:n device} at both ends of the 80 % interval")
+SURE: Final = Template("80 % interval[ of {name}]: {low} to {devices:n device}")
+SURE_OF_ONE: Final = Template("[{name}: ]{devices:n device} at both ends of the 80 % interval")
 
 OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")

@@ -247,11 +247,36 @@ def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Deman
     return Ranking(rows=ordered, available=[by_row[id(row)] for row in ordered if row.is_available or takes_all])
 
 
-def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> float | None:
-    """Return the lowest value of the objective among fleets that meet all targets and limits; None for none."""
+def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> FleetRow | None:
+    """Return the best fleet by the objective among those that meet all targets and limits; None for none."""
     column, _ = OBJECTIVES[demand.objective]
-    values = (getattr(row, column) for row in rows if row.status == OK and (row.is_available or takes_all))
-    return min((value for value in values if value is not None), default=None)
+    there = (row for row in rows if row.status == OK and (row.is_available or takes_all))
+    known = [row for row in there if getattr(row, column) is not None]
+    return min(known, key=lambda row: float(getattr(row, column)), default=None)
+
+
+def find_chance_together(
+    parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, objective: Objective
+) -> float | None:
+    """Return the probability that a fleet of several parts is better than the best fleet of one kind; None without one.
+
+    `parts` are rows with their cost per month, or else their kWh per month: carbon is proportional. Parts of one
+    hardware and precision share their error, so that only the difference of their shares counts; other errors are
+    independent.
+    """
+    from joulemap.uncertainty.probability import probability_better
+
+    total = math.fsum(value for _, value in parts)
+    whole = None if best is None else best.cost_per_month if objective == "cost" else best.kwh_per_month
+    if best is None or not whole or not total:
+        return None
+    errors = {(best.hardware, best.precision): [-1.0, best.find_doubt(objective)]}
+    for row, value in parts:
+        one = errors.setdefault((row.hardware, row.precision), [0.0, 0.0])
+        one[0] += value / total
+        one[1] = max(one[1], row.find_doubt(objective))
+    width = math.hypot(*(share * doubt for share, doubt in errors.values()))
+    return probability_better(whole / total, width) if width else None
 
 
 def list_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet, find_chance_together
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
@@ -48,6 +48,7 @@ class MixedRow:
     gco2_per_month: float = described("CO2 of that energy", "g")
     cost_per_month: float | None = described("cost by the requested payment", "USD")
     saved_fraction: float = described("saving relative to the best fleet of one kind, by the objective")
+    probability_best: float | None = described("probability that it is better than the best fleet of one kind")
 
 
 @frozen(kw_only=True, eq=False)
@@ -80,13 +81,18 @@ class Part:
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
 
-def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
-    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying."""
+def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
+    """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying.
+
+    `best` is the best fleet of one kind by the objective; None for none.
+    """
     found = [part.cost(demand) for part in parts]
-    costs = []
-    for part, figures in zip(parts, found, strict=True):
-        row = attrs.evolve(part.sizing.row, device_count=part.device_count, **figures)
-        costs.append(choose_way(row, pay, demand).cost_per_month)
+    rows = [
+        choose_way(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
+        for part, figures in zip(parts, found, strict=True)
+    ]
+    costs = [row.cost_per_month for row in rows]
+    values = [(row, _value(row, demand) or 0.0) for row in rows]
     return {
         "device_count": sum(part.device_count for part in parts),
         "power_w": sum(part.power_w for part in parts),
@@ -94,6 +100,7 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand) -> dict[str, Any]:
         "kwh_per_month": sum(one["kwh_per_month"] or 0.0 for one in found),
         "gco2_per_month": sum(one["gco2_per_month"] or 0.0 for one in found),
         "cost_per_month": None if None in costs else sum(one for one in costs if one is not None),
+        "probability_best": find_chance_together(values, best, demand.objective),
     }
 
 
@@ -108,7 +115,8 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     chosen = [next(one for one in kept if one.row is row) for row in first]
     if len(chosen) < 2:
         return []
-    best = _value(chosen[0].row, demand) or math.inf
+    first_row = chosen[0].row
+    best = _value(first_row, demand) or math.inf
     guesses = [
         (guess, parts)
         for one in chosen
@@ -118,7 +126,7 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
         if (guess := _guess(parts, levels[0].rate_per_s, demand)) < best
     ]
     likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * TOLD]
-    found = [_place_side_by_side(parts, levels, pay, demand) for _, parts in likely]
+    found = [_place_side_by_side(parts, levels, pay, demand, first_row) for _, parts in likely]
     found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], demand)
     better = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
     ranked = [
@@ -170,7 +178,7 @@ def _guess(parts: Split, rate: float, demand: Demand) -> float:
     return total
 
 
-def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand) -> MixedRow:
+def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand: Demand, best: FleetRow) -> MixedRow:
     """Return two kinds as one fleet: the first are full, and the others share the rest.
 
     At lower rates all get fewer requests. With release, the others are given back first.
@@ -188,7 +196,7 @@ def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand:
         label=" + ".join(part.label for part in placed),
         form=SIDE_BY_SIDE,
         saved_fraction=0.0,
-        **add_up(placed, pay, demand),
+        **add_up(placed, pay, demand, best),
     )
 
 
@@ -252,6 +260,12 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
     spent = sum(one.share_fraction * one.power_w * _find_overhead(by_label[one.label]) for one in chosen)
     rents = [one.rented_usd_per_hour for one in chosen]
     kwh = spent * HOURS / MONTHS / 1e3
+    month_h = HOURS / MONTHS
+    parts = []
+    for one in chosen:
+        row = by_label[one.label]
+        each = (one.rented_usd_per_hour or 0.0) if is_cost else one.power_w * _find_overhead(row) / 1e3
+        parts.append((row, one.share_fraction * each * month_h))
     return [
         MixedRow(
             label=", ".join(f"{name} {hours[name]:.3g} h a day" for name in names),
@@ -265,6 +279,7 @@ def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], deman
             if None in rents
             else sum(one.share_fraction * (one.rented_usd_per_hour or 0.0) for one in chosen) * HOURS / MONTHS,
             saved_fraction=0.0,
+            probability_best=find_chance_together(parts, kinds[0], demand.objective),
         )
     ]
 

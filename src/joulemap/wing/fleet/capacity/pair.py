@@ -23,6 +23,7 @@ from joulemap.wing.fleet.capacity.served import take_promise
 
 if TYPE_CHECKING:
     from joulemap.domain.load import Served
+    from joulemap.wing.fleet.capacity.row import FleetRow
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.capacity.question import Question
@@ -50,6 +51,7 @@ class PairRow:
     """Servers of one kind that read prompts, with servers of the same or another kind that answer."""
 
     label: str = described("devices for prefill > devices for decode")
+    precision: str = described("precision of both")
     prompt_hardware: str = described("catalogue id of the prefill hardware")
     prompt_device_count: int = described("devices for prefill")
     answer_hardware: str = described("catalogue id of the decode hardware")
@@ -65,6 +67,7 @@ class PairRow:
     gco2_per_month: float = described("CO2 of that energy", "g")
     cost_per_month: float | None = described("cost by the requested payment", "USD")
     regret_ratio: float | None = described("objective relative to the best fleet of one kind; null without one")
+    probability_best: float | None = described("probability that it is better than the best fleet of one kind")
 
 
 @frozen(kw_only=True, eq=False)
@@ -107,15 +110,16 @@ def pair_servers(
     levels: Sequence[Level],
     pay: str,
     demand: Demand,
-    best: float | None,
+    best: FleetRow | None,
     *,
     takes_all: bool,
 ) -> list[PairRow]:
     """Return the pairs of kinds that meet the targets, the best by the objective first.
 
-    `best` is the objective's value of the best fleet of one kind. Pairs with a higher lower bound are not tried, except
+    `best` is the best fleet of one kind by the objective. Pairs with a higher lower bound are not tried, except
     the nearest. Devices are all powered at every rate.
     """
+    least_alone = None if best is None else _value(best, demand)
     kinds = [_judge(server, sizing) for server, sizing in servers if sizing.station.is_available or takes_all]
     bounds = []
     for first in (one for one in kinds if one.prompts):
@@ -133,14 +137,19 @@ def pair_servers(
     bounds.sort(key=lambda one: (one[0], one[1].label, one[2].label))
     found: list[tuple[float, PairRow]] = []
     for least, first, second in bounds[:TRIED]:
-        limit = min([math.inf if best is None else best, *(value for value, _ in found)])
+        limit = min([least_alone or math.inf, *(value for value, _ in found)])
         if least > limit and found:
             break
-        row = _place(question, first, second, levels, pay, demand)
-        value = None if row is None else row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
+        row = _place(question, first, second, levels, pay, demand, best)
+        value = None if row is None else _value(row, demand)
         if row is not None and value is not None:
-            found.append((value, attrs.evolve(row, regret_ratio=value / best if best else None)))
+            found.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
     return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:TOLD]]
+
+
+def _value(row: FleetRow | PairRow, demand: Demand) -> float | None:
+    """Return the value of the objective; carbon is proportional to energy."""
+    return row.cost_per_month if demand.objective == "cost" else row.kwh_per_month
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
@@ -152,7 +161,13 @@ def _judge(server: Server, sizing: Sizing) -> _Kind:
 
 
 def _place(
-    question: Question, first: _Kind, second: _Kind, levels: Sequence[Level], pay: str, demand: Demand
+    question: Question,
+    first: _Kind,
+    second: _Kind,
+    levels: Sequence[Level],
+    pay: str,
+    demand: Demand,
+    best: FleetRow | None,
 ) -> PairRow | None:
     """Return the fewest servers of two kinds that meet the targets, with their values; None if no number does."""
     from joulemap.wing.llm.capacity.pool import measure_handover
@@ -178,7 +193,7 @@ def _place(
         Part(sizing=kind.sizing, servers=count * cells, loads=some)
         for kind, count, some in zip((first, second), counts, loads, strict=True)
     ]
-    figures = add_up(parts, pay, demand)
+    figures = add_up(parts, pay, demand, best)
     if demand.max_power_w is not None and figures["power_w"] + figures["host_power_w"] > demand.max_power_w:
         return None
     cost = math.inf if figures["cost_per_month"] is None else figures["cost_per_month"]
@@ -186,6 +201,7 @@ def _place(
         return None
     return PairRow(
         label=" > ".join(part.label for part in parts),
+        precision=first.sizing.row.precision,
         prompt_hardware=first.sizing.row.hardware,
         prompt_device_count=parts[0].device_count,
         answer_hardware=second.sizing.row.hardware,

@@ -61,7 +61,8 @@ class FleetRow:
     server_device_count: int = described("devices of one server")
     expert_device_count: int = described("devices of a server that share whole experts; 1 for none")
     batch: int | None = described(
-        "maximum requests per batch; for a language model, maximum concurrent requests of a server"
+        "maximum requests per batch; for a language model, maximum concurrent requests of a server, by its memory and "
+        "its engine"
     )
     batch_mean: float | None = described("mean requests per batch at the highest rate")
     wait_s: float | None = described("maximum wait of a batch's first request for others while a device is free", "s")

@@ -70,6 +70,11 @@ class Server:
     most_per_s: float = 0.0
     """Highest tried rate at which the server meets its targets; 0 for none."""
 
+    @property
+    def most_in_flight(self) -> int:
+        """Maximum concurrent requests of the mean length: the fewer of those that fit in memory and the engine's."""
+        return min(self.limits.sequences, self.case.most)
+
     def serve(self, rate_per_s: float) -> Served:
         """Return the service at a rate, with predicted pass times: callers multiply its times by `slower`."""
         from joulemap.wing.llm.serving.single import simulate
@@ -199,7 +204,7 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         **_name(server.case),
         device_low_count=low and _fill_nodes(low, world, demand) * world,
         device_high_count=high and _fill_nodes(high, world, demand) * world,
-        batch=server.limits.sequences,
+        batch=server.most_in_flight,
         batch_mean=peak / count * served.latency.mean,
         wait_s=0.0,
         p50_latency_s=served.latency.p50,

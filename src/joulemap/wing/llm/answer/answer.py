@@ -26,6 +26,7 @@ from joulemap.wing.llm.capacity.question import SERVING, find_served
 from joulemap.wing.llm.capacity.row import ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
+from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
     from joulemap.plan.run import Plan
@@ -78,6 +79,7 @@ def llm(
     pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))
     return LlmAnswer(
         model=question.decoder.name,
+        alias=find_alias(model, question.decoder.name),
         serving=question.serving,
         engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),

@@ -56,6 +56,8 @@ class LlmAnswer(RunAnswer):
     winners: Table[ServedWinner]
     """One winner for each goal."""
     model: str
+    alias: str = ""
+    """Requested name of a model that has the architecture of `model`; empty if it is the same name."""
     serving: Serving
     engine: str
     """Engine with the year of its release."""
@@ -111,6 +113,7 @@ class LlmAnswer(RunAnswer):
         return text.TITLE(
             self.serving,
             model=self.model,
+            alias=self.alias,
             requests=asked(self.serving, lengths=lengths, batches=batches),
             precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
             stored=self.stored,
@@ -153,7 +156,7 @@ class LlmAnswer(RunAnswer):
             loaded or (batches,),
             self.loads if loaded else self.rows,
             answer=self._find_headline(),
-            insights=[*self._describe_hits(), self._describe_winners()] if loaded else self._list_insights(),
+            insights=[*self._describe_hits(), *self._describe_batches()] if loaded else self._list_insights(),
             sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
@@ -205,6 +208,16 @@ class LlmAnswer(RunAnswer):
             for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
         )
 
+    def _describe_batches(self) -> list[str]:
+        """Return the fastest decode of the batches that are listed beside a load; empty for a single hardware."""
+        goals = {row.goal: row for row in self.winners}
+        between = goals["between_tokens"]
+        if len({row.label for row in self.served}) == 1:
+            return []
+        value = (between.value, self._find_row(between).between_half_width)
+        name = self.scope.mark(between.label)
+        return [text.OF_BATCHES(fastest=text.LATENCY(between, label=name, value=value) + self._lead(between))]
+
     def _lead(self, winner: ServedWinner) -> str:
         """Return a winner's lead over the next, with its confidence."""
         if winner.runner_up is None or winner.advantage_ratio is None:
@@ -215,7 +228,9 @@ class LlmAnswer(RunAnswer):
         if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
             return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
         batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
-        return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=winner.probability_best)
+        count = winner.hardware_count if winner.hardware_count > 2 else None
+        chance = winner.probability_best  # of being better than all, not only than the next
+        return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
     def _describe_loads(self) -> str:
         """Return the deployment that keeps up with the load and answers first, or the overload."""

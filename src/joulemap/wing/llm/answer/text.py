@@ -8,7 +8,8 @@ from typing import Final
 from joulemap.present.template import Template
 
 TITLE: Final = Template(
-    "{model}: {requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
+    "{model}[ (architecture of {alias})]: "
+    "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
     "[, {in_flight} concurrent {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
 )
 REUSED: Final = Template(
@@ -26,11 +27,16 @@ FILE_REQUESTS: Final = Template("requests of {requests}")
 # headline of batches
 ENERGY: Final = Template("{label} uses the least energy per output token: {value:interval J} at batch {batch}")
 LATENCY: Final = Template("{label} has the shortest time per output token: {value:interval s} at batch {batch}")
+OF_BATCHES: Final = Template("without arrivals, {fastest}")
 LATENCY_TOO: Final = Template("it also has the shortest time per output token: {value:interval s} at batch {batch}")
 LEADS: Final[Mapping[str, Template]] = {
-    "energy": Template(", {advantage_ratio:x} less than {other}[ at batch {other_batch}] ({chance:chance} sure)"),
+    "energy": Template(
+        ", {advantage_ratio:x} less than {other}[ at batch {other_batch}] "
+        "({chance:chance} sure[ to be best of {count}])"
+    ),
     "between_tokens": Template(
-        ", {advantage_ratio:x} shorter than {other}[ at batch {other_batch}] ({chance:chance} sure)"
+        ", {advantage_ratio:x} shorter than {other}[ at batch {other_batch}] "
+        "({chance:chance} sure[ to be best of {count}])"
     ),
 }
 """Goal -> lead over the next hardware."""
@@ -103,7 +109,7 @@ LOADS: Final = Template(
 )
 LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
 POOLS_TABLE: Final = (
-    "pool | *server @label | *servers server_count | *requests/s per server ~each_per_s | utilization use_fraction | "
+    "pool | *server @label | *servers server_count | *requests/s per server #each_per_s | utilization use_fraction | "
     "balanced ratio balance"
 )
 BALANCE: Final = Template("{balanced_device_count:plain} to 1")
@@ -134,8 +140,8 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 # insights
 TOO_LARGE: Final = Template("does not fit: {shortages}[; {more} more]")
 SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[; except {exceptions:few}]")
-EXCEPTION: Final = Template("{phase} of {label}[ at batch {batches:and}] ({bound})")
+LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[, except {exceptions:few}]")
+EXCEPTION: Final = Template("{phase} on {label}[ at batch {batches:and}] ({bound})")
 CHEAPEST: Final = Template("{label} costs least[ ({chance:chance} sure)]: {cost}")
 COST: Final = Template(
     "{usd:USD} per million output tokens at batch {batch} and {prompt_usd:USD} per million prompt tokens, {way} at "
@@ -155,9 +161,9 @@ DOUBTED: Final[Mapping[str, str]] = {
 NOTES: Final = (
     "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
     "other hardware runs vLLM",
-    "TTFT (time to first token): from arrival to the first token, of a batch whose requests arrive together; TPOT "
+    "TTFT (time to first token): from arrival to the first token, if all requests of a batch arrive together; TPOT "
     "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
-    "sequences over the time of the whole requests",
+    "sequences over the total request time",
     "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
     "their share of idle host energy. Stored runs cover one device",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
@@ -177,7 +183,7 @@ SHARED_RUNS: Final = Template(
 )
 COST_NOTE: Final = Template(
     "cost and carbon: {use}[, {idle}], and cooling (PUE) for carbon; energies are of the devices while "
-    "they serve. `joulemap cost` lists the other assumptions"
+    "they serve. `joulemap cost --details` lists the other assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
 LOAD_HOURS: Final = Template("{pay} for the hours of the load (--busy-hours adds idle ones)")

@@ -42,6 +42,7 @@ from joulemap.wing.llm.capacity.users import (
     rank_rows,
     read_paid,
 )
+from joulemap.wing.llm.decoder.name import find_alias
 
 if TYPE_CHECKING:
     from joulemap.answer.check import Checks
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
-    "{model}, {users:n user}, each with one request in flight: prompt {prompt:#}, output {output:#}{wanted}, {engine}"
+    "{model}[ (architecture of {alias})], {users:n user}, each with one request in flight: "
+    "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
     "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
 KEPT: Final = Template(
@@ -68,14 +70,14 @@ SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} de
 TIMES: Final = Template(
     "mean TTFT {first_token_s:s}[ (limit {first_most:s})], mean TPOT {between_s:s}[ (limit {between_most:s})]"
 )
-SURE: Final = Template("; both hold with a probability of {chance:chance}[, {slow}]")
-SURE_OF_ONE: Final = Template("; it holds with a probability of {chance:chance}[, {slow}]")
+SURE: Final = Template("; both targets are met with a probability of {chance:chance}[, {slow}]")
+SURE_OF_ONE: Final = Template("; the target is met with a probability of {chance:chance}[, {slow}]")
 SLOW: Final = "slow hosts included"
 NOBODY: Final = Template("nothing meets the latency target; the nearest is {servers} in {precision}: {missed:and}")
 MISSED: Final = Template("{quantity} {time:s} is {ratio:x} the target of {most:s}")
 REQUEST: Final = Template(
-    "one request[ costs {request_usd:USD},] takes {request_s:s} and {request_j:J}[, {request_gco2:g} of CO2]; all "
-    "users together get {output_tokens_per_s:~} output tokens/s"
+    "one request takes {request_s:s} and uses {request_j:J}[, costs {request_usd:USD}][, emits {request_gco2:g} of "
+    "CO2]; all users together get {output_tokens_per_s:~} output tokens/s"
 )
 PUBLISHED: Final = Template(
     "with the checkpoint's weights ({precision}): {label}, [{usd_per_million:USD} and ]{million_j:J} per million tokens"
@@ -139,6 +141,8 @@ class UsersAnswer(RunAnswer):
     about = ("model", "engine", "serving", "target", "pay", "not_taken")
 
     model: str
+    alias: str = ""
+    """Requested name of a model that has the architecture of `model`; empty if it is the same name."""
     serving: Serving
     target: LatencyTarget
     engine: str
@@ -197,6 +201,7 @@ class UsersAnswer(RunAnswer):
         return TITLE(
             self.serving,
             model=self.model,
+            alias=self.alias,
             users=self.target.users,
             wanted=wanted,
             engine=self.engine,
@@ -402,6 +407,7 @@ def serve_users(
     return UsersAnswer(
         forms=compare_forms(first) if first.prompt_servers or is_asked else "",
         model=question.decoder.name,
+        alias=find_alias(model, question.decoder.name),
         serving=serving,
         target=target,
         engine=describe_engine(serving.engine),

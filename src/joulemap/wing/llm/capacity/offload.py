@@ -30,7 +30,7 @@ SHORTAGE: Final = Template("the {memory} lacks {lacking:B}")
 
 @frozen(kw_only=True)
 class OffloadRow:
-    """Number of layers on the device, at one batch size."""
+    """One division of layers between device and host, at one batch size."""
 
     batch: int = described("concurrent sequences")
     layers: int = described("layers on the device")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
+from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 from joulemap.wing.llm.capacity.case import UNSUPPORTED, describe_node, list_divisions
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
+
+TOO_MANY: Final = Template(f"{{users:n user}} need more than {MOST_DEVICES} devices of {{hardware}}")
 
 MOST_TRIED: Final = 6
 """Deployments that are tried with consecutive device counts before steps become larger."""
@@ -161,7 +164,8 @@ def find_deployment(
         return case.reason
     options = list(_list_options(question, case, target, questions))
     if not options:
-        return describe_node(question, case)
+        is_held = bool(_list_holding(question, case, questions))
+        return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(question, case)
     search = _Search(options, target)
     try:
         met = search.find()
@@ -190,16 +194,19 @@ Option = tuple["Question", "Case", int]
 """Question, server and number of servers."""
 
 
+def _list_holding(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
+    """Return the requested divisions that hold the model and at least one request."""
+    asked, found = question.serving.devices, list_divisions(question, case, questions)
+    return [(own, one) for own, one in found if one.most >= 1 and not (asked and one.devices not in asked)]
+
+
 def _list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
     """Yield servers and their number, by devices in all; each doubles the servers that hold the users."""
     found: list[Option] = []
     totals: dict[Asked, Total] = {}
-    asked = question.serving.devices
-    for own, one in list_divisions(question, case, questions):
-        if one.most < 1 or (asked and one.devices not in asked):
-            continue
+    for own, one in _list_holding(question, case, questions):
         one = attrs.evolve(one, deployment=attrs.evolve(one.server, totals=totals))
         servers = 1 if question.serving.pause_s else -(-target.users // one.most)
         while servers * one.world <= MOST_DEVICES and servers <= target.users:

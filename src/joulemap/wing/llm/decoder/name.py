@@ -148,6 +148,15 @@ def find_shipped(name: str) -> str:
     return next(iter(likely)) if len(likely) == 1 else ""
 
 
+def find_alias(asked: str, name: str) -> str:
+    """Return the folded name of a built-in decoder, without its publisher, if it differs from the plain name.
+
+    Training suffixes and punctuation are no difference. Return an empty text for other models, such as files.
+    """
+    own = fold(asked).rpartition("/")[2]
+    return own if find_shipped(asked) == name and _bare(own) != _bare(name) else ""
+
+
 @cache
 def _read_shipped(name: str) -> Decoder:
     from joulemap.wing.llm.decoder.read import read_config

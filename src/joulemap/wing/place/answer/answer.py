@@ -207,7 +207,7 @@ class PlaceAnswer(Answer):
     def _describe_odds(self) -> str:
         """Return the probability that the best placement beats the best device alone, or its statistical ties."""
         if ties := self._list_ties():
-            return text.TIED(placements=ties)
+            return text.TIED(self.best, best=self.best.placement, placements=ties)
         rivals = (row for row in self.rows if row.worse_probability is not None and row.form == "alone")
         alone = next(rivals, None)
         return text.SURE(alone) if alone else ""

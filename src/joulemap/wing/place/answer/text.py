@@ -46,7 +46,7 @@ COPIES: Final = Template(
 )
 SIDE_BY_SIDE: Final = Template("each device runs the whole model; the rate is limited by {limit}")
 
-TIED: Final = Template("statistically tied with {placements:and}")
+TIED: Final = Template("{best} ({form}) is statistically tied with {placements:and}")
 SURE: Final = Template("{worse_probability:chance} chance that it beats {placement} alone")
 BUDGET: Final = "the power budget sets the rate; placements that draw less were not searched"
 GAP: Final = Template("a {form} that was not examined could save at most {share:%} of the {taken}")

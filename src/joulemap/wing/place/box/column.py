@@ -41,7 +41,12 @@ from joulemap.wing.place.box.member import find_ways
 from joulemap.wing.place.box.problem import Problem, build_problem, converts, is_dynamic
 from joulemap.wing.place.box.run import PlacedRun, run_placement
 
-LIMITS: Final = {"one by one": ONE_BY_ONE, "shared memory": BANDWIDTH, "power budget": POWER_CAP, "devices": DEVICES}
+LIMITS: Final = {
+    "sequential execution": ONE_BY_ONE,
+    "shared memory": BANDWIDTH,
+    "power budget": POWER_CAP,
+    "devices": DEVICES,
+}
 """Limit of a placement's interval -> limit of a run; any other limit names a pipeline stage."""
 
 

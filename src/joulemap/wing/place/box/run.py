@@ -49,7 +49,9 @@ class PlacedRun:
     period_fs: int
     """Time per batch over which the box draws static power: the latency, or the interval of a pipeline."""
     limit: str
-    """Limit of the period: one by one, branches at once, the name of a device, link or memory, or the power budget."""
+    """Limit of the period: sequential execution, parallel branches, the power budget, or the name of a device, link or
+    memory.
+    """
     names: tuple[str, ...]
     """Names of the problem's devices."""
     between: tuple[PlacementLine, ...]
@@ -95,7 +97,7 @@ def run_placement(
     if least_fs > period_fs:
         period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
-        limit = "one by one" if latency_fs == in_turn_fs else "branches at once"
+        limit = "sequential execution" if latency_fs == in_turn_fs else "parallel branches"
     return PlacedRun(
         devices=devices,
         parts=parts,

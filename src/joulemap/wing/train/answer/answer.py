@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -12,10 +12,11 @@ from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.answer.scope import TIE_RATIO, find_stored_scope, widen
 from joulemap.answer.text import SPAN
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
@@ -23,7 +24,9 @@ from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_doubts, show_interval
 from joulemap.present.document import MOST_INSIGHTS, Document, Section
+from joulemap.row.compare import PairChance
 from joulemap.row.cost import AssumedNumber
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -54,7 +57,7 @@ LEAST_SHARE: Final = 0.0005
 class TrainAnswer(RunAnswer):
     """Training step of a model on several chips, device counts, precisions and batches."""
 
-    about = ("model", "training", "pay")
+    about = ("model", "training", "pay", "probability_best")
 
     model: str
     training: Training
@@ -68,7 +71,7 @@ class TrainAnswer(RunAnswer):
     @property
     def trained(self) -> tuple[TrainingRow, ...]:
         """Rows that fit, by descending samples per second."""
-        return tuple(sorted((row for row in self.rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0)))
+        return _rank(self.rows)
 
     def title(self) -> str:
         """Return the title: model, batches, precisions and training settings."""
@@ -133,7 +136,16 @@ class TrainAnswer(RunAnswer):
         if not others:
             return text.ONLY(row, **values)
         ratio = (row.samples_per_s or 0.0) / (others[0].samples_per_s or math.inf)
-        return text.FASTEST(row, **values, runner_up=self.scope.mark(others[0].label), ratio=ratio)
+        chance = self.probability_best
+        is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
+        shown = ratio if ratio > TIE_RATIO or not is_tied else None
+        lead = (text.TIED if is_tied else text.SLOWER)(
+            runner_up=self.scope.mark(others[0].label),
+            other_batch=others[0].batch if others[0].batch != row.batch else None,
+            ratio=shown,
+            chance=chance,
+        )
+        return text.FASTEST(row, **values, lead=lead)
 
     def _describe_phases(self) -> str:
         row = self.trained[0]
@@ -183,6 +195,8 @@ class TrainAnswer(RunAnswer):
 
     step_names: Mapping[int, str]
     """Run -> name of its step as a workload."""
+    probability_best: float | None = None
+    """Probability that the fastest configuration is faster than the next; None if their errors are not compared."""
 
 
 def train(
@@ -229,6 +243,7 @@ def train(
                 if not ids:
                     raise UnsupportedError(_refuse(rows))
                 scope = find_stored_scope(runs.connection, ids)
+                chance = _find_chance(runs.connection, _rank(rows))
                 chosen = next((one.pay for one in found.values()), "")
     return TrainAnswer(
         scope=widen(scope, selection),
@@ -238,7 +253,29 @@ def train(
         assumptions=assumptions,
         pay=chosen,
         step_names=names,
+        probability_best=chance,
     )
+
+
+def _rank(rows: Iterable[TrainingRow]) -> tuple[TrainingRow, ...]:
+    """Return rows that fit, by descending samples per second."""
+    return tuple(sorted((row for row in rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0.0)))
+
+
+def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float | None:
+    """Return the probability that the first row is faster than the second, by the errors of their runs.
+
+    Return None for a single row, and for runs of different steps, whose errors are not compared.
+    """
+    from joulemap.uncertainty.probability import probability_better
+
+    if len(ranked) < 2:
+        return None
+    first, second = ranked[:2]
+    found = fetch(connection, PairChance, run_ids=[first.run_id, second.run_id], metric="latency")
+    width = next((row.half_width for row in found if row.run_id == first.run_id), None)
+    ratio = (first.samples_per_s or 0.0) / (second.samples_per_s or math.inf)
+    return probability_better(ratio, width) if width and ratio > 0.0 else None
 
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:

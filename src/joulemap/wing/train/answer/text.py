@@ -24,8 +24,11 @@ QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
 FASTEST: Final = Template(
-    "{name} trains fastest: {rate}, {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample; "
-    "{runner_up} is {ratio:x} slower"
+    "{name} trains fastest: {rate}, {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample; {lead}"
+)
+SLOWER: Final = Template("{runner_up}[ at batch {other_batch:#}] is {ratio:x} slower[ ({chance:chance} sure)]")
+TIED: Final = Template(
+    "statistically tied with {runner_up}[ at batch {other_batch:#}][ ({ratio:x} slower, {chance:chance} sure)]"
 )
 ONLY: Final = Template(
     "{name} trains {rate}: {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample"
@@ -103,10 +106,10 @@ ADAPTERS: Final = (
     "base (QLoRA), forward and backward; a separate kernel, as in bitsandbytes, would take longer. ZeRO shards "
     "adapters, not the frozen base"
 )
-PAID: Final = Template("cost and carbon: {use}; `joulemap cost` lists the other assumptions")
+PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
-NEEDS: Final = Template("it needs {needed:B} of {capacity:B}")
+NEEDS: Final = Template("it needs {needed:B}, and a device has {capacity:B}")
 UNSUPPORTED: Final = Template("{hardware} does not run it at {precision}[ on {devices:#} devices]")
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{label}, batch {batch:#}: {why}[; it fits with {fits_with}]")
