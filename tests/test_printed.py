@@ -66,7 +66,7 @@ def test_a_chip_with_another_word_is_not_guessed(name: str) -> None:
 
 
 def test_an_unknown_chip_is_described_from_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"rtx_4090\[unit_count=") as caught:
+    with pytest.raises(UnknownNameError, match=r"rtx_4090\[clock=2.52GHz") as caught:
         find_entry(known_hardware(), "NVIDIA GeForce RTX 4091")
     assert not isinstance(caught.value, AmbiguousNameError)
 
