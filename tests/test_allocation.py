@@ -12,7 +12,6 @@ from chips import EVERY
 from compare import assert_close
 from convolution import convolution
 from joulemap.domain.configuration import RUNTIMES, Precision
-from joulemap.domain.settings import Settings
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns
@@ -167,15 +166,3 @@ def test_shares_are_shares_and_a_subgraph_adds_up_its_kernels(database: Path) ->
             assert_close(1.0 - row["padding_fraction"], row["mac_count"] / row["executed_mac_count"], rel=1e-12)
         else:
             assert row["padding_fraction"] is None
-
-
-def test_no_subgraph_moves_bytes_faster_than_the_memory(tmp_path: Path) -> None:
-    """The append of the values shares a kernel with the rotary embedding, whose arithmetic hides its memory time."""
-    workspace = Workspace(tmp_path / "a.duckdb")
-    settings = Settings(precision=("bf16",), runtime=("engine",), hardware=("h100_sxm5",))
-    workspace.analyze("llama-3.1-8b(cached=2048)", "h100_sxm5", settings)
-    rows = workspace.sql(
-        "SELECT name, bandwidth_utilization_fraction AS share FROM subgraph_results ORDER BY share DESC"
-    ).rows
-    assert any(name.endswith("append_v") for name, _ in rows)
-    assert 0.5 < rows[0][1] < 1.0

@@ -443,3 +443,15 @@ def test_a_small_decoder_is_found_by_its_other_names_and_none_is_named_as_anothe
     aliases = [name for entry in load_models().values() for name in entry.aliases]
     assert aliases
     assert [name for name in aliases if find_shipped(name)] == []
+
+
+def test_no_subgraph_moves_bytes_faster_than_the_memory(tmp_path: Path) -> None:
+    """The append of the values shares a kernel with the rotary embedding, whose arithmetic hides its memory time."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    settings = Settings(precision=("bf16",), runtime=("engine",), hardware=("h100_sxm5",))
+    workspace.analyze("llama-3.1-8b(cached=2048)", "h100_sxm5", settings)
+    rows = workspace.sql(
+        "SELECT name, bandwidth_utilization_fraction AS share FROM subgraph_results ORDER BY share DESC"
+    ).rows
+    assert any(name.endswith("append_v") for name, _ in rows)
+    assert 0.5 < rows[0][1] < 1.0
