@@ -78,7 +78,7 @@ HEAD: Final = """\
 Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
 predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
 are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
-quantization kernel but not its numbers.
+quantization kernel but not its numbers. The further half-width of 0.2 for engines on CPUs was chosen with their rows.
 
 Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
 80 % of the rows. `docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
