@@ -547,7 +547,7 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
         near = members or [one for kind in list_kinds() for one in kind.list_near(name)]
         if isinstance(error, AmbiguousNameError) or not near:
             raise
-        like = [*members, *error.near][:1]
+        like = [*error.near, *members][:1]
         hint = f"{LIST_HINT}, {describe_like(known, like[0])}" if like else LIST_HINT
         raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
 
