@@ -38,7 +38,7 @@ CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
 
 AROUND: Final = re.compile(r"\w+\(.*\)")
-"""Form of a stage that is work around a model."""
+"""Form of a stage that is pre- or postprocessing."""
 
 ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 

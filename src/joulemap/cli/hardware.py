@@ -185,7 +185,7 @@ def detect(
 def sanity(
     *, hardware: str = option("", SEVERAL_HARDWARE, metavar="NAME,...", shown=False), output: OutputOptions
 ) -> None:
-    """Compare the predicted power of two simple kernels with limits.
+    """Compare the predicted power of two simple kernels with the cap and with measurements.
 
     A large matrix multiplication should draw 0.6 to 1.0 of the power cap. The predicted power of a stream copy should
     be within 25 % of the measured power.

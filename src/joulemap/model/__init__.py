@@ -1,4 +1,4 @@
-"""Runs: workload x hardware x configuration, with a ledger. Columns, kernels, traffic, classes, one pipeline.
+"""Runs: workload x hardware x configuration, with a ledger.
 
 Symbols of the formulas in this package, per operator unless stated otherwise:
 

@@ -38,7 +38,7 @@ ROUNDING: Final = 2.0**-50
 
 @frozen(kw_only=True, eq=False)
 class Timed:
-    """Kernels timed on one chip, or on several gathered ones; each kind of kernel is timed once."""
+    """Kernels timed on one chip, or on several whose numbers are stacked as arrays; each kind is timed once."""
 
     timing: Timing
     hardware: Hardware
@@ -47,7 +47,7 @@ class Timed:
 
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
-        """Return kernels timed on one or several gathered hardware; `parts` is passed to `time_kernels`."""
+        """Return kernels timed on one chip, or on several that are stacked; `parts` is passed to `time_kernels`."""
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:

@@ -9,7 +9,7 @@ With x the clock as a share of the highest of the die, phi as a share of the hig
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
 For a GPU, the p-norm of the two replaces their maximum. A run repeats without a pause, so that the cap is in effect. If
-batches overlap, T is the interval between batches, and for latencies the time of one batch alone. Single kernels are
+batches overlap, T is the interval between batches; the latency is then the time of one batch alone. Single kernels are
 timed like benchmarks, before the cap takes effect: see `at_first`.
 
 Power only falls as the clock falls, so the highest clock is unique. Below the knee an action costs the same as at the

@@ -514,7 +514,7 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
 
 
 def solver_scale(item_bytes: Floats) -> Floats:
-    """Return the minimum factor from traced bytes to bytes of a decomposition; libraries offer none below fp32."""
+    """Return the minimum factor from traced bytes to bytes of a decomposition; libraries decompose at fp32 or wider."""
     return np.minimum(precision_scale(item_bytes, LEAST_SOLVER), 1.0)
 
 

@@ -84,7 +84,7 @@ class TpuPlacement(Placement):
     cycles: Floats
     """Cycles of the arrays and the vector unit."""
     slots: Floats
-    """MAC slots of all arrays over those cycles, for one pass."""
+    """MAC slots that all arrays offer in `cycles`, for one pass."""
     seen_share: Floats
     """Share of a paged attention's scores that no mask skips; 1 for all other operators."""
 

@@ -10,7 +10,7 @@ JOIN: Final = " + "
 """Separator between the stages of a pipeline."""
 
 AROUND: Final = ("prepare(", "boxes(")
-"""Beginnings of the names of work around a model, which a host computes."""
+"""Beginnings of the names of pre- and postprocessing stages, which a host computes."""
 
 PICTURE: Final = "-txt2img"
 """End of the names of pipelines that make a picture from a text."""

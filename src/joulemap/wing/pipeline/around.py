@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Talk
 
 KIND: Final = "around"
-"""Kind of requests for work around a model."""
+"""Kind of requests for pre- and postprocessing."""
 
 PIXEL_OPERATIONS: Final = 64
 """Vector operations for a pixel of the prepared picture."""
@@ -56,7 +56,7 @@ OPERATIONS: Final = {"prepare": "prepare_image", "boxes": "find_boxes"}
 
 @frozen(kw_only=True)
 class Around:
-    """Describer of work around a model."""
+    """Describer of pre- and postprocessing."""
 
     name: str
     """Key of `ARGUMENTS`."""
@@ -110,7 +110,7 @@ class Around:
 
 
 def read_around(name: str) -> Around | None:
-    """Return the work around a model that a name states; None for any other name, UsageError for wrong sizes."""
+    """Return the pre- or postprocessing that a name states; None for any other name, UsageError for wrong sizes."""
     found = re.fullmatch(r"\s*(\w+)\s*(\(.*\))\s*", name)
     kind = found[1].lower() if found else ""
     if found is None or kind not in ARGUMENTS:
@@ -126,7 +126,7 @@ EXAMPLES: Final = {
 
 
 def find_around(name: str, settings: Settings, batch: int | None) -> Model | None:
-    """Return the model of work around a model; None for any other name, UsageError for wrong sizes."""
+    """Return the model of pre- or postprocessing; None for any other name, UsageError for wrong sizes."""
     around = read_around(name)
     if around is None:
         return None

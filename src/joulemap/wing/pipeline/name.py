@@ -31,7 +31,7 @@ class PipelineNames(ModelNames):
         return find_pipeline(name, settings, batch)
 
     def find(self, name: str, settings: Settings, batch: int | None) -> Model | None:
-        """Return work around a model, such as `prepare(size=640)`; None for any other name."""
+        """Return a pre- or postprocessing stage, such as `prepare(size=640)`; None for any other name."""
         if not name.lower().lstrip().startswith(AROUND):
             return None
         from joulemap.wing.pipeline.around import find_around
@@ -39,7 +39,7 @@ class PipelineNames(ModelNames):
         return find_around(name, settings, batch)
 
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, for one stage with a rate, for a picture, and for work around a model."""
+        """Return True for stages joined by +, for one stage with a rate, for a picture, and for pre- and postprocessing."""
         return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
 
     @staticmethod

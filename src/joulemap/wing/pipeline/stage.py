@@ -60,7 +60,7 @@ def _read_table() -> Mapping[str, Mapping[str, Any]]:
 
 
 def list_pictures() -> tuple[str, ...]:
-    """Return the names of these pipelines."""
+    """Return the names of the built-in text-to-image pipelines."""
     return tuple(_read_table())
 
 

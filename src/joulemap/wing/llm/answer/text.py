@@ -170,7 +170,7 @@ NOTES: Final = (
     "engine's reserve; largest batch: maximum sequences of this length that fit",
     "limit: largest part of the time: memory, compute, operands (on-chip data movement, with units computing "
     "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
-    "own work around the passes)",
+    "host work between passes)",
 )
 LOAD_NOTE: Final = (
     "of a load, TTFT, TPOT and request latency are medians over requests; TPOT: (request latency - TTFT) / (output "

@@ -104,7 +104,7 @@ class Configuration:
         return "", None
 
     def need(self, *keys: str, default: Any = None) -> Any:
-        """Return the first of these counts, at least 1; ModelError without one and without a default."""
+        """Return the count under the first of `keys` that exists, at least 1; ModelError without one or a default."""
         key, value = self._find(keys)
         if key:
             return read_whole(key, value, self.model, 1)
@@ -113,7 +113,7 @@ class Configuration:
         return default
 
     def first(self, *keys: str, default: Any = None) -> Any:
-        """Return the first of these counts, else the default."""
+        """Return the count under the first of `keys` that exists, else the default."""
         key, value = self._find(keys)
         return read_whole(key, value, self.model) if key else default
 

@@ -128,7 +128,7 @@ class ReusingServer(Server):
         self.held -= len(added) * self.cache.block_tokens
 
     def release(self, number: int) -> None:
-        """Free the memory of a sequence; its blocks stay until they are evicted."""
+        """Release a sequence; its prefix blocks stay cached until they are evicted."""
         if self.prefixes.answers:
             self._store(number, self.prefixes.answers[number])
         super().release(number)

@@ -90,7 +90,7 @@ def summarize(
 
 
 def tabulate_spells(spells: Sequence[Spell]) -> dict[str, Array]:
-    """Return the columns of spells, with the seconds and joules of each spell."""
+    """Return the columns of spells (runs of passes with one batch), with the seconds and joules of each."""
     columns = np.array(spells, dtype=float).reshape(-1, len(FIELDS)).T
     table: dict[str, Array] = dict(zip(FIELDS, columns, strict=True))
     passes = table["passes"]
