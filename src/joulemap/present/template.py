@@ -46,14 +46,15 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "plain": show_plain,
     "#": lambda value: f"{value:,}",
     "and": lambda values: join_names(list(values)),
+    "or": lambda values: join_names(list(values), "or"),
     "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
     "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, the first few of them and a count of the others, texts joined
-by commas, range of two texts, number with SI prefix and no unit.
+number, integer with separators, texts joined by `and` or `or`, the first few of them and a count of the others, texts
+joined by commas, range of two texts, number with SI prefix and no unit.
 """
 
 FEW: Final = 3
