@@ -116,7 +116,7 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if name.endswith("_fraction"):
         return _show_fraction(float(value))
     if name.endswith("_ratio") or name == "ratio":
-        return f"{float(value):.3g}x"
+        return f"{show_plain(float(value))}x"
     if name.endswith("_fj"):
         return f"{int(value):,} fJ"
     if unit in _SI_UNITS:

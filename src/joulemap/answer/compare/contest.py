@@ -221,7 +221,7 @@ def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, par
         lines.append(text.AVAILABLE(best=best, metric=metric, count=count_of(count, total, part), others=others))
     if unserved:
         told = text.UNSERVED(count=count_of(unserved, total, part))
-        lines.append(text.NONE_AVAILABLE if unserved == total else told)
+        lines.append(text.NONE_AVAILABLE() if unserved == total else told)
     wins = [(name, count_of(number, total, part)) for name, number in beyond.most_common()]
     lines.append(text.BEYOND_PARTS(beyond=[text.BEYOND_WINS(hardware=name, count=count) for name, count in wins]))
     return " ".join(lines)
