@@ -89,3 +89,20 @@ def test_a_field_of_a_plain_record_may_have_any_name() -> None:
         names: int
 
     assert (Found(1, 2, 3).found, Found(1, 2, 3).record, Found(1, 2, 3).names) == (1, 2, 3)
+
+
+def test_a_plain_record_can_be_made_while_another_thread_requests_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    @frozen(kw_only=True)
+    class Plain:
+        count: int
+
+    made = [Plain(count=1)]
+    finish = attrs.frozen
+
+    def finish_late(kind: type, **options: object) -> object:
+        made.append(Plain(count=2))  # as of another thread, in the midst of the request
+        return finish(kind, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(attrs, "frozen", finish_late)
+    assert [field.name for field in attrs.fields(Plain)] == ["count"]
+    assert made == [Plain(count=1), Plain(count=2)]

@@ -12,7 +12,7 @@ from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.hardware_ref import HardwareRef
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC, Metric, MetricName
 from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Settings, Usage
 from joulemap.domain.table import Table
@@ -35,15 +35,17 @@ if TYPE_CHECKING:
 
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
 
-NAME: Final = Template("{hardware} {precision} batch {batch}[ {runtime}]")
+NAME: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
 DRAWN_NAME: Final = "{hardware} {precision} batch {batch}"
 DRAWN_RUNTIME: Final = " {runtime}"
 CONFIGURATIONS: Final = Template("{count:n configuration}")
 USED: Final = Template("{pay}, each chip busy {busy_hours:plain} of 24 hours[ for {years:plain} years]")
 PAID: Final = Template("{way}[ ({sellers})]")
 EITHER_WAY: Final = "rented or bought"
-SOLD: Final = Template("chips that can be {ways}")
-EVERY_WAY: Final = "bought or rented"
+SOLD: Final = Template("chips that can be {way}")
+PAYING: Final = {"rented": "renting", "bought": "buying"}
+AVAILABLE: Final = "available chips"
+LOWER, HIGHER = "lower", "higher"
 
 LIMIT: Final = Template("{metric.meaning}: {word} {bound}")
 KEPT: Final = Template("{metric.label} of {word} {bound}")
@@ -54,14 +56,19 @@ AT_LEAST: Final = "at least"
 COLUMNS: Final = "hardware | *precision | *batch | "
 RUNTIME: Final = "runtime | "
 
-PROJECTION: Final = Template("{name} is not available, but would be {ratio:x} better: {value} (--all ranks it)")
-LEFT_OUT: Final = Template("{count:n chip} left out: {reason} (--notes lists them)")
+PROJECTION: Final = Template(
+    "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
+)
+LEFT_OUT: Final = Template("{count:n chip} left out, because {reason} (--notes lists them)")
+OTHER_SELLER: Final = "of another kind of seller"
+"""Beginning of the reason of a configuration whose price is not compared."""
+PRICED_ELSEWHERE: Final = "only another kind of seller states a price (--seller chooses the kind)"
 
 SURE: Final = Template("{chance:chance} confidence in {chip}")
-SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, at any of its configurations")
+SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, in any of its configurations")
 TIED: Final = Template(
-    "statistically tied with {rival}[ and {more} more]: {chance:chance} confidence in {chip}, {other_chance:chance} in "
-    "{other_chip}"
+    "statistically tied with {rival}[ and {more:n other chip}]: {chance:chance} confidence in {chip}, "
+    "{other_chance:chance} in {other_chip}"
 )
 
 ASSUMPTIONS: Final = "Assumptions"
@@ -73,7 +80,7 @@ BATCH_NOTE: Final = (
 )
 PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lose at a narrower precision"
 UNRANKED: Final = Template(
-    "~ marks chips that can be neither bought nor rented, which are not ranked (--all ranks them): {names}"
+    "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
 )
 UNKNOWN: Final = Template("{count:n configuration} {problem} because {reason}: {names}")
 UNSUPPORTED: Final = Template(
@@ -204,6 +211,11 @@ def list_metrics(names: Iterable[MetricName], but: Collection[MetricName] = ()) 
     return "".join(f"{METRIC[name].label} {METRIC[name].column} | " for name in names if name not in but)
 
 
+def name_direction(metric: Metric) -> str:
+    """Return the direction of better values: `lower` or `higher`."""
+    return HIGHER if metric.is_higher_better else LOWER
+
+
 def show_metric(metric: MetricName, value: float | None) -> str:
     """Return a metric's value for display; empty if unknown."""
     return show(value, METRIC[metric].column, METRIC[metric].unit)
@@ -284,7 +296,9 @@ class CandidateAnswer(RunAnswer):
     def _describe_left_out(self, status: str) -> list[str]:
         """Return the line on available hardware without a value of the ranking metric; empty for none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
-        return [LEFT_OUT(count=len(rows), reason=rows[0].reason)] if rows else []
+        reason = rows[0].reason if rows else ""
+        told = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason
+        return [LEFT_OUT(count=len(rows), reason=told)] if rows else []
 
     def _describe(self) -> list[str]:
         """Return notes that apply to all such rows."""

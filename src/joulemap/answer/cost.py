@@ -11,6 +11,7 @@ from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     CONFIGURATIONS,
     LIMIT,
+    PAYING,
     PROJECTION,
     WAYS,
     RankedAnswer,
@@ -19,6 +20,7 @@ from joulemap.answer.candidate import (
     find_busy_hours,
     find_chip,
     first_of_each,
+    name_direction,
     plan_candidates,
     read_usage,
 )
@@ -28,6 +30,7 @@ from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import DEPLOYED, LIMITS, USAGE
 from joulemap.domain.hardware_ref import HardwareRef
+from joulemap.domain.metric import METRIC
 from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
@@ -54,12 +57,11 @@ BEST: Final = Template(
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
 CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
-PAYING: Final = {"rented": "renting", "bought": "buying"}
-IF_AVAILABLE: Final = ", but not available"
+IF_AVAILABLE: Final = " but not available"
 GIVEN_GRID: Final = "given grid"
 AVERAGE_GRID: Final = Template("{region} average grid")
 NO_PRICE: Final = Template("No {noun} is known for any of these chips.")
-PRICE_NOUNS: Final = {"rented": "rent", "bought": "purchase price"}
+PRICE_NOUNS: Final = {"rented": "rental price", "bought": "purchase price"}
 PRICE: Final = "price"
 
 DECIDING: Final = (
@@ -90,14 +92,14 @@ EVEN: Final = {
         ": {below} is cheaper below, {above} above"
     ),
     "beyond": Template(
-        "break-even at {volume} {unit}, more than the {life} that one bought chip does in its lifetime: {below} stays "
-        "cheaper than {above}"
+        "break-even at {volume} {unit}, more than the {life} of one bought chip's lifetime: {below} stays cheaper than "
+        "{above}"
     ),
 }
 UNLIKE: Final = Template(
     "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
 )
-UNPRICED: Final = Template("{count:n chip} left out without a {noun} (--notes lists them)")
+UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--notes lists them)")
 
 PRICE_DOUBT: Final = Template("the price of {name} ({price}) is uncertain: {doubt:±}")
 PRICE_GIVEN: Final = Template("the price of {name} is given")
@@ -110,7 +112,7 @@ CARBON_HEADINGS: Final = ("region", "grid", "year", "carbon")
 CARBON_ENERGY: Final = "energy"
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
-UNPRICED_NOTE: Final = Template("left out, without a price to be {pay}: {names}")
+UNPRICED_NOTE: Final = Template("left out, because no price to be {pay} is known: {names}")
 SCOPE_NOTE: Final = (
     "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
     "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
@@ -265,7 +267,7 @@ class CostAnswer(RankedAnswer):
         second = self._next
         ratio = None if second is None else _usd(second) / _usd(best)
         is_equal = ratio is not None and ratio < TIE_RATIO
-        other = None if second is None else self.scope.mark(find_chip(second))
+        other = None if second is None else self.scope.mark(second.hardware)
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         region = "" if grid is None else grid.note.partition(",")[0]
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
@@ -308,8 +310,13 @@ class CostAnswer(RankedAnswer):
         if unpriced := self._unpriced_each():
             lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS["rented"] if self.pay == "rented" else PRICE))
         if projection is not None and best is not None:
-            name, value = f"{self.name(projection)} {projection.way}", _show_usd(projection.usd_per_million)
-            lines.append(PROJECTION(name=name, value=value, ratio=_usd(best) / _usd(projection)))
+            metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
+            told = {
+                "label": metric.label,
+                "way": name_direction(metric),
+                "value": _show_usd(projection.usd_per_million),
+            }
+            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, **told))
         return lines
 
     def _describe_unlike(self) -> list[str]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.candidate import (
+    AVAILABLE,
     BATCH_NOTE,
     CONFIGURATIONS,
-    EVERY_WAY,
     KEPT,
     LIMIT,
+    PAYING,
     PROJECTION,
     SOLD,
     RankedAnswer,
@@ -23,6 +24,7 @@ from joulemap.answer.candidate import (
     find_fixed_rate,
     first_of_each,
     list_metrics,
+    name_direction,
     plan_candidates,
     read_usage,
     show_metric,
@@ -53,21 +55,29 @@ TITLE: Final = Template(
 WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
-    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ of the {sold}][, with {kept}]: {value}"
-    "[, {ratio:x} better than {next}][, equal to {equal}][; statistically tied with {tied:n other chip}]"
-    "[; {chance:chance} confidence that it is the best chip]."
+    "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
+    "[, {ratio:x} {way} than {next}][, equal to {equal}]."
 )
-ONLY: Final = Template("{name} is the only configuration[ with {kept}]: {value}.")
+DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}]")
+ONLY: Final = Template(
+    "{name} is the only [{available} ]configuration[ with {kept}]; its {metric.meaning}[ at {rate}] is {value}."
+)
+ONLY_AVAILABLE: Final = "available"
 NOT_SOLD: Final = Template(
-    "[No {sold} has {kept}. ]{name} is not available, but would have the {metric.best} {metric.meaning}[ at {rate}]: "
-    "{value}."
+    "[No available configuration has {kept}. ]{name} is not available, but would have the {metric.best} "
+    "{metric.meaning}[ at {rate}]: {value}."
 )
-NOTHING: Final = Template("No configuration has {kept}. The nearest is {name}: {miss}[; it also misses {others:and}].")
+NOTHING: Final = Template(
+    "No configuration has {kept}. The nearest is {name}: {miss}[; it also exceeds the limit on {others:and}]."
+)
+FACTOR: Final = Template("{ratio:x}")
+PAID_NAME: Final = Template("{paying} {name}")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
-MISSED: Final = Template("it misses {metric.label} by {excess} ({value} against {bound})")
-MISSED_PRICE: Final = Template("its price is not known, so it misses {metric.label} of {bound}")
+MISSED: Final = Template("its {metric.label} is {value}, {ratio:x} the limit of {bound}")
+MISSED_LEAST: Final = Template("its {metric.label} is {value}; the limit of {bound} is {ratio:x} as much")
+MISSED_PRICE: Final = Template("its price is not known, so it cannot keep the limit of {bound} on {metric.label}")
 ALONE: Final = "No other hardware meets the limits."
-HOST: Final = Template("The value includes {host} ({alone} without).")
+HOST: Final = Template("The value includes {host}; without it, it would be {alone}.")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
@@ -75,7 +85,7 @@ LIFE: Final = Template("{name} draws {power:W} on average, without sensor and ra
 HOURS_PER_YEAR: Final = 8760.0
 WHOLE_DAYS: Final = 10.0
 """Days from which a lifetime is shown without decimals."""
-HOSTLESS: Final = Template("Without hosts, {name} would be first: {alone}, but {whole} with {host}.")
+HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, its value is {whole}.")
 
 DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
@@ -109,7 +119,7 @@ MISSING: Final = (
 )
 NOT_KNOWN: Final = "not known"
 
-OTHER_WAY: Final = Template("if {way}, {name} would be the cheapest: {value} (--pay {way})")
+OTHER_WAY: Final = Template("{paying} {name} would be the cheapest option: {value} (--pay {way})")
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
@@ -166,7 +176,7 @@ class RecommendAnswer(RankedAnswer):
         """Best unavailable configuration, if it is better than the best available one."""
         rows = (row for row in self.rows if row.status == "feasible" and row.rank is None)
         first = next(rows, None)
-        return first if first is not None and (first.objective_ratio or 1.0) < 1.0 else None
+        return first if first is not None and (first.objective_ratio or 1.0) * TIE_RATIO <= 1.0 else None
 
     @property
     def nearest_miss(self) -> RankedConfiguration | None:
@@ -311,18 +321,20 @@ class RecommendAnswer(RankedAnswer):
         chip = find_chip(best)
         tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
+        chance = self._chances("probability_best").get(chip) if second is not None else None
         told = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
-            **({} if is_only else {"rate": self._rated or None}),
-            sold=None if is_own and text is BEST else SOLD(ways=best.pay if self._pays_one_way else EVERY_WAY),
+            rate=self._rated or None,
+            available=ONLY_AVAILABLE if len(self.select("feasible")) > 1 else None,
+            sold=None if is_own else SOLD(way=best.pay) if self._pays_one_way else AVAILABLE,
             kept=kept,
             value=self._show_objective(best.objective_value, best.objective_half_width),
             ratio=None if is_equal else ratio,
-            next=None if second is None else self.scope.mark(find_chip(second)),
-            equal=self.scope.mark(find_chip(second)) if second is not None and is_equal else None,
-            tied=len(tied) or None,
-            chance=self._chances("probability_best").get(chip) if second is not None and not tied else None,
+            way=name_direction(self._metric),
+            next=None if second is None else self.scope.mark(second.hardware),
+            equal=self.scope.mark(second.hardware) if second is not None and is_equal else None,
+            doubt=None if chance is None else DOUBT(chance=chance, tied=len(tied) or None),
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
         lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
@@ -333,7 +345,10 @@ class RecommendAnswer(RankedAnswer):
         return self._is_money and self.rows[0].pay != "both"
 
     def _name(self, row: RankedConfiguration) -> str:
-        return f"{self.name(row)} {row.way}" if self._is_money else self.name(row)
+        """Return the name of a configuration at the beginning of a sentence; for a cost, with the way of paying."""
+        if not self._is_money or not row.way:
+            return self.name(row)
+        return PAID_NAME(paying=PAYING[row.way].capitalize(), name=self.name(row))
 
     def _show_objective(self, value: float | None, half_width: float | None = None) -> str:
         if self.objective == "cost" and half_width is None:
@@ -370,12 +385,15 @@ class RecommendAnswer(RankedAnswer):
         lines, projection, other = [], self.projection, self.other_way
         if other is not None:
             way = "rented" if other.pay == "bought" else "bought"
-            lines.append(OTHER_WAY(way=way, name=self.name(other), value=show_metric("cost", _pay_otherwise(other))))
+            value = show_metric("cost", _pay_otherwise(other))
+            lines.append(OTHER_WAY(paying=PAYING[way], way=way, name=self.name(other), value=value))
         lines += self._describe_left_out("unranked")
         lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
+            told = {"label": self._metric.label, "way": name_direction(self._metric)}
             value = self._show_objective(projection.objective_value)
-            lines.append(PROJECTION(name=self._name(projection), ratio=1.0 / projection.objective_ratio, value=value))
+            ratio = 1.0 / projection.objective_ratio
+            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, value=value, **told))
         return lines
 
     def _describe_life(self) -> list[str]:
@@ -417,10 +435,10 @@ class RecommendAnswer(RankedAnswer):
     def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:
         """Return the worst miss of a configuration, and the other limits that it misses."""
         assert row.worst_limit is not None
-        value = show_metric(row.worst_limit, row.worst_value)
-        miss = (MISSED if value else MISSED_PRICE)(
-            metric=METRIC[row.worst_limit],
-            excess=_percent(row),
+        metric, value = METRIC[row.worst_limit], show_metric(row.worst_limit, row.worst_value)
+        miss = ((MISSED_LEAST if metric.is_higher_better else MISSED) if value else MISSED_PRICE)(
+            metric=metric,
+            ratio=1.0 + (row.violation_fraction or 0.0),
             value=value,
             bound=show_metric(row.worst_limit, row.worst_bound),
         )
@@ -477,7 +495,14 @@ class RecommendAnswer(RankedAnswer):
             **({self._metric.column: lambda row: self._show_objective(row.hostless_value)} if parts else {}),
             **({"run_id": self._name_busiest} if self.paced else {}),
             probability_best=lambda row: show_chance(chances[row.run_id]) if len(rows) > 1 else "",
+            objective_ratio=self._show_ratio,
         )
+
+    def _show_ratio(self, row: RankedConfiguration) -> str:
+        """Return the ratio of a value to the best one; `objective_ratio` is above 1 for every worse value."""
+        if row.objective_ratio is None:
+            return ""
+        return FACTOR(ratio=1.0 / row.objective_ratio if self._metric.is_higher_better else row.objective_ratio)
 
     def _name_busiest(self, row: RankedConfiguration) -> str:
         return "" if self.paced is None else str(self.paced.busiest.get(place_run(row), ""))

@@ -28,7 +28,7 @@ AND_HOST: Final = " + host"
 # Clauses after a headline
 
 UNLISTED: Final = Template(
-    "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:and}]"
+    "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:or}]"
 )
 BRANCHED: Final = (
     "Python code reads data, which was traced as 0, 1.0 or False; branches and loops on other values are not counted"
@@ -44,7 +44,8 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 SPREAD: Final = Template("80 % intervals: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
 NEW: Final = Template(
-    "[those of {hardware:and} are ]estimated from other workloads, because none of this kind was measured"
+    "[those of {hardware:and} are ]estimated from other kinds of model, because this kind was never measured on that "
+    "class of chip"
 )
 OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
 OWN_SPREAD: Final = Template("in these, {line}")

@@ -92,7 +92,7 @@ SHARED: Final[dict[ActionKey, str]] = {
 }
 """Actions that no class declares, with their roles: board, links to other devices, and static power."""
 
-WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the board, which no circuit explains"}
+WAYS: Final = {"busy_cycle": "come from a power limit or a measured load of the board"}
 """Role -> its description in classes that do not describe it."""
 
 

@@ -47,8 +47,8 @@ ROLES: Final[dict[str, Role]] = {
         Role("launch", "launches from the host", "launch"),
         Role("host", "operators that its host computes", "J"),
         Role("regulator", "losses of voltage regulators", "J"),
-        Role("busy_cycle", "unexplained draws of busy units", "cycle"),
-        Role("busy_memory", "unexplained draws of busy memory", "s"),
+        Role("busy_cycle", "unattributed losses of busy units", "cycle"),
+        Role("busy_memory", "unattributed losses of busy memory", "s"),
         Role("static", "static power", "s"),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -115,7 +116,7 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if name.endswith("_fraction"):
         return _show_fraction(float(value))
     if name.endswith("_ratio") or name == "ratio":
-        return f"{float(value):.3g}x"
+        return f"{show_plain(float(value))}x"
     if name.endswith("_fj"):
         return f"{int(value):,} fJ"
     if unit in _SI_UNITS:
@@ -142,8 +143,10 @@ WHOLE: Final = 1.0 - 1e-9
 WHOLE_USD: Final = 100.0
 """Amount from which money is shown without cents."""
 
-LEAST_CENTS_USD: Final = 0.1
-"""Amount from which money is shown in cents; smaller amounts have three significant digits."""
+LEAST_CENTS_USD: Final = 1.0
+"""Amount from which money is shown in cents; smaller amounts have three significant digits, so that ratios of shown
+amounts match shown ratios.
+"""
 
 
 def _show_plain_unit(value: float, unit: str) -> str:
@@ -169,7 +172,8 @@ def show_price(energy_j: float | None, per: str) -> str:
 
 def show_within(value: float | None, unit: str, half_width: float | None) -> str:
     """Format a number to the digits that the half-width of its logarithm supports; three digits if that is unknown."""
-    if value is None or not value or not half_width or unit in _PLAIN_UNITS:
+    has_cents = unit in _PLAIN_UNITS and not (unit == "USD" and abs(value or 0.0) < LEAST_CENTS_USD)
+    if value is None or not value or not half_width or has_cents:
         return show_quantity(value, unit)
     digits = min(3, max(0, math.ceil(-math.log10(half_width))) + 1)
     return show_quantity(float(f"{value:.{max(digits, 2) - 1}e}"), unit)
@@ -177,6 +181,9 @@ def show_within(value: float | None, unit: str, half_width: float | None) -> str
 
 DASH: Final = "\N{EN DASH}"
 """Separator of the ends of a range."""
+
+_NUMBER: Final = re.compile(r"[-+\d.,]+(?:e[-+]?\d+)?")
+"""Digits at the beginning of a shown value; its prefix and unit follow."""
 
 
 def show_span(*ends: str) -> str:
@@ -192,11 +199,11 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
     """Format a number with its interval, from the half-width of its logarithm: value, then both ends in brackets."""
     if value is None or not half_width:
         return show_quantity(value, unit)
+    whole = show_quantity(value, unit)
     shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
-    ending = show_quantity(value, unit).partition(" ")[2]
-    is_alike = ending and all(one.endswith(f" {ending}") for one in shown)
-    ends = [one.removesuffix(f" {ending}") for one in shown] if is_alike else shown
-    return f"{show_quantity(value, unit)} ({show_span(*ends)})"
+    is_alike = math.isfinite(value) and len({_NUMBER.sub("", one, count=1) for one in (whole, *shown)}) == 1
+    ends = [found[0] if is_alike and (found := _NUMBER.match(one)) else one for one in shown]
+    return f"{whole} ({show_span(*ends)})"
 
 
 LEAST_RATE: Final = 1e-3
@@ -298,10 +305,12 @@ def show_doubt(half_width: float | None) -> str:
 
 
 def show_doubts(half_widths: Iterable[float | None]) -> str:
-    """Format the smallest and the largest of several uncertainties: `±5 % at best, ±12 % at worst`; empty for none."""
+    """Format the smallest and the largest of several uncertainties: `±5 % (narrowest) to ±12 % (widest)`; empty for
+    none.
+    """
     widths = sorted(one for one in half_widths if one is not None)
     first, *others = dict.fromkeys(show_doubt(one) for one in (*widths[:1], *widths[-1:])) or ("",)
-    return f"{first} at best, {others[0]} at worst" if others else first
+    return f"{first} (narrowest) to {others[0]} (widest)" if others else first
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:
@@ -321,9 +330,9 @@ def show_plain(value: float | None, digits: int = 3) -> str:
     return f"{value:,.0f}" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}"
 
 
-def join_names(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str], word: str = "and") -> str:
     """Return names as a list in words: `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:

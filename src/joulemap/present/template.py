@@ -41,19 +41,20 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "set %": show_chosen_share,
     "chance": show_chance,
     "odds": show_odds,
-    "x": lambda value: f"{value:.3g}x",
+    "x": lambda value: f"{show_plain(value)}x",
     "±": show_doubt,
     "plain": show_plain,
     "#": lambda value: f"{value:,}",
     "and": lambda values: join_names(list(values)),
+    "or": lambda values: join_names(list(values), "or"),
     "few": lambda values: _join_few(list(values)),
     "list": ", ".join,
     "range": lambda ends: show_span(*ends),
     "~": lambda value: show_quantity(value, "").strip(),
 }
 """Format -> function, in order: text, share in percent, chosen share, probability, odds, ratio, half-width, plain
-number, integer with separators, texts joined by `and`, the first few of them and a count of the others, texts joined
-by commas, range of two texts, number with SI prefix and no unit.
+number, integer with separators, texts joined by `and` or `or`, the first few of them and a count of the others, texts
+joined by commas, range of two texts, number with SI prefix and no unit.
 """
 
 FEW: Final = 3

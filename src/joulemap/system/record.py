@@ -91,7 +91,9 @@ class _Later:
             if self.is_waiting:
                 self.is_waiting = False
                 if self.is_plain:
-                    for name in OWN & vars(self.kind).keys():
+                    for name in (OWN & vars(self.kind).keys()) - {
+                        "__init__"
+                    }:  # another thread may make an instance now
                         delattr(self.kind, name)
                 for base in self.kind.__mro__[1:]:
                     attrs.has(base)

@@ -85,7 +85,8 @@ class BreakdownAnswer(RunAnswer):
         ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
         first, *others = ordered
         is_part = scope.mark(ordered[-1].hardware) != ordered[-1].hardware
-        is_choice = len(answered) > 1 and len(scope.models) == 1
+        is_tied = bool(others) and others[0].energy_fj == first.energy_fj
+        is_choice = len(answered) > 1 and len(scope.models) == 1 and not is_tied
         spelled = [scope.spell(row.hardware) for row in answered if row.model == self.rows[0].model]
         trees = [
             Section(TREE_TABLE(row, name=scope.mark(row.hardware)), self._lay_tree(row)) for row in answered

@@ -78,17 +78,19 @@ class ContestAnswer(RunAnswer):
             first, *_ = kinds = list(group)
             if not first.hardware_won_count and (is_winner or not first.hardware_tied_count):
                 continue
+            count, tied = int(first.hardware_won_count), int(first.hardware_tied_count)
             won = {
                 verdict: [text.WON_KIND(row) for row in kinds if row.verdict == verdict] for verdict in text.WON_KINDS
             }
             lines.append(
                 self._fill(
-                    text.WON,
+                    text.WON if count else text.SHARED,
                     first,
                     of_model=first.model if is_several else "",
-                    part=self.by,
+                    metric=METRIC[self.metric].label,
+                    won=count_of(count or tied, int(first.all_part_count), self.by),
                     kinds=[text.WON_KINDS[verdict](kinds=some) for verdict, some in won.items() if some],
-                    tied=first.hardware_tied_count or None,
+                    tied=tied or None,
                 )
             )
         return lines
@@ -190,18 +192,39 @@ def lay_across(
 
 def _name_available(contest: Iterable[Row], scope: Scope) -> str:
     """Return the best hardware of a contest that can be bought or rented."""
-    best = (row for row in contest if row.value is not None and row.is_available)
-    return next((scope.mark(row.hardware) for row in best), text.NO_HARDWARE)
+    best = [row for row in contest if row.value is not None and row.is_available]
+    if len(best) > 1 and best[0].value == best[1].value:
+        return text.ALIKE(tied_count=sum(row.value == best[0].value for row in best))
+    return scope.mark(best[0].hardware) if best else text.NO_HARDWARE
+
+
+def count_of(count: int, total: int, part: str) -> str:
+    """Return a count out of a total, in words."""
+    forms = {1: text.OF_ONE, 2: text.OF_BOTH}
+    form = text.OF_SOME if count < total else forms.get(total, text.OF_ALL)
+    return form(count=count, total=total, part=part)
 
 
 def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, part: str) -> str:
     """Return the wins of each available hardware, then of the others; empty if all winners are available."""
     if all(contest[0].is_available for contest in contests):
         return ""
+    total = len(contests)
     had = Counter(_name_available(contest, scope) for contest in contests)
     beyond = Counter(scope.mark(contest[0].hardware) for contest in contests if not contest[0].is_available)
-    wins = ([text.WINS(hardware=name, count=count) for name, count in counts.most_common()] for counts in (had, beyond))
-    return text.AVAILABLE(metric=metric, count=len(contests), part=part, had=next(wins), beyond=next(wins))
+    unserved = had.pop(text.NO_HARDWARE, 0)
+    ties = sum(had.pop(name) for name in [*had] if name not in map(scope.mark, scope.named.values()))
+    lines = []
+    for (best, count), *rest in [had.most_common()] if had else []:
+        others = [text.WINS(hardware=name, count=number) for name, number in rest]
+        others += [text.WINS(hardware=text.TIES, count=ties)] if ties else []
+        lines.append(text.AVAILABLE(best=best, metric=metric, count=count_of(count, total, part), others=others))
+    if unserved:
+        told = text.UNSERVED(count=count_of(unserved, total, part))
+        lines.append(text.NONE_AVAILABLE() if unserved == total else told)
+    wins = [(name, count_of(number, total, part)) for name, number in beyond.most_common()]
+    lines.append(text.BEYOND_PARTS(beyond=[text.BEYOND_WINS(hardware=name, count=count) for name, count in wins]))
+    return " ".join(lines)
 
 
 def compare_parts(

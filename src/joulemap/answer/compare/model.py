@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
-from joulemap.answer.compare.contest import count_wins, lay_across
+from joulemap.answer.compare.contest import count_of, count_wins, lay_across
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -80,7 +80,9 @@ class ModelsAnswer(RunAnswer):
         lines = []
         if len(hardware) > 1 and all(row.tied_count == 1 for row in answered if row.hardware_rank == 1):
             lines += [
-                self._fill(text.WON_MODELS, row, label=label)
+                self._fill(
+                    text.WON_MODELS, row, label=label, won=count_of(row.hardware_won_count, row.model_count, "model")
+                )
                 for row in sorted(hardware.values(), key=lambda row: (-row.hardware_won_count, row.hardware))
                 if row.hardware_won_count
             ]

@@ -112,9 +112,12 @@ class RankingAnswer(RunAnswer):
         ratio = (had[1].best_ratio or 1.0) / (best.best_ratio or 1.0) if len(had) > 1 else None
         other = self.scope.mark(had[1].hardware) if len(had) > 1 else None
         is_equal = ratio is not None and ratio < TIE_RATIO
-        return text.FIRST(
+        return (text.FIRST if len(answered) > 1 else text.ALONE)(
             best=self.scope.mark(best.hardware),
             metric=self._metric,
+            label=text.EFFICIENCY if self.sort == "efficiency" else self._metric.label,
+            way=text.HIGHER if self._metric.is_higher_better else text.LOWER,
+            value=text.RANKED_VALUES[self.sort](best),
             among=text.AMONG if best is not first else "",
             ratio=None if is_equal else ratio,
             other=other,

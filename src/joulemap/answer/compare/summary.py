@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -36,6 +36,9 @@ DOUBTFUL: Final = 0.1
 
 SHOWN_TIED: Final = 3
 """Maximum chips listed as tied with each other."""
+
+SHOWN_INSIGHTS: Final = 3
+"""Maximum sentences that compare the best with another chip."""
 
 FULL: Final = 0.9995
 """Share of the full clock from which a clock is shown as full."""
@@ -101,7 +104,7 @@ class CompareAnswer(RunAnswer):
             (show_under(title, self._figures(limit), *self.scope.describe_left_out()), *self._show_paced(limit)),
             self.rows,
             answer=self.describe_best(metric),
-            insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
+            insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO][:SHOWN_INSIGHTS],
             sure=self.describe_uncertainty(metric),
             details=(
                 Section(
@@ -136,6 +139,13 @@ class CompareAnswer(RunAnswer):
         slow = [self.scope.mark(row.hardware) for row in rows if (row.throughput_per_s or 0.0) < rate]
         return (Section(text.PACED_TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return the assumed share of the energies in a headline, of those of a chip's runs that it names."""
+        goals = [goal for goal in self.available if goal.goal.startswith(("energy", "latency"))]
+        named = {name for goal in goals for name in (goal.hardware, goal.runner_up)}
+        ids = [row.run_id for row in self.answered if row.label in named and row.run_id is not None]
+        return super()._describe_assumed(headline, ids if self.varying else chosen)
+
     def figures(self) -> Figures:
         """Return energy and latency of each chip with their intervals."""
         quantity = METRIC["energy_per_inference" if self._each else "energy"].meaning
@@ -148,7 +158,9 @@ class CompareAnswer(RunAnswer):
             (one,) = self.answered
             energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
             interval = one.interval_s if overlaps(one.interval_s, one.latency_s) else None
-            return self._fill(text.ONLY, one, energy=energy, latency=latency, interval=interval)
+            name, is_rest = self.scope.mark(one.hardware), len(self.rows) > 1
+            names = {"only": name if is_rest else None, "hardware": None if is_rest else name}
+            return text.ONLY(one, energy=energy, latency=latency, interval=interval, **names)
         goals = _find_goals(self.available, metric)
         first = next(iter(goals.values()))
         is_part = len(self.available[0].ranked_ids) < len(self.answered)
@@ -165,33 +177,49 @@ class CompareAnswer(RunAnswer):
     ) -> str:
         """Return the sentence on the best hardware for a metric; `first` is the subject of the first sentence."""
         own = next(one for one in self.rows if one.label == row.hardware)
-        is_equal = row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO
         widths = {"energy": own.energy_half_width, "latency": own.latency_half_width}
+        given = {
+            "value": (row.value, widths[quantity]) if quantity in widths else row.value,
+            "each": text.EACH if row.goal.endswith("_per_inference") else "",
+            "among": text.AMONG if is_part and row is first else "",
+        }
+        if row.tied_count > 1 or row.advantage_ratio is None:
+            column, ids = METRIC[row.goal].column, set(row.ranked_ids)
+            alike = [one.label for one in self.answered if one.run_id in ids and getattr(one, column) == row.value]
+            of_all, of_best = text.EQUAL[quantity]
+            return (of_all if len(alike) == len(ids) else of_best)(names=self._shorten(alike, SHOWN_TIED), **given)
+        is_near = row.advantage_ratio < TIE_RATIO
         return self._fill(
-            (text.EQUAL if is_equal else text.BEST)[quantity],
+            text.BEST[quantity],
             row,
-            value=(row.value, widths[quantity]) if quantity in widths else row.value,
-            each=text.EACH if row.goal.endswith("_per_inference") else "",
-            among=text.AMONG if is_part and row is first else "",
-            also="also " if row is not first and row.hardware == first.hardware else "",
+            margin=text.BY_LITTLE(most=TIE_RATIO - 1.0) if is_near else text.BY_RATIO(row),
+            also="also " if row is not first and row.hardware == first.hardware and first.tied_count == 1 else "",
+            **given,
         )
 
     def _describe_beyond(self, metric: PartMetricName) -> list[str]:
-        """Return a sentence on each unavailable hardware that would be better, with ratios."""
-        gains: dict[str, list[str]] = {}
+        """Return a sentence on each unavailable hardware that would be better, with ratios to the best available."""
+        gains: dict[str, dict[str, list[str]]] = {}
         owns = _find_goals(self.available, metric)
         for quantity, row in _find_goals(self.recommendations, metric).items():
-            if not row.is_available and row.value < owns[quantity].value:
-                ratio = owns[quantity].value / row.value
-                gains.setdefault(row.hardware, []).append(text.GAINS[quantity](ratio=ratio))
-        return [text.BEYOND(hardware=self.scope.mark(name), gains=found) for name, found in gains.items()]
+            own = owns[quantity]
+            if not row.is_available and own.value >= TIE_RATIO * row.value:
+                told = text.GAINS[quantity](ratio=own.value / row.value)
+                gains.setdefault(row.hardware, {}).setdefault(own.hardware, []).append(told)
+        return [
+            text.BEYOND(
+                hardware=self.scope.mark(name),
+                gains=[text.BETTER_THAN(gains=told, other=self.scope.mark(other)) for other, told in found.items()],
+            )
+            for name, found in gains.items()
+        ]
 
     def describe_uncertainty(self, metric: PartMetricName = "energy") -> str:
         """Return the interval of the figures, and the winners that are tied with others."""
         lines = [self.scope.describe_spread()]
         ties: dict[tuple[str, ...], list[str]] = {}
         for row in _find_goals(self.available, metric).values() if self.available.rows else ():
-            if row.rivals:
+            if row.rivals and len(row.rivals) >= row.tied_count:  # equal values are stated already
                 names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)
                 ties.setdefault(tuple(names), []).append(METRIC[row.goal].label)
         lines += [text.TIED(names=list(names), metrics=metrics) for names, metrics in ties.items()]
@@ -316,6 +344,8 @@ class CompareAnswer(RunAnswer):
         share, category = row.category_share_fraction, CATEGORIES[row.common_category]
         outweighs = share is not None and share > 1.0
         ratio = row.latency_per_inference_ratio
+        faster = text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else ""
+        slower = text.SLOWER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else ""
         return self._fill(
             text.INSIGHT,
             row,
@@ -323,8 +353,8 @@ class CompareAnswer(RunAnswer):
             outweighed=category if outweighs else None,
             share=share,
             cause=None if outweighs else category,
-            faster=text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else None,
-            slower=text.FASTER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else None,
+            each=self._each,
+            time=faster or slower,
         )
 
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
@@ -335,8 +365,8 @@ class CompareAnswer(RunAnswer):
         winner = goal.hardware if goal else ""
         is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
         values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in self.answered}
-        if rival in values and values[rival] == values.get(winner):
-            is_close = False  # two that are equal have no order to flip
+        if not self.varying and rival in values and values[rival] == values.get(winner):
+            steps = text.STEPS_OF_ONE  # two that are equal have no difference to explain and no order to flip
         spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
             one.words(

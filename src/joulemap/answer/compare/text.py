@@ -14,39 +14,54 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "{hardware} uses {energy:interval J} and takes {latency:interval s} per batch[, starts one every {interval:s}], at "
-    "{average_power_w:W} and {compute_utilization_fraction:%} of its peak."
+    "[Only {only} can run this model. It][{hardware}] uses {energy:interval J} and takes {latency:interval s} per batch"
+    "[, starts a batch every {interval:s}], at {average_power_w:W} on average and {compute_utilization_fraction:%} of "
+    "its compute peak."
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
         "{hardware} {also}uses the least energy{each}{among}[ ({probability_best:chance} confidence)]: "
-        "{value:interval J}, {advantage_ratio:x} less than {runner_up}."
+        "{value:interval J}, {margin} less than {runner_up}."
     ),
     "latency": Template(
-        "{hardware} is {also}the fastest{among}[ ({probability_best:chance} confidence)]: {value:interval s}, "
-        "{advantage_ratio:x} faster than {runner_up}."
+        "{hardware} {also}has the lowest latency{among}[ ({probability_best:chance} confidence)]: {value:interval s}, "
+        "{margin} lower than {runner_up}."
     ),
     "edp": Template(
-        "{hardware} has the least energy x delay{each}{among}[ ({probability_best:chance} confidence)]: {value:Js}, "
-        "{advantage_ratio:x} less than {runner_up}."
+        "{hardware} {also}has the least energy x delay{each}{among}[ ({probability_best:chance} confidence)]: "
+        "{value:Js}, {margin} less than {runner_up}."
     ),
-    "memory": Template(
-        "{hardware} needs the least memory{among}: {value:B}, {advantage_ratio:x} less than {runner_up}."
-    ),
+    "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
 }
 """Metric -> sentence on its best hardware. The confidence is that this is the best of all, not of a pair."""
-EQUAL: Final[Mapping[str, Template]] = {
-    "energy": Template("{hardware} and {runner_up} use the same energy{each}: {value:interval J}."),
-    "latency": Template("{hardware} and {runner_up} are equally fast: {value:interval s}."),
-    "edp": Template("{hardware} and {runner_up} have the same energy x delay{each}: {value:Js}."),
-    "memory": Template("{hardware} and {runner_up} need the same memory: {value:B}."),
+BY_RATIO: Final = Template("{advantage_ratio:x}")
+BY_LITTLE: Final = Template("under {most:set %}")
+EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
+    "energy": (
+        Template("{names:and} use the same energy{each}: {value:interval J}."),
+        Template("{names:and} share the lowest energy{each}{among}: {value:interval J}."),
+    ),
+    "latency": (
+        Template("{names:and} have the same latency: {value:interval s}."),
+        Template("{names:and} share the lowest latency{among}: {value:interval s}."),
+    ),
+    "edp": (
+        Template("{names:and} have the same energy x delay{each}: {value:Js}."),
+        Template("{names:and} share the lowest energy x delay{each}{among}: {value:Js}."),
+    ),
+    "memory": (
+        Template("{names:and} need the same memory: {value:B}."),
+        Template("{names:and} share the lowest memory{among}: {value:B}."),
+    ),
 }
+"""Metric -> sentence on hardware with one value: on all compared hardware, and on the best of it."""
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
 BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
+BETTER_THAN: Final = Template("{gains:and} than {other}")
 GAINS: Final[Mapping[str, Template]] = {
     "energy": Template("use {ratio:x} less energy"),
-    "latency": Template("be {ratio:x} faster"),
+    "latency": Template("have {ratio:x} lower latency"),
     "edp": Template("have {ratio:x} less energy x delay"),
     "memory": Template("need {ratio:x} less memory"),
 }
@@ -72,11 +87,12 @@ BEST_OF_GOAL: Final = (
 )
 
 INSIGHT: Final = Template(
-    "{best_hardware} uses {energy_ratio:x} less energy than {other_hardware}"
-    "[: {saved:J} less for {outweighed}, but more for other categories][; {share:%} of the difference is {cause}]"
-    "[; {best_hardware} is {faster}][; {other_hardware} is {slower}]"
+    "{best_hardware} uses {energy_ratio:x} less energy{each} than {other_hardware}{time}"
+    "[; {share:%} of the energy difference comes from {cause}]"
+    "[; it saves {saved:J} in {outweighed}, but uses more in other categories]"
 )
-FASTER: Final = Template("{ratio:x} faster{each}")
+FASTER: Final = Template(" and has {ratio:x} lower latency{each}")
+SLOWER: Final = Template(", at {ratio:x} the latency{each}")
 
 TIED: Final = Template("{names:and} are statistically tied on {metrics:and}")
 MORE: Final = Template("{count} more")
@@ -121,21 +137,27 @@ PARTS_HEADING: Final = Template("Each {part} on each chip")
 MODELS_HEADING: Final = Template("{metric} of each model on each chip")
 FIGURES_HEADING: Final = "Figures (per batch)"
 
-AVAILABLE: Final = Template(
-    "Lowest {metric} of {count} {part}s, available chips only: {had:and}. Not available, but lower: {beyond:and}."
-)
-WINS: Final = Template("{hardware} in {count}")
+AVAILABLE: Final = Template("Of the available chips, {best} has the lowest {metric} for {count}[, {others:and}].")
+UNSERVED: Final = Template("No available chip runs {count}.")
+BEYOND_PARTS: Final = Template("{beyond:and}.")
+BEYOND_WINS: Final = Template("{hardware} is not available, but would be best for {count}")
+WINS: Final = Template("{hardware} for {count}")
+OF_ALL: Final = Template("all {total} {part}s")
+OF_SOME: Final = Template("{count} of {total} {part}s")
+OF_BOTH: Final = Template("both {part}s")
+OF_ONE: Final = Template("the {part}")
+TIES: Final = "several chips tie"
 WON: Final = Template(
-    "[{of_model}: ]{hardware} is best at {hardware_won_count} of {all_part_count} {part}s[: {kinds:list}]"
-    "[; it is tied at {tied}]"
+    "[{of_model}: ]{hardware} has the lowest {metric} for {won}[: {kinds:list}][; it ties for {tied} more]"
 )
+SHARED: Final = Template("[{of_model}: ]{hardware} ties for the lowest {metric} of {won}")
 WON_KINDS: Final[Mapping[str, Template]] = {
-    "all": Template("every {kinds:list}"),
+    "all": Template("all {kinds:list}"),
     "most": Template("most {kinds:list}"),
     "some": Template("some {kinds:list}"),
 }
 WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
-WON_MODELS: Final = Template("{hardware} has the lowest {label} for {hardware_won_count} of {model_count} models")
+WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")
 SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}
@@ -167,9 +189,20 @@ NUMBERS_TITLE: Final = "Numbers of each chip"
 SPREADS_TITLE: Final = "Utilization of each chip"
 
 FIRST: Final = Template(
-    "{best} has the {metric.best} {metric.label}{among}[, {ratio:x} better than {other}][, equal to {equal}]."
-    "[ {first} is not available, but would be {ahead:x} better.][ {only} is not available.]"
+    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]."
+    "[ {first} is not available, but its {label} would be {ahead:x} {way}.][ {only} is not available.]"
 )
+ALONE: Final = Template("{best} is the only chip that was compared; its {label} is {value}.[ {only} is not available.]")
+RANKED_VALUES: Final[Mapping[str, Template]] = {
+    "latency": Template("{latency_s:s}"),
+    "throughput": Template("{throughput_per_s:1/s}"),
+    "power": Template("{average_power_w:W}"),
+    "efficiency": Template("{inferences_per_j:plain} inferences per joule"),
+    "energy": Template("{energy_per_inference_j:J}"),
+}
+"""Metric -> its value of one chip."""
+EFFICIENCY: Final = "energy efficiency"
+LOWER, HIGHER = "lower", "higher"
 
 RANKING: Final = (
     "rank | *hardware | class architecture | *latency latency_s | inferences/s throughput_per_s | "
@@ -196,15 +229,18 @@ MIX: Final = (
     "MACs mac_count | *share of MACs mac_fraction"
 )
 
-STRENGTHS: Final = Template("{hardware}:[ strong: {strong:list}][{between}][ weak: {weak:list}]")
+STRENGTHS: Final = Template("{hardware}:[ strengths: {strong:list}][{between}][ weaknesses: {weak:list}]")
 STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
     "energy_per_inference": (
         Template("{times:x} less energy than the median"),
         Template("{times:x} more energy than the median"),
     ),
-    "latency": (Template("{times:x} faster"), Template("{times:x} slower")),
-    "power": (Template("{times:x} less power"), Template("{times:x} more power")),
-    "utilization": (Template("{value:%} of its peak ({grade})"),) * 2,
+    "latency": (
+        Template("{times:x} lower latency than the median"),
+        Template("{times:x} higher latency than the median"),
+    ),
+    "power": (Template("{times:x} less power than the median"), Template("{times:x} more power than the median")),
+    "utilization": (Template("{value:%} of its compute peak ({grade})"),) * 2,
     "idle": (Template("{unit_name}s idle {value:%} of their time"),) * 2,
     "launch": (Template("{value:%} of the time in kernel launches"),) * 2,
     "memory": (Template("{value:%} of the time waiting for memory"),) * 2,

@@ -162,6 +162,8 @@ class ExplainAnswer(PairAnswer):
                 for step in self._fill_steps((text.INTO_ACTIONS,), total, repeated, one=one, **given)
             ]
             return [*self._fill_steps((text.BY_SUBGRAPH,), total, repeated, **given), *inside]
+        if not self.difference_exact:
+            return self._fill_steps([text.SWEEP] if pair[0] != pair[1] else [], total, repeated, **given)
         steps = [text.BY_SUBGRAPH]
         if self.metric != "memory" and self.subgraphs.rows:
             given["part"] = self.subgraphs[0].name

@@ -47,17 +47,22 @@ def describe_difference(answer: PairAnswer) -> str:
         "quantity": text.QUANTITIES.get(answer.metric, METRIC[answer.metric].label),
         "where": text.OF_RUN if answer.are_runs else text.AT_BATCH(answer.total),
     }
-    name_a, name_b = answer.names
+    unit, (name_a, name_b) = METRIC[answer.metric].unit, answer.names
     if answer.difference_exact == 0:
-        return text.EQUAL(a=name_a, b=name_b, **given)
+        names = (text.TWICE if name_a == name_b else text.BOTH)(a=name_a, b=name_b)
+        told = {"names": names[0].upper() + names[1:] if name_a == name_b else names, "part": answer.subgraph}
+        value = show_quantity(answer.values[0], unit)
+        return text.EQUAL(**{**given, "verb": text.PLURAL_VERBS[answer.metric]}, **told, value=value)
     (less, least), (more, most) = sorted(zip(answer.names, answer.values, strict=True), key=lambda one: one[1])
+    tied = text.TIED if answer.is_tied else ""
     return text.HEADLINE(
         less=less,
         more=more,
         by=_show_factor(least, most),
+        least=show_quantity(least, unit),
+        most=show_quantity(most, unit),
         part=answer.subgraph,
-        sure=None if answer.is_tied else answer.probability,
-        tied=text.TIED if answer.is_tied else "",
+        doubt="" if answer.probability is None else text.DOUBT(sure=answer.probability, tied=tied),
         gap=_describe_assumed_gap(answer),
         **given,
     )
@@ -94,8 +99,8 @@ def describe_confidence(answer: PairAnswer) -> str:
     """Return the confidence in the direction, and whether only one side is calibrated."""
     (value_a, value_b), names = answer.values, answer.names
     given = {"sure": answer.probability, "less": names[value_b < value_a], "verb": text.VERBS[answer.metric]}
-    found = [] if answer.probability is None else [text.SURE(**given)]
-    if answer.scope.calibrations and answer.scope.uncalibrated:
+    found = [] if answer.probability is None or not answer.difference_exact else [text.SURE(**given)]
+    if answer.scope.calibrations and answer.scope.uncalibrated and answer.metric != "memory":
         row = answer.scope.calibrations[0]
         calibrated = next((name for name in names if name not in answer.scope.uncalibrated), row.hardware)
         donor = row.hardware if row.inheritors else None
@@ -253,7 +258,8 @@ def _describe_traffic(answer: PairAnswer) -> list[str]:
     """Return the bytes that both runs move off chip."""
     off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     sums = {name: sum(getattr(row, name) or 0.0 for row in off_chip) for name in ("bytes_a", "bytes_b")}
-    return [text.TRAFFIC(a=answer.names[0], b=answer.names[1], **sums)] if off_chip else []
+    told = text.SAME_TRAFFIC if sums["bytes_a"] == sums["bytes_b"] else text.TRAFFIC
+    return [told(a=answer.names[0], b=answer.names[1], **sums)] if off_chip else []
 
 
 def leads(rows: Table[SubgraphDifference]) -> bool:
@@ -267,9 +273,11 @@ def _describe_leader(answer: PairAnswer) -> list[str]:
         return []
     if answer.subgraph:
         share = next(row.share_fraction for row in answer.subgraphs if row.name == answer.subgraph)
-        return [text.OWN_SHARE(share=text.NOTHING if share is None else show_share(share))]
+        told = text.OWN_OFFSET if share is not None and share < 0.0 else text.OWN_SHARE
+        return [told(share=show_share(abs(share)) if share else text.NOTHING)]
     if not leads(answer.subgraphs):
         return []
     first = answer.subgraphs[0]
     alike = sum(row.difference == first.difference for row in answer.subgraphs) - 1
-    return [text.LEADER(first, alike=alike or None, total=len(answer.subgraphs), each=text.EACH_ONE if alike else "")]
+    verb, each = (text.CONTRIBUTE, text.EACH_ONE) if alike else (text.CONTRIBUTES, "")
+    return [text.LEADER(first, alike=alike or None, total=len(answer.subgraphs), verb=verb, each=each)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
@@ -76,6 +77,10 @@ class PairAnswer(RunAnswer):
     """Differences in the metric by subgraph, largest first."""
     traffic: Table[Traffic] | None
     """Bytes moved per memory; None unless the metric is memory."""
+
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return the assumed share of the energies in a headline; empty for one subgraph, whose share is not known."""
+        return "" if self.subgraph else super()._describe_assumed(headline, chosen)
 
     @property
     def total(self) -> RunPair:

@@ -12,14 +12,20 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{title}[, subgraph {part}]: {quantity} of {a} (A) and {b} (B)")
 
 HEADLINE: Final = Template(
-    "{less} {verb} [{by} ]less {quantity} than {more}[ for {part}] {where}[ ({sure:chance} sure)][: {tied}][; {gap}]"
+    "{less} {verb} [{by} ]less {quantity} than {more}[ for {part}] {where}: {least} against {most}[ ({doubt})][; {gap}]"
 )
-EQUAL: Final = Template("{b} {verb} exactly as much {quantity} as {a} {where}")
-VERBS: Final[Mapping[PartMetricName, str]] = {"energy": "uses", "latency": "takes", "edp": "has", "memory": "uses"}
+EQUAL: Final = Template("{names} {verb} the same {quantity}[ for {part}] {where}: {value}")
+BOTH: Final = Template("{a} and {b}")
+TWICE: Final = Template("both runs on {a}")
+VERBS: Final[Mapping[PartMetricName, str]] = {"energy": "uses", "latency": "takes", "edp": "has", "memory": "needs"}
+PLURAL_VERBS: Final[Mapping[PartMetricName, str]] = {
+    "energy": "use", "latency": "take", "edp": "have", "memory": "need",
+}  # fmt: skip
 QUANTITIES: Final[Mapping[PartMetricName, str]] = {"latency": "time"}
 AT_BATCH: Final = Template("at batch {batch}")
 OF_RUN: Final = "for its batch"
-TIED: Final = "the two are statistically tied"
+DOUBT: Final = Template("{sure:chance} confidence[, {tied}]")
+TIED: Final = "statistically tied"
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
@@ -48,18 +54,21 @@ ONE_SIDED: Final = "absent on the other"
 COUNT, PRICE, PRESENCE = "count", "price", "presence"
 MORE_PARTS: Final = ("more subgraphs", "")
 CAUSES: Final[Mapping[str, tuple[str, str]]] = {
-    COUNT: ("more actions", "but fewer"),
+    COUNT: ("more actions", "but fewer actions"),
     PRICE: ("more per action", "but less per action"),
     PRESENCE: ("extra actions", ""),
 }
 """Cause -> words if it works for the larger side, and if it works against it."""
 CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
-    ("energy", "static"): {COUNT: ("longer time", "but shorter"), PRICE: ("higher power", "but lower power")},
-    ("energy", "host"): {PRICE: ("more work", "but less")},
-    ("time", "compute"): {COUNT: ("more work", "but less"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
-    ("time", "memory"): {COUNT: ("more bytes", "but fewer"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
+    ("energy", "host"): {PRICE: ("more work", "but less work")},
+    ("time", "compute"): {COUNT: ("more work", "but less work"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS},
+    ("time", "memory"): {
+        COUNT: ("more bytes", "but fewer bytes"), PRICE: ("slower", "but faster"), PRESENCE: MORE_PARTS,
+    },
     ("time", "launch"): {
-        COUNT: ("more kernels", "but fewer"), PRICE: ("longer launches", "but shorter"), PRESENCE: MORE_PARTS,
+        COUNT: ("more kernels", "but fewer kernels"), PRICE: ("longer launches", "but shorter launches"),
+        PRESENCE: MORE_PARTS,
     },
 }  # fmt: skip
 """Quantity and category -> words that replace the general ones."""
@@ -144,16 +153,16 @@ ACTIVITIES: Final[Mapping[str, str]] = {
 """Bound of time -> its activity."""
 
 SHARES: Final = Template("energy accounts for {energy:%} of the difference, time for {time:%}")
-OPPOSED: Final = Template("{along} decides the difference; {against} counteracts it")
-AGAINST: Final = "conversely, "
+OPPOSED: Final = Template("{along} causes the difference; {against} reduces it")
+AGAINST: Final = "partly offsetting this, "
 
 SAME_WAY: Final = Template("{noun} {take} {energy:J} on {more}[ ({detail})] and {other:J} on {less}[ ({beside})]")
 OTHER_WAY: Final = Template(
-    "{noun} {take} {energy:J} on {more}: they {way}[ ({detail})]; on {less} they {other_way}[ ({beside})] and take "
-    "{other:J}"
+    "{noun} {take} {energy:J} on {more}, where they {way}[ ({detail})], and {other:J} on {less}, where they "
+    "{other_way}[ ({beside})]"
 )
 ONE_SIDE: Final = Template(
-    "{noun} {take} {energy:J} on {more}[: they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
+    "{noun} {take} {energy:J} on {more}[, where they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
 )
 NONE: Final = "none"
 NO_RESIDUAL: Final = "none, because its energies come from circuits alone"
@@ -170,8 +179,8 @@ AT: Final = Template("{amount} at {each}")
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
 TIME: Final = Template(
-    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: it bounds more subgraphs on "
-    "{bound}]"
+    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: it is the bottleneck of "
+    "more subgraphs on {bound}]"
 )
 NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
@@ -182,14 +191,17 @@ PACES: Final[Mapping[str, Template]] = {
 """Unit of a count -> its amount and rate; the last one serves all others."""
 
 LEADER: Final = Template(
-    "largest contribution of {total:n subgraph}: {name} ({fusion_pattern})[ and {alike} equal ones], "
-    "{share_fraction:%} of the difference[ {each}]"
+    "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of the "
+    "difference[ {each}]"
 )
+CONTRIBUTES, CONTRIBUTE = "contributes", "contribute"
 EACH_ONE: Final = "each"
-OWN_SHARE: Final = Template("this subgraph contributes {share} of the difference of the runs")
+OWN_SHARE: Final = Template("this subgraph contributes {share} of the difference between the runs")
+OWN_OFFSET: Final = Template("this subgraph reduces the difference between the runs, by {share}")
 NOTHING: Final = "nothing"
 
-TRAFFIC: Final = Template("off chip, {a} moves {bytes_a:B} and {b} {bytes_b:B}")
+TRAFFIC: Final = Template("{a} moves {bytes_a:B} off chip, {b} {bytes_b:B}")
+SAME_TRAFFIC: Final = Template("both move {bytes_a:B} off chip")
 
 # ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
 
