@@ -13,6 +13,8 @@ spent_a_exact = { type = "HUGEINT", meaning = "exact amount on A, fJ of energy o
 spent_b_exact = { type = "HUGEINT", meaning = "exact amount on B" }
 spent_a = { type = "DOUBLE", meaning = "amount on A, in spent_unit" }
 spent_b = { type = "DOUBLE", meaning = "amount on B" }
+work_a = { type = "DOUBLE", null = true, meaning = "amount of work on A for time, as in explain.delay; null for energy" }
+work_b = { type = "DOUBLE", null = true, meaning = "amount of work on B for time; null for energy" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
 difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ, fs, or twice in fJ fs" }
 difference = { type = "DOUBLE", meaning = "contribution to the difference, in unit" }
@@ -29,7 +31,9 @@ WITH part AS (
         sum(energy_a_fj) AS spent_a,
         sum(energy_b_fj) AS spent_b,
         sum(by_count_fj) AS by_count,
-        sum(by_price_fj) AS by_price
+        sum(by_price_fj) AS by_price,
+        CAST(NULL AS DOUBLE) AS work_a,
+        CAST(NULL AS DOUBLE) AS work_b
     FROM explain.role(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
     WHERE $metric <> 'latency'
     GROUP BY category
@@ -40,7 +44,9 @@ WITH part AS (
         sum(spent_a_fs),
         sum(spent_b_fs),
         sum(by_work_fs),
-        sum(CASE WHEN is_met THEN spent_b_fs - spent_a_fs - by_work_fs ELSE 0 END)
+        sum(CASE WHEN is_met THEN spent_b_fs - spent_a_fs - by_work_fs ELSE 0 END),
+        sum(work_a),
+        sum(work_b)
     FROM explain.delay(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
     WHERE $metric IN ('latency', 'edp')
     GROUP BY resource
@@ -58,6 +64,8 @@ weighed AS (
         p.spent_b,
         p.by_count,
         p.by_price,
+        p.work_a,
+        p.work_b,
         CASE
             WHEN $metric <> 'edp' THEN 1
             WHEN p.quantity = 'energy' THEN w.latency_fs
@@ -73,6 +81,8 @@ SELECT
     spent_b AS spent_b_exact,
     joules(spent_a) AS spent_a,
     joules(spent_b) AS spent_b,
+    work_a,
+    work_b,
     CASE quantity WHEN 'energy' THEN 'J' ELSE 's' END AS spent_unit,
     (spent_b - spent_a) * weight AS difference_exact,
     CAST((spent_b - spent_a) * weight AS DOUBLE) / CASE WHEN $metric = 'edp' THEN 2e30 ELSE 1e15 END AS difference,

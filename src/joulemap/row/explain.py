@@ -17,6 +17,8 @@ class CategoryDifference(Row, query="explain.category"):
     spent_b_exact: int
     spent_a: float
     spent_b: float
+    work_a: float | None
+    work_b: float | None
     spent_unit: str
     difference_exact: int
     difference: float

@@ -223,16 +223,11 @@ def _list_actions(row: RoleDifference, side: Literal["a", "b"]) -> list[str]:
 
 
 def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
-    """Return the time of a category on both sides, with work and rate if the same parts are bound by it."""
-    kinds = ("latency: count", "latency: price", "count", "price")  # terms of the bounds that both share
-    terms = (one for one in answer.metric_terms or () if one.place == row.category and one.term in kinds)
-    term = next(terms, None)
-    is_shared = term is not None and abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact)
-    paces = ["", ""]
-    if term is not None and is_shared:
-        pairs = ((term.count_a, term.price_a), (term.count_b, term.price_b))
-        units = answer.units if row.category == "compute" else ("", "")
-        paces = [_describe_pace(term.per, *pair, on) for pair, on in zip(pairs, units, strict=True)]
+    """Return the time of a category on both sides, with its work and mean rate."""
+    is_shared = abs(row.by_presence_exact) < LEAST_CAUSE * abs(row.difference_exact)
+    works = ((row.work_a, row.spent_a), (row.work_b, row.spent_b))
+    units = answer.units if row.category == "compute" else ("", "")
+    paces = [_describe_pace(row.category, *work, on) for work, on in zip(works, units, strict=True)]
     sides = list(zip(answer.names, (row.spent_a, row.spent_b), paces, strict=True))
     (more, longest, pace), (less, least, other) = sides[::-1] if row.difference_exact > 0 else sides
     return text.TIME(
@@ -247,11 +242,11 @@ def _describe_time(row: CategoryDifference, answer: PairAnswer) -> str:
     )
 
 
-def _describe_pace(per: str, count: float, price: float | None, units: str) -> str:
-    """Return an amount of work with its rate and busy units, or with the time per kernel."""
-    if not price:
+def _describe_pace(category: str, count: float | None, spent_s: float, units: str) -> str:
+    """Return an amount of work with its mean rate and busy units, or with the time per kernel; empty without work."""
+    if not count or not spent_s:
         return ""
-    return text.PACES.get(per, text.PACES[""])(per=per, count=count, price=price, rate=1.0 / price, units=units)
+    return text.PACES[category](count=count, price=spent_s / count, rate=count / spent_s, units=units)
 
 
 def _describe_traffic(answer: PairAnswer) -> list[str]:

@@ -184,11 +184,11 @@ TIME: Final = Template(
 )
 NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
-    "kernel": Template("{count:plain} kernels at {price:s} each"),
-    "B": Template("{count:B} on and off chip at {rate:B/s}"),
-    "": Template("{count:~} {per}s at {rate:1/s}[ on {units}]"),
+    "launch": Template("{count:plain} kernels at {price:s} each"),
+    "memory": Template("{count:B} on and off chip at {rate:B/s}"),
+    "compute": Template("{count:~} MAC slots at {rate:1/s}[ on {units}]"),
 }
-"""Unit of a count -> its amount and rate; the last one serves all others."""
+"""Bound of time -> its amount of work and mean rate."""
 
 LEADER: Final = Template(
     "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of the "
