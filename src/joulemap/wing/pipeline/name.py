@@ -39,7 +39,7 @@ class PipelineNames(ModelNames):
         return find_around(name, settings, batch)
 
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, for one stage with a rate, for a picture, and for pre- and postprocessing."""
+        """Return True for stages joined by +, one stage with a rate, a picture, or pre- and postprocessing."""
         return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
 
     @staticmethod
