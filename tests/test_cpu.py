@@ -244,8 +244,8 @@ def test_a_hard_swish_without_a_kernel_takes_clocks_of_one_core() -> None:
     assert run(slow, "fp32", work).latency_fs == run(none, "fp32", work).latency_fs
 
 
-def test_a_special_function_of_an_engine_takes_its_clocks_whatever_the_lanes() -> None:
-    # 1,000 SiLUs are one task of one core: 3.8 clocks each in an engine, else a product in 8 lanes
+def test_a_special_function_takes_its_clocks_whatever_the_lanes() -> None:
+    # 1,000 SiLUs are one task of one core: 3.8 clocks each, and without that floor a product in 8 lanes
     own = chip.cpu()
     work = columns(torch.nn.SiLU().to("meta"), torch.empty(1000, device="meta"))
     more = [
@@ -256,4 +256,4 @@ def test_a_special_function_of_an_engine_takes_its_clocks_whatever_the_lanes() -
         )
     ]
     assert_close(more[0] - more[1], 1000 * (3.8 - 1 / 8) / chip.CLOCK_HZ, rel=1e-6)
-    assert more[1] == more[2] == more[3]
+    assert more[2:] == more[:2]

@@ -7,8 +7,9 @@ Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; co
     tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
     rows    = min(tile_rows, M)                            fewer rows make a shorter block
     waves   = ⌈tiles / U⌉
-    special = max(special_function_fmas / vector rate, [engine] special_function_clocks / f)
-    compute = waves x (tile MACs / (rate x efficiency) + (EW / vector rate + SF special) / tiles)
+    special = max(special_function_fmas / vector rate, special_function_clocks / f)
+    compute = waves x (tile MACs / (rate x efficiency) + (EW / vector rate + SF special) / tasks)
+    tasks   = tiles of GEMMs, else max(1, O / 16384)       the longest task is a full one
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
@@ -235,6 +236,9 @@ class Cpu(Indifferent):
         )
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
+        # tasks are full ones: in equal shares, 80,000 elements in five would be faster than 32,768 in two
+        full = np.maximum(work.output_element_count / ELEMENTS_PER_TASK, 1.0)
+        tasks = np.where(work.is_gemm | is_grouped, tiles, full)
         shown = np.where(kernels.rides, 0.0, tiles)
         efficiency = np.where(
             is_depthwise,
@@ -259,9 +263,8 @@ class Cpu(Indifferent):
             unpacked = _vector(hardware, "fp32").lane_rate * hardware.coefficient("gemm_efficiency.streamed")
             dense_rate = np.where(unpacks, unpacked, dense_rate)
         special_s = hardware.coefficient("special_function_fmas") / vector_rate
-        if kernels.runtime == "engine":
-            special_s = np.maximum(special_s, hardware.coefficient("special_function_clocks") / peak.clock_hz)
-        simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / np.maximum(tiles, 1.0)
+        special_s = np.maximum(special_s, hardware.coefficient("special_function_clocks") / peak.clock_hz)
+        simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / tasks
         if work.decomposes.any():  # lanes of four bytes at least
             wide = PRECISION_BYTES[kernels.precision if kernels.precision in LANE_PRECISIONS else LEAST_SOLVER]
             slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
