@@ -19,7 +19,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.sweep import text
 from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.answer.sweep.text import BEYOND_BUDGET, HEADINGS, OVERTAKES, REPLACES
+from joulemap.answer.sweep.text import BEYOND_BUDGET, FROM_BATCH, HEADINGS
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
@@ -237,10 +237,9 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     text = "\n".join(lines)
     moves = [row for row in answer.winners if row.is_change]
     assert moves
-    for row in moves:
-        told = OVERTAKES if row.is_overtaking else REPLACES
-        names = {"winner": row.winner, "previous_winner": row.previous_winner}
-        assert told(batch=row.batch, **{key: answer.scope.mark(name or "") for key, name in names.items()}) in text
+    last = {(row.model, row.precision, row.metric): row for row in moves}
+    for row in last.values():
+        assert f"{answer.scope.mark(row.winner)} {FROM_BATCH(batch=row.batch)}" in text
 
 
 @pytest.mark.sample(4)

@@ -42,9 +42,12 @@ METRICS: Final = ("latency", "energy", "memory", "cost")
 NOTHING: Final[Mapping[str, float]] = {}
 
 TITLE: Final = Template("{before} -> {after}{settings}")
-HEADLINE: Final = Template("{after} against {before}: {change:list}.")
-EQUAL: Final = Template("{after} and {before} are equal in {metrics:and}[ on all {count} chips].")
-CHANGE: Final = Template("{metric} {first}[ to {last}][ (certain on {sure} of {total} chips)]")
+HEADLINE: Final = Template("From {before} to {after}: {change:list}.")
+EQUAL: Final = Template("Both versions are equal in {metrics:and}[ on all {count} chips].")
+CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
+ON_BOTH: Final = "certain on both chips"
+ON_ALL: Final = Template("certain on all {total} chips")
+ON_SOME: Final = Template("certain on {sure} of {total} chips")
 EXACT: Final = Template("{change} (exact)")
 INTERVAL: Final = Template("{change} ({low} to {high})")
 
@@ -61,14 +64,16 @@ PER_MILLION: Final = "cost per million inferences"
 
 FAILURE: Final = Template("{metric} on {name} changed by {change}, more than {limit:set %}")
 NOT_RUNNING: Final = Template("the version after does not run: {reason}")
-KEPT: Final = Template("no change is certainly above its limit: {limits:and}")
+KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {limits:and}")
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "{share} of the energy errors of the version before are also those of the version after and cancel in the change; "
-    "the intervals come from the rest"
+    "{share} of the energy error of {before} is shared with {after} and cancels in the change; the 80 % intervals "
+    "cover the errors that only one version has"
 )
-NO_SAME_WORK: Final = "the 80 % intervals cover the whole change"
+NO_SAME_WORK: Final = "the versions share no error; the 80 % intervals cover the whole change"
+LEAST_SHARED: Final = 5e-4
+"""Shared fraction of the errors that is shown as more than 0.0 %."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
@@ -161,7 +166,7 @@ class DiffAnswer(RunAnswer):
             return ""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
-        return SAME_WORK(share=ends) if same else NO_SAME_WORK
+        return SAME_WORK(self, share=ends) if same and max(same) >= LEAST_SHARED else NO_SAME_WORK
 
     def _judge(self, row: VersionFigure) -> str:
         """Return the verdict on a change, given the allowed limit; empty without a limit."""
@@ -197,11 +202,12 @@ def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
     """Return the range of a metric's change over all hardware, with its confidence; empty without one."""
     rows = sorted((row for row in every if row.metric == metric), key=_change)
     if len(rows) < 2:
-        return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None, total=1) if rows else ""
+        return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None) if rows else ""
     first, *others = dict.fromkeys(_show_fraction(row.change_fraction) for row in rows)
     is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
-    sure = None if is_exact else sum(map(_is_sure, rows))
-    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=sure, total=len(rows))
+    sure, total = sum(map(_is_sure, rows)), len(rows)
+    told = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
+    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else told)
 
 
 def _is_above(row: VersionFigure, allowed: float) -> bool:
@@ -209,7 +215,8 @@ def _is_above(row: VersionFigure, allowed: float) -> bool:
 
 
 def _show_fraction(value: float | None) -> str:
-    return "" if value is None else f"{'+' if value >= 0.0 else '-'}{abs(value) * 100:.3g} %"
+    sign = "" if not value else "+" if value > 0.0 else "-"
+    return "" if value is None else f"{sign}{abs(value) * 100:.3g} %"
 
 
 def _show_change(row: VersionFigure) -> str:

@@ -41,9 +41,10 @@ COSTS: Final = Template(
 )
 SHARE: Final = Template("{share:%} of the {quantity}")
 NOT_FUSED: Final = Template(
-    "Nothing is fused: each subgraph ({subgraph_count}) is one operator or one call, and a separate kernel in every "
-    "runtime."
+    "Nothing is fused: {subgraphs} is one operator or call, and so one kernel in every runtime."
 )
+EACH_OF: Final = Template("each of the {subgraph_count} subgraphs")
+ONLY: Final = "the only subgraph"
 
 PARTS_TABLE: Final = Template("By {by}, most energy x delay saved first")
 COLUMNS: Final[Mapping[FusionDivision, str]] = {
@@ -66,9 +67,10 @@ KEEP: Final = (
 REST: Final = Template("saving {energy:J}")
 
 COSTS_IN: Final = Template(
-    "in {count:n subgraph}[ ({only})], fusion takes {change}[ {total}][, most in {worst}], because {reason}"
+    "in {count:n subgraph}[ ({only})], the fused kernels take {change}[ {total}][, most in {worst}], because {reason}"
 )
-UNFUSED: Final = Template("{count:n subgraph} with one kernel in both cases: {change}[ {total}], because {reason}")
+UNFUSED: Final = Template("{count:n unfused subgraph} {takes} {change}[ {total}], because {reason}")
+TAKES, TAKE = "takes", "take"
 IN_TOTAL: Final = "in total"
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} but {second}")
@@ -78,19 +80,19 @@ LARGEST: Final = Template(
 )
 BYTES: Final = Template(
     "{saved_moved_fraction:%} of the bytes that operators read and write stay inside kernels; "
-    "[off chip, {less:B} less are moved ({saved_dram_fraction:%})][off chip, {more:B} more are moved][{same}]"
+    "[off-chip traffic falls by {less:B} ({saved_dram_fraction:%})][off-chip traffic rises by {more:B}][{same}]"
 )
 SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
 
 PASSED: Final = "operators after a library's GEMM run in a separate pass, which reads and writes the result again"
 MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of a separate one"
-STREAMED: Final = "more bytes are moved off chip"
+STREAMED: Final = "more bytes move off chip"
 CACHED: Final = "fewer live activations leave room for the weights on chip"
 BUSIER: Final = "the one kernel keeps its units busy for longer than its members do separately"
 COMPILED: Final = "a compiler's kernel replaces the framework's"
 LAUNCHED: Final = "in eager the host launches every kernel"
 CAPPED: Final = Template(
-    "the power cap leaves {clock_fraction:%} of the clock fused and {separate_clock_fraction:%} separately"
+    "the power cap leaves {clock_fraction:%} of the clock with fusion and {separate_clock_fraction:%} without"
 )
 
 FACTS_TABLE: Final = "Fused and separate"
@@ -190,7 +192,7 @@ class FusionAnswer(RunAnswer):
         """Return the savings of fusion in the run, or that there is nothing to fuse."""
         total = self.total
         if not total.fused_subgraph_count:
-            return NOT_FUSED(total)
+            return NOT_FUSED(subgraphs=EACH_OF(total) if total.subgraph_count > 1 else ONLY)
         saved = {
             "energy": total.saved_energy_fraction or 0.0,
             "latency": total.saved_latency_fraction or 0.0,
@@ -289,7 +291,13 @@ def describe_unfused(subgraphs: Iterable[FusionSubgraph], total: FusionTotal) ->
         if row.kernel_count and not _is_fused(row) and (row.saved_energy_fj or row.saved_latency_fs)
     ]
     return [
-        UNFUSED(count=len(rows), change=_describe_change(rows), total=IN_TOTAL if len(rows) > 1 else "", reason=reason)
+        UNFUSED(
+            count=len(rows),
+            takes=TAKE if len(rows) > 1 else TAKES,
+            change=_describe_change(rows),
+            total=IN_TOTAL if len(rows) > 1 else "",
+            reason=reason,
+        )
         for reason, rows in _group(changed, [_find_change(row, total) for row in changed]).items()
         if abs(sum(row.saved_energy_fj for row in rows)) > SHOWN_FRACTION * total.separate_energy_fj
         or abs(sum(row.saved_latency_fs for row in rows)) > SHOWN_FRACTION * total.separate_latency_fs

@@ -39,8 +39,9 @@ TITLE: Final = Template("{model}: {x.meaning} against {y.meaning}[, {use}]")
 DRAWN_TITLE: Final = Template("{model}: {y.meaning} over {x.meaning}")
 
 FRONT: Final = Template("{count} of {all} are on the Pareto front{among}: from {first} to {last}.")
-END: Final = Template("{name} ({x}, {y})")
+END: Final = Template("{name} at {x} and {y}")
 ONE: Final = Template("{name} beats every other configuration{among}, with {x} and {y}.")
+ALONE: Final = Template("{name} is the only configuration{among}: {x} and {y}.")
 AMONG: Final = " of available chips"
 NOTHING: Final = Template("No configuration has both {x.meaning} and {y.meaning}.")
 
@@ -53,7 +54,7 @@ DOMINATED_BY: Final = Template(
 BETWEEN: Final = "configurations between them"
 
 PROJECTIONS: Final = Template(
-    "{count:n configuration} of hardware that is not available would be on the front: {names} (--all includes them)"
+    "{count:n configuration} of unavailable hardware would be on the front: {names} (--all includes them)"
 )
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class ParetoAnswer(CandidateAnswer):
             (Section("", deciding.out_of(len(front), len(kept), BETWEEN)),),
             self.rows,
             answer=self.describe_front(),
-            chosen=[row.run_id for row in front],
+            chosen=[row.run_id for row in (*front.rows[:1], *front.rows[-1:])],
             insights=self._insights(projections),
             sure=self._describe_uncertainty(front),
             details=(
@@ -162,7 +163,8 @@ class ParetoAnswer(CandidateAnswer):
             for row in (front[0], front[-1])
         ]
         if len(front) == 1:
-            return ONE(among=among, **ends[0])
+            others = [row for row in self.rows if row.status == "dominated" and (row.is_available or not among)]
+            return (ONE if others else ALONE)(among=among, **ends[0])
         first, last = (END(**end) for end in ends)
         every = CONFIGURATIONS(count=sum(row.x_value is not None for row in self.rows))
         return FRONT(count=len(front), all=every, among=among, first=first, last=last)
@@ -192,7 +194,7 @@ class ParetoAnswer(CandidateAnswer):
         if not known:
             return ""
         if len(front) == 1:
-            return UNBEATEN(front[0])
+            return UNBEATEN(front[0]) if len(known) > 1 else ""
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         verb = IS if stays < 2 else ARE

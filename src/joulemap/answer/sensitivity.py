@@ -32,9 +32,10 @@ TITLE: Final = Template("{title}: effect of each constant on {metric.label}[, {p
 DRAWN_TITLE: Final = Template("{title}: {metric.label} on {hardware}, {value}")
 
 FIRST: Final = Template(
-    "On {hardware}, {metric.label} is {value}, or {ends} over the range of its {row.word} ({range}, {row.basis})"
+    "On {hardware}, {metric.label} is {value}; the constant with the largest effect is {row.word} "
+    "([{range}, ]{row.basis}): over its range, {metric.label} is {ends}."
 )
-NOTHING: Final = Template("no constant changes {metric.label} on {hardware}")
+NOTHING: Final = Template("No constant changes {metric.label} on {hardware}.")
 DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the ends of its range")
 
 COLUMNS: Final = Template(
@@ -62,7 +63,7 @@ LINEAR_NOTE: Final = (
     "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"
 )
 CAPPED_NOTE: Final = Template(
-    "the power cap lowers the clock of {hardware}: energies per action change its latency too, by evaluation"
+    "the power cap lowers the clock of {hardware}, so energies per action change its latency too"
 )
 RANGE_NOTE: Final = (
     "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
@@ -166,7 +167,7 @@ class SensitivityAnswer(RunAnswer):
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            answer="; ".join(map(self._describe_first, names[:TOLD])),
+            answer=" ".join(map(self._describe_first, names[:TOLD])),
             sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(chosen),

@@ -58,8 +58,8 @@ YOURS: Final = "your assumed numbers"
 # Notes
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
-REFUSED: Final = Template("{count} unsupported ({first})")
-BEYOND_BUDGET: Final = Template("{count} without a mode within {budget:W} ({first}: {reason})")
+REFUSED: Final = Template("{count:n unsupported configuration} ({first})")
+BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 
 WEIGHTS: Final = Template(

@@ -42,8 +42,8 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "tdp": "power limit",
     "static_power": "static power",
     "idle_power": "idle power",
-    "price_purchase": "price",
-    "price_cloud": "rent",
+    "price_purchase": "purchase price",
+    "price_cloud": "rental price",
     "host_share": "cost of the host",
 }
 """Quantity -> plain name, for quantities that directly affect an answer. Process node is omitted because it only sets
@@ -56,24 +56,24 @@ WORDS: Final[Mapping[str, str]] = {
     "chassis.fans_and_regulators": "fans and regulators around the board",
     "host.static_power": "power of the host",
     "psu.conversion_loss": "loss of the power supply",
-    "board.unattributed_product_cycle": "unexplained energy per clock of a unit in GEMMs",
-    "board.unattributed_issue_cycle": "unexplained energy per clock of a unit in other work",
-    "board.unattributed_memory_second": "unexplained power of the memory",
+    "board.unattributed_product_cycle": "unattributed energy per clock of a unit in GEMMs",
+    "board.unattributed_issue_cycle": "unattributed energy per clock of a unit in other work",
+    "board.unattributed_memory_second": "unattributed power of the memory",
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",
     "coefficient.cap_share": "dynamic share of the power limit",
     "coefficient.epilogue_passes": "passes after a GEMM",
-    "coefficient.lone_step_clocks": "time of a lone block's step",
-    "coefficient.call_clocks": "clocks of a launch on a device beside it",
-    "coefficient.host_launch": "launch of an operator by the host",
+    "coefficient.lone_step_clocks": "step time of a lone block",
+    "coefficient.call_clocks": "clocks of a kernel launch",
+    "coefficient.host_launch": "host time per operator launch",
     "coefficient.dram_efficiency": "attained memory bandwidth",
     "use.electricity": "price of electricity",
-    "use.grid": "carbon of the grid",
+    "use.grid": "carbon intensity of the grid",
     "use.host": "cost of the host",
-    "use.hours": "hours of use a year",
+    "use.hours": "hours of use per year",
     "use.lifetime": "lifetime",
-    "use.pue": "overhead of the datacentre",
-    "use.utilization": "share of the hours that it works",
+    "use.pue": "datacenter overhead (PUE)",
+    "use.utilization": "busy share of the hours",
 }
 """Constant -> plain name, if the identifier does not give one."""
 
@@ -255,7 +255,7 @@ def name_number(address: Address, per: str = "") -> str:
         case "geometry" | "coefficient":
             return _spell(address.name)
     if name.startswith(UNATTRIBUTED):
-        return f"unexplained energy per {_spell(name.removeprefix(UNATTRIBUTED))}"
+        return f"unattributed energy per {_spell(name.removeprefix(UNATTRIBUTED))}"
     one, what = _spell(per.partition(".")[0]), _spell(name)
     return f"energy per {what}" if not one or one in what else f"energy per {one} of {what}"
 

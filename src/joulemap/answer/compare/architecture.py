@@ -69,10 +69,12 @@ ADDED: Final = Template(
     "{overhead} together take {low:plain}x ({least}) to {high:plain}x ({most}) the energy of arithmetic"
 )
 WAITING: Final = Template(
-    "static power is most of the energy on {names:list}, because it is drawn during the whole run"
-    "[; on {launching:list}, most of that time is kernel launches, which a larger `--batch` amortizes]"
+    "static power is most of the energy on {names:and}, because it is drawn during the whole run"
+    "[; on {launching:and}, most of that time is kernel launches, which a larger `--batch` amortizes]"
 )
-SPREAD: Final = Template("arithmetic alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, {ratio:plain}x]")
+SPREAD: Final = Template(
+    "arithmetic alone takes {low:J} ({least}) to {high:J} ({most}) per MAC[, a factor of {ratio:plain}]"
+)
 
 SHARE_TABLE: Final = "Energy shares"
 SHARE_COLUMNS: Final = (

@@ -142,18 +142,21 @@ class FlipAnswer(RunAnswer):
         place = "AB".index(self.winner)
         known = [row for row in self.batches if row.winner is not None]
         is_tried = any(row.batch in self.scope.batches for row in known)
-        others = [str(row.batch) for row in known if row.winner != self.winner] if is_tried else []
+        others = [row.batch for row in known if row.winner != self.winner] if is_tried else []
         is_same = is_tried and not others
+        is_tail = len(others) > 1 and others == [row.batch for row in known][-len(others) :]
+        reversed_at = text.FROM_BATCH(batch=others[0]) if is_tail else text.AT_BATCHES(batches=list(map(str, others)))
         return text.WINNER(
             winner=self.scope.mark(self.names[place]),
             loser=self.scope.mark(self.names[1 - place]),
             ratio=self.ratio,
             metric=metric,
+            per=text.PER_MILLION if metric.per == "million inferences" else "",
             direction=text.HIGHER if metric.is_higher_better else text.LOWER,
             value=value,
             other=other,
             chance=self.probability,
-            reversed=others,
+            reversed=reversed_at if others else "",
             first=known[0].batch if is_same else None,
             last=known[-1].batch if is_same else None,
             no_flip="" if self._flips else text.NO_FLIP,
@@ -337,7 +340,7 @@ def _describe_flip(row: Flip) -> str:
     if row.constant.endswith(SCALE):
         return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
-    return text.FLIP(there=there, value=value, factor=_show_factor(factor), chance=row.likelihood)
+    return text.FLIP(there=there, value=value, chance=row.likelihood)
 
 
 def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:

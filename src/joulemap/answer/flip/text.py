@@ -12,10 +12,13 @@ TITLE: Final = Template(
 DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
 
 WINNER: Final = Template(
-    "{winner} has {ratio:x} {direction} {metric.label} than {loser}: {value} against {other}"
-    "[ ({chance:chance} confidence)][; the order reverses at batch {reversed:and}]"
+    "{winner} has {ratio:x} {direction} {metric.label}{per} than {loser}: {value} against {other}"
+    "[ ({chance:chance} confidence)][; the order reverses {reversed}]"
     "[; the order is the same from batch {first} to {last}][; {no_flip}]."
 )
+PER_MILLION: Final = " per million inferences"
+FROM_BATCH: Final = Template("from batch {batch}")
+AT_BATCHES: Final = Template("at batch {batches:and}")
 LOWER: Final = "lower"
 HIGHER: Final = "higher"
 NO_FLIP: Final = "no single constant reverses the order"
@@ -39,13 +42,13 @@ SIDE: Final = Template(
     "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} is {flip}][; {no_flip}]"
 )
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
-FLIP: Final = Template("{there} rather than {value} ({factor}[; chance {chance:odds}])")
+FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
 MEASURE_NEXT: Final = Template(
-    "measure next: the {row.word} of {owner}[ ({meaning})], basis {row.basis}, {row.variance_fraction:%} of the "
-    "uncertainty"
+    "measure next: the {row.word} of {owner}[ ({meaning})], which is {row.basis} and causes "
+    "{row.variance_fraction:%} of the uncertainty"
 )
 
 SURE: Final = Template(

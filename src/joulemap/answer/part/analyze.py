@@ -14,7 +14,7 @@ from joulemap.answer.part import text
 from joulemap.answer.part.part import PartsAnswer, holding_parts
 from joulemap.answer.part.text import NO_ROOF, ROOF_CAPTION, TREE_ACTION, TREE_CAPTION
 from joulemap.answer.run import OVERHEAD, overlaps, title_run
-from joulemap.answer.scope import describe_recalled
+from joulemap.answer.scope import SHOWN_FRACTION, describe_recalled
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
@@ -137,24 +137,36 @@ class AnalyzeAnswer(PartsAnswer):
         total, divisions = self.total, get_args(RunDivision)
         first, *others = self._divided(by, limit)
         longest = max(self.bottlenecks, key=lambda row: row.latency_fs)
+        largest, share = self.categories[0].category, self.categories[0].share_fraction
+        is_by_part = by in ("subgraph", "operator")  # their tables divide energy into parts, not into categories
+        if is_by_part:
+            parts = {part: getattr(total, f"{part}_energy_j") for part in text.PARTS}
+            largest = max(parts, key=lambda part: parts[part])
+            share = parts[largest] / (total.energy_j or 1.0)
         named = {
             "name": self.scope.mark(total.hardware),
-            "largest": self.categories[0].category,
-            "share": self.categories[0].share_fraction,
+            "kind": text.PART if is_by_part else text.CATEGORY,
+            "largest": largest,
+            "share": share,
             "bottleneck": longest.bottleneck,
             "time": longest.latency_fraction,
             "interval": total.interval_s if overlaps(total.interval_s, total.latency_s) else None,
         }
-        largest = max(self.subgraphs, key=lambda row: row.energy_fj)
+        most = max(self.subgraphs, key=lambda row: row.energy_fj)
         bottlenecks = self._lay(self.bottlenecks, text.BOTTLENECKS)
         busy = total.units_used_count if total.units_total_count > 1 else None
-        count = len(text.RUN_INSIGHTS) if total.subgraph_count > 1 else -1
+        given = {
+            "part": most,
+            "busy": busy,
+            "overhead": OVERHEAD if (total.overhead_fraction or 0.0) >= SHOWN_FRACTION else None,
+            **({} if total.subgraph_count > 1 else {"subgraph_count": None}),
+        }
         return self._compose(
             title_run(total, self.scope),
             (first,),
             self.rows(by),
             answer=text.RUN_HEADLINE(total, **named),
-            insights=[one(total, part=largest, overhead=OVERHEAD, busy=busy) for one in text.RUN_INSIGHTS[:count]],
+            insights=[line for one in text.RUN_INSIGHTS if (line := one(total, **given))],
             details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
             notes=self.notes(),
             steps=self._fill_steps(

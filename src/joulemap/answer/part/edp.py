@@ -142,7 +142,9 @@ class EdpAnswer(PartsAnswer):
                 sums[row.hardware] = sums.get(row.hardware, 0.0) + row.edp_share_js
         others = [text.OTHER_EDP(edp=edp, name=self.scope.mark(hardware)) for hardware, edp in sums.items()]
         whose = text.THAT_OF(name=name) if others else text.ITS
-        return text.EDP_HEADLINE(self.total, name=name, others=others, whose=whose, cut=half)
+        verb = text.ACCOUNTS if half.top_count == 1 else text.ACCOUNT
+        parts = text.MOST_EDP(half, verb=verb, whose=whose) if half.total_count > 1 else ""
+        return text.EDP_HEADLINE(self.total, name=name, others=others, parts=parts)
 
     def insights(self) -> list[str]:
         """Return at most three sentences on the lowest shares, the largest saving, fusion, and concentration."""

@@ -16,15 +16,18 @@ PLURALS: Final[Mapping[RunDivision, str]] = {
     "operator": "operators",
 }
 
-BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in ("compute", "memory", "control", "static"))
+PARTS: Final = ("compute", "memory", "control", "static")
+"""Parts of an energy."""
+
+BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
 """Columns of the parts of an energy."""
 
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
 RUN_HEADLINE: Final = Template(
     "{name} uses {energy_j:J}[ per batch, starts a batch every {interval:s},] and takes {latency_s:s} at "
-    "{average_power_w:W}; the largest energy category is {largest} ({share:%}), and {bottleneck} bounds {time:%} of "
-    "the time."
+    "{average_power_w:W}; the largest energy {kind} is {largest} ({share:%}), and {time:%} of the time is "
+    "{bottleneck}-bound."
 )
 
 RUN_TABLE: Final = Template("Energy by {by}")
@@ -62,15 +65,16 @@ SHARED_ENERGY: Final = "An action may belong to several events, so energies of e
 
 RUN_INSIGHTS: Final = (
     Template(
-        "compute utilization is {compute_utilization_fraction:%}, memory bandwidth {bandwidth_utilization_fraction:%}"
-        "[; on average {busy} of {units_total_count} {unit_name}s are busy]"
+        "the run uses {compute_utilization_fraction:%} of the compute peak and {bandwidth_utilization_fraction:%} of "
+        "the off-chip bandwidth[; on average {busy} of {units_total_count} {unit_name}s are busy]"
     ),
-    Template("{overhead_fraction:%} of the energy goes to {overhead}"),
+    Template("[{overhead_fraction:%} of the energy goes to {overhead}]"),
     Template(
-        "{part.name} is the largest of {subgraph_count} subgraphs: {part.share_fraction:%} of the energy, "
-        "{part.latency_fraction:%} of the time"
+        "[of {subgraph_count} subgraphs, {part.name} uses the most energy: {part.share_fraction:%} of it, and "
+        "{part.latency_fraction:%} of the time]"
     ),
 )
+CATEGORY, PART = "category", "part"
 
 FACTS_TABLE: Final = "Performance"
 FACTS: Final = "quantity | value | detail"
@@ -118,9 +122,10 @@ RUN_STEPS: Final = (
 TREE_CAPTION: Final = Template("Largest actions of {energy:J}: {actions:list}.")
 TREE_ACTION: Final = Template("{action} {share:%}")
 ROOF_CAPTION: Final = Template(
-    "The memory roof limits {below} of {drawn:n subgraph}; {nearest.name} is nearest to its roof at "
-    "{nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%}, bound by "
-    "{longest.bottleneck}[; {within} without off-chip traffic][; {missing} without MACs not drawn]."
+    "The memory roof limits {below} of {drawn:n subgraph}; {nearest.name} comes nearest to its roof, at "
+    "{nearest.roofline_fraction:%}; {longest.name} takes longest and reaches {longest.roofline_fraction:%} of its roof "
+    "({longest.bottleneck}-bound)[; {within:n subgraph} without off-chip traffic]"
+    "[; {missing:n subgraph} without MACs not drawn]."
 )
 NO_ROOF: Final = "No subgraph multiplies."
 
@@ -154,13 +159,12 @@ INTO_PAIR: Final = Template("explain {model} {a} {b} --level subgraph[ --subgrap
 
 # ---- edp: energy x delay of one run ----------------------------------------------------------------------------------
 
-EDP_HEADLINE: Final = Template(
-    "{name} has an energy x delay of {edp_js:Js}[, against {others:and}]; {cut.reached_fraction:%} of {whose} lies in "
-    "{cut.top_count} of {cut.total_count} subgraphs."
-)
-OTHER_EDP: Final = Template("{edp:Js} of {name}")
+EDP_HEADLINE: Final = Template("{name} has an energy x delay of {edp_js:Js}[, against {others:and}][; {parts}].")
+MOST_EDP: Final = Template("{top_count} of {total_count} subgraphs {verb} for {reached_fraction:%} of {whose}")
+ACCOUNTS, ACCOUNT = "accounts", "account"
+OTHER_EDP: Final = Template("{edp:Js} on {name}")
 ITS: Final = "it"
-THAT_OF: Final = Template("that of {name}")
+THAT_OF: Final = Template("that on {name}")
 
 BESIDE_TABLE: Final = "Each subgraph on each chip"
 BESIDE: Final = Template("{edp_share_js:Js} ({share_fraction:%})")
@@ -177,8 +181,8 @@ EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulati
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
 
-WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP in {count}[, {others:list}]")
-WIN: Final = Template("{name} in {count}")
+WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP for {count}[, {others:list}]")
+WIN: Final = Template("{name} for {count}")
 BOUNDS: Final = {
     "roofline": Template("with every subgraph at its roofline, energy x delay would be {edp_js:Js}, {saving:%} less"),
     "no_memory_wait": Template("without waiting for memory, energy x delay would fall by at most {saving:%}"),
@@ -187,12 +191,18 @@ BOUNDS: Final = {
     "no_static": Template("without static power, energy x delay would fall by {saving:%}"),
     "no_control": Template("without control energy, energy x delay would fall by {saving:%}"),
 }
-FUSION_SAVES: Final = Template("fusion saves {saved:%}: operators as separate kernels would need {separate_edp_js:Js}")
-FUSION_COSTS: Final = Template("fusion costs here: operators as separate kernels would need {separate_edp_js:Js}")
-LAUNCH_COSTS: Final = Template(
-    "without launches by the host (--runtime graph), operators would need {separate_edp_js:Js}"
+FUSION_SAVES: Final = Template(
+    "fusion saves {saved:%} of the energy x delay, which would be {separate_edp_js:Js} with one kernel per operator"
 )
-HALVING: Final = Template("halving the energy and time of {name} alone would save {halving_fraction:%}")
+FUSION_COSTS: Final = Template(
+    "fusion raises the energy x delay, which would be {separate_edp_js:Js} with one kernel per operator"
+)
+LAUNCH_COSTS: Final = Template(
+    "without launches by the host (--runtime graph), energy x delay would be {separate_edp_js:Js}"
+)
+HALVING: Final = Template(
+    "halving the energy and time of {name} alone would save {halving_fraction:%} of the energy x delay"
+)
 PATTERN: Final = Template(
     "{fusion_pattern} is the largest pattern: {share_fraction:%} in {subgraph_count:n subgraph}[, with "
     "{mac_fraction:%} of the MACs]"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -10,7 +11,7 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
 from joulemap.answer.run import show_limit
-from joulemap.answer.scope import find_scope
+from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
@@ -34,6 +35,9 @@ SHOWN: Final = 12
 """Default number of rows per table, and maximum sentences of a figure."""
 
 SHOWN_MODELS: Final = 4
+
+SHOWN_BEST: Final = 3
+"""Maximum models of the headline."""
 
 
 @frozen(kw_only=True)
@@ -111,35 +115,72 @@ class SweepAnswer(RunAnswer):
         )
 
     def describe_best(self) -> str:
-        """Return the headline: least energy per inference and highest throughput, available hardware first."""
-        found, had = self._find_answered()
-        if not found:
-            return ""
-        frugal, swift = _find_frugal(had), _find_swift(had)
-        told = text.BEST(
-            frugal=self._name(frugal),
-            among="" if len(had) == len(found) else text.AMONG,
-            energy=frugal.energy_per_inference_j,
-            energy_batch=frugal.energy_batch,
-            swift=self._name(swift),
-            throughput=swift.throughput_per_s,
-            throughput_batch=swift.throughput_batch,
-        )
-        beyond = ((text.BEYOND_ENERGY, _find_frugal(found)), (text.BEYOND_THROUGHPUT, _find_swift(found)))
-        return " ".join([told, *(one(row, name=self._name(row)) for one, row in beyond if row not in had)])
+        """Return the headline: least energy per inference and highest throughput of each model, available hardware
+        first.
+        """
+        models = self._list_answered()
+        told = [self._describe_model(*self._find_answered(model)) for model in models[:SHOWN_BEST]]
+        if len(models) > 1:
+            told = [text.OF_MODEL(model=model, told=one) for model, one in zip(models, told, strict=False)]
+        more = len(models) - SHOWN_BEST
+        return " ".join([*told, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
 
-    def _find_answered(self) -> tuple[list[SweepSeries], list[SweepSeries]]:
-        """Return the series with answers, and the available ones among them; all if none is available."""
-        found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
+    def _describe_model(self, found: list[SweepSeries], had: list[SweepSeries]) -> str:
+        """Return the least energy per inference and the highest throughput of one model."""
+        if len(found) == 1:
+            return text.ALONE(found[0], name=self._name(found[0]))
+        frugal, swift = _find_frugal(had), _find_swift(had)
+        among, also = "" if len(had) == len(found) else text.AMONG, "also " if swift is frugal else ""
+        told = [
+            text.FRUGAL(frugal, name=self._name(frugal), among=among, **self._compare(frugal, had, _find_frugal)),
+            text.SWIFT(swift, name=self._name(swift), also=also, **self._compare(swift, had, _find_swift)),
+        ]
+        beyond = ((text.BEYOND_ENERGY, _find_frugal, frugal), (text.BEYOND_THROUGHPUT, _find_swift, swift))
+        for template, find, own in beyond:
+            row = find(found)
+            if row not in had:
+                ratio = _compare_rows(row, own, find)
+                told.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
+        return " ".join(told)
+
+    def _compare(
+        self, best: SweepSeries, rows: Sequence[SweepSeries], find: Callable[[Iterable[SweepSeries]], SweepSeries]
+    ) -> dict[str, Any]:
+        """Return the margin of the best series over the next one."""
+        others = [row for row in rows if row is not best]
+        if not others:
+            return {"ratio": None, "other": None, "equal": None}
+        other = find(others)
+        ratio, name = _compare_rows(best, other, find), self._name(other)
+        is_equal = ratio < TIE_RATIO
+        return {"ratio": None if is_equal else ratio, "other": name, "equal": name if is_equal else None}
+
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return the assumed share of the energies in a headline, at the batches of least energy."""
+        points = [self._find_point(row, row.energy_batch) for row in self.series if self._is_named(row)]
+        own = [one.run_id for one in points if one is not None and one.run_id is not None]
+        return super()._describe_assumed(headline, [*(chosen or ()), *own])
+
+    def _list_answered(self) -> list[str]:
+        """Return the models with answers."""
+        return [model for model in dict.fromkeys(row.model for row in self.series) if self._find_answered(model)[0]]
+
+    def _find_answered(self, model: str) -> tuple[list[SweepSeries], list[SweepSeries]]:
+        """Return the series of a model with answers, and the available ones among them; all if none is available."""
+        rows = [row for row in self.series if row.model == model]
+        found = [row for row in rows if row.energy_batch is not None and row.throughput_batch is not None]
         return found, [row for row in found if row.is_available or self.scope.settings.takes_all] or found
 
     def _is_named(self, row: SweepSeries) -> bool:
         """Return whether the headline names a series."""
-        return any(row in (_find_frugal(rows), _find_swift(rows)) for rows in self._find_answered() if rows)
+        if row.model not in self._list_answered()[:SHOWN_BEST]:
+            return False
+        return any(row in (_find_frugal(rows), _find_swift(rows)) for rows in self._find_answered(row.model) if rows)
 
     def _name(self, row: SweepSeries) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
-        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in self._varying)))
+        varying = (name for name in self._varying if name != "model")
+        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in varying)))
 
     def _title(self) -> str:
         scope = self.scope
@@ -238,17 +279,26 @@ class SweepAnswer(RunAnswer):
         for first, *later in groups.values():
             if all(row.candidate_count == 1 for row in (first, *later)):
                 continue
-            moves = [row for row in later if row.is_change]
-            told = (self._fill(text.OVERTAKES if row.is_overtaking else text.REPLACES, row) for row in moves)
+            starts = [first, *(row for row in later if row.is_change)]
+            batches = [row.batch for row in (first, *later)]
+            spans = [
+                _describe_span([one for one in batches if row.batch <= one < end])
+                for row, end in zip(starts, (*(row.batch for row in starts[1:]), math.inf), strict=True)
+            ]
+            spans[-1] = text.FROM_BATCH(batch=starts[-1].batch) if len(starts) > 1 else text.AT_EVERY_BATCH
+            moves = [
+                self._fill(text.MOVES, row, where=where) + ("" if row.is_overtaking else self._fill(text.REPLACES, row))
+                for row, where in zip(starts[1:], spans[1:], strict=True)
+            ]
             lines.append(
                 self._fill(
-                    text.CHANGING if moves else text.ALWAYS,
+                    text.CHANGING,
                     first,
                     group=self._group(first),
                     metric=METRIC[first.metric].label,
-                    where=text.AT_EVERY_BATCH if later else "",
-                    moves="; ".join(told),
-                    ties=[self._fill(text.TIE, row) for row in (first, *moves) if _is_tied(row)],
+                    where=spans[0] if later else text.AT_BATCH(batch=first.batch),
+                    moves="".join(moves),
+                    ties=[self._fill(text.TIE, row) for row in starts if _is_tied(row)],
                 )
             )
         return lines
@@ -347,6 +397,19 @@ def _find_frugal(rows: Iterable[SweepSeries]) -> SweepSeries:
 
 def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
     return min(rows, key=lambda row: (-(row.throughput_per_s or 0.0), row.hardware))
+
+
+def _compare_rows(best: SweepSeries, other: SweepSeries, find: Callable[[Iterable[SweepSeries]], SweepSeries]) -> float:
+    """Return how many times better one series is than another in the metric of a search."""
+    if find is _find_swift:
+        return (best.throughput_per_s or 0.0) / (other.throughput_per_s or 1.0)
+    return (other.energy_per_inference_j or 0.0) / (best.energy_per_inference_j or 1.0)
+
+
+def _describe_span(batches: Sequence[int]) -> str:
+    """Return the batches at which a chip is best."""
+    first, last = batches[0], batches[-1]
+    return text.AT_BATCH(batch=first) if first == last else text.UP_TO_BATCH(batch=first, last=last)
 
 
 def _is_tied(row: SweepWinner) -> bool:

@@ -11,18 +11,28 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{models}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}: {runs} runs")
 MANY_MODELS: Final = Template("{count} models")
 BATCH: Final = Template("batch {first}")
-BATCHES: Final = Template("{count} batches from {first} to {last}")
+BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
 
-BEST: Final = Template(
-    "{frugal} uses the least energy per inference{among}: {energy:J} at batch {energy_batch}. "
-    "{swift} has the highest throughput: {throughput:1/s} at batch {throughput_batch}."
+FRUGAL: Final = Template(
+    "{name} uses the least energy per inference{among}: {energy_per_inference_j:J} at batch {energy_batch}"
+    "[, {ratio:x} less than {other}][, equal to {equal}]."
 )
+SWIFT: Final = Template(
+    "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
+    "[, {ratio:x} more than {other}][, equal to {equal}]."
+)
+ALONE: Final = Template(
+    "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
+    "Its throughput is highest at batch {throughput_batch}: {throughput_per_s:1/s}."
+)
+OF_MODEL: Final = Template("{model}: {told}")
+MORE_MODELS: Final = Template("The table shows {count:n more model}.")
 AMONG: Final = " of the available chips"
 BEYOND_ENERGY: Final = Template(
-    "{name} is not available, but would use {energy_per_inference_j:J} at batch {energy_batch}."
+    "{name} is not available, but would use {energy_per_inference_j:J} at batch {energy_batch}[, {ratio:x} less]."
 )
 BEYOND_THROUGHPUT: Final = Template(
-    "{name} is not available, but would reach {throughput_per_s:1/s} at batch {throughput_batch}."
+    "{name} is not available, but would reach {throughput_per_s:1/s} at batch {throughput_batch}[, {ratio:x} more]."
 )
 
 HEADINGS: Final[Mapping[SweepDivision, str]] = {
@@ -36,7 +46,7 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
         "{varying}*hardware | [*within {budget} budget_throughput_per_s | ]*lowest latency least_latency_s | "
         "*highest throughput throughput_per_s | latency at that batch throughput_latency_s | "
         "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
-        "efficient batches zone_low_batch | their power zone_low_power_w | largest batch largest_batch | "
+        "efficient batches zone_low_batch | power at these zone_low_power_w | largest batch largest_batch | "
         "batch scaling largest_batch_scaling_ratio"
     ),
     "batch": Template(
@@ -66,16 +76,18 @@ ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
 TIED: Final = Template("tied with {runner_up}")
 
 GROUP: Final = Template("{settings:list}: ")
-ALWAYS: Final = Template("{group}{metric}: {winner} is best{where}[; statistically tied {ties:and}]")
 CHANGING: Final = Template(
-    "{group}{metric}: {winner} is best from batch {batch}; {moves}[; statistically tied {ties:and}]"
+    "{group}{metric}: {winner} is best {where}{moves}[; the best is statistically tied {ties:and}]"
 )
-AT_EVERY_BATCH: Final = " at every batch"
-OVERTAKES: Final = Template("{winner} overtakes {previous_winner} from batch {batch}")
-REPLACES: Final = Template("{winner} is best from batch {batch}, which {previous_winner} cannot run")
+AT_EVERY_BATCH: Final = "at every batch"
+AT_BATCH: Final = Template("at batch {batch}")
+UP_TO_BATCH: Final = Template("from batch {batch} to {last}")
+FROM_BATCH: Final = Template("from batch {batch}")
+MOVES: Final = Template(", then {winner} {where}")
+REPLACES: Final = Template(" (which {previous_winner} cannot run)")
 TIE: Final = Template("with {runner_up} at batch {batch}")
 FALL: Final = Template(
-    "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[: {reason}]"
+    "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"
 )
 LEAST_FALL: Final = 0.95
 """Share of the highest throughput below which that of the largest batch is explained."""

@@ -122,7 +122,8 @@ class UtilizationAnswer(RunAnswer):
         if (remedy := self._find_better(worst)) is not None:
             lower = self._find_better(worst, is_lower=True)
             is_told = lower is not None and lower.gain_ratio > remedy.gain_ratio
-            given["better"] = text.BETTER(
+            is_other = remedy.remedy not in (*text.SETTINGS, text.LOWER)
+            given["better"] = (text.INSTEAD if is_other else text.BETTER)(
                 name=given["name"],
                 remedy=self._name(remedy),
                 gain=_describe_gain(remedy),
@@ -301,7 +302,7 @@ def _describe_gain(row: Remedy) -> str:
     """Return the effect of a remedy on throughput, on energy and, for a larger batch, on latency."""
     ratios = {"throughput": row.throughput_ratio, "energy per inference": row.energy_ratio}
     shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
-    shown |= {"batch latency": row.latency_ratio} if row.remedy == "larger batch" else {}
+    shown |= {"latency per batch": row.latency_ratio} if row.remedy == "larger batch" else {}
     return text.GAIN(gains=[text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()])
 
 
@@ -383,7 +384,7 @@ def _has_plain_gemms(connection: Connection, run_ids: Sequence[int]) -> bool:
 
 def _check_fraction(name: str, value: float) -> None:
     if not 0.0 <= value <= 1.0:
-        raise UsageError(f"{name} is {value:g}, expected from 0 to 1")
+        raise UsageError(f"{name} is {value:g}, expected a fraction from 0 to 1")
 
 
 def _check_grades(bounds: Sequence[float]) -> list[float]:

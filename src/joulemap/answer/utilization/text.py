@@ -8,21 +8,22 @@ from typing import Final
 from joulemap.present.template import Template
 
 HEADLINE: Final = Template(
-    "{name} uses {compute_utilization_fraction:%} of its [{peak} ]peak ({compute_grade})"
-    "[; {bound}-bound kernels take {time} of the time, launches included][. {better}]."
+    "{name} uses {compute_utilization_fraction:%} of its [{peak} ]compute peak ({compute_grade})"
+    "[; {bound}-bound kernels take {time} of the time][. {better}]."
 )
 HEADLINE_OF_SEVERAL: Final = Template(
     "{best_name} has the highest compute utilization, {best.compute_utilization_fraction:%} ({best.compute_grade}); "
-    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})[; {bound}-bound kernels take {time} "
-    "of its time, launches included][. {better}]."
+    "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})"
+    "[, where {bound}-bound kernels take {time} of the time][. {better}]."
 )
-BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if its accuracy suffices, {more}]")
+BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if accurate enough, would give {more}]")
+INSTEAD: Final = Template("{remedy} in place of {name} would give {gain}")
 TF32: Final = "TF32"
 ALL_IN_TF32: Final = ("engine",)
 """Runtimes that run all GEMMs of an fp32 run in TF32."""
 LANES: Final = Template(
-    "{name}: only convolutions use TF32; linear and attention layers run in fp32; the run reaches "
-    "{share:%} of the fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--precision tf32` lets all use TF32"
+    "{name}: only convolutions use TF32; linear and attention layers run in fp32. The run reaches {share:%} of the "
+    "fp32 peak ({fp32_peak_ops_per_s:ops/s}); `--precision tf32` runs all of them in TF32"
 )
 LOWER: Final = "lower precision"
 """Remedy that may change the accuracy of the model."""
@@ -45,11 +46,11 @@ FLAG: Final = Template(
     "{bottleneck_fraction:%} of the {cost}; the largest is {subgraph} with {subgraph_fraction:%} ({worked})"
 )
 LEVELS: Final[Mapping[str, Template]] = {
-    "low_compute": Template("compute utilization {value_fraction:%}, below {limit_fraction:%}"),
+    "low_compute": Template("compute utilization is {value_fraction:%}, below {limit_fraction:set %}"),
     "high_bandwidth": Template(
-        "{value_fraction:%} of the sustained off-chip bandwidth in use, above {limit_fraction:%}"
+        "{value_fraction:%} of the sustained off-chip bandwidth is in use, above {limit_fraction:set %}"
     ),
-    "idle_units": Template("{unit_name}s idle {value_fraction:%} of the time, above {limit_fraction:%}"),
+    "idle_units": Template("{unit_name}s idle {value_fraction:%} of the time, above {limit_fraction:set %}"),
 }
 WORKED: Final = Template("[{tiles} tiles on ]{units_used_count} of {units_total_count} {unit_name}s")
 NONE_WORKED: Final = Template("none of the {unit_name}s works on it")
@@ -72,7 +73,7 @@ DISTRIBUTION: Final = Template(
 )
 ADVICE: Final = Template("{name}: {distribution}. {better}[ No gain: {vain}.]")
 REMEDIES: Final = Template("Better: {remedies}.")
-NO_REMEDY: Final = "None of the remedies that were tried helps."
+NO_REMEDY: Final = "No remedy that was tried helps."
 REMEDY: Final = Template("{remedy} ({gain})")
 OTHER_REMEDY: Final = Template("{choice} ({remedy})")
 
