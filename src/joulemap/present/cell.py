@@ -194,8 +194,9 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
         return show_quantity(value, unit)
     shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
     ending = show_quantity(value, unit).partition(" ")[2]
-    is_alike = ending and all(one.endswith(f" {ending}") for one in shown)
-    ends = [one.removesuffix(f" {ending}") for one in shown] if is_alike else shown
+    after = unit.removeprefix("1") if unit.startswith("1/") else f" {ending}"
+    is_alike = after.strip() and all(one.endswith(after) for one in shown)
+    ends = [one.removesuffix(after) for one in shown] if is_alike else shown
     return f"{show_quantity(value, unit)} ({show_span(*ends)})"
 
 
@@ -228,6 +229,8 @@ def show_quantity(value: float | None, unit: str) -> str:
         return f"{value:.4g}"
     if unit == "1/s":
         return f"{value:.3g}/s" if LEAST_RATE <= value < 1.0 else f"{format_si(value, '')}/s"
+    if unit == "1/J":
+        return f"{format_si(value, '')}/J"
     return format_si(value, unit)
 
 
@@ -323,7 +326,16 @@ def show_plain(value: float | None, digits: int = 3) -> str:
 
 def join_names(names: Sequence[str]) -> str:
     """Return names as a list in words: `a, b and c`."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    return _join(names, " and ")
+
+
+def join_choices(names: Sequence[str]) -> str:
+    """Return alternatives as a list in words: `a, b or c`."""
+    return _join(names, " or ")
+
+
+def _join(names: Sequence[str], last: str) -> str:
+    return last.join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:
