@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
@@ -115,7 +116,7 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     if name.endswith("_fraction"):
         return _show_fraction(float(value))
     if name.endswith("_ratio") or name == "ratio":
-        return f"{float(value):.3g}x"
+        return f"{show_plain(float(value))}x"
     if name.endswith("_fj"):
         return f"{int(value):,} fJ"
     if unit in _SI_UNITS:
@@ -265,7 +266,9 @@ def show_chance(probability: float | None) -> str:
         return f"over {show_chosen_share(MOST_SURE)}"
     if probability < LEAST_SURE:
         return f"under {show_chosen_share(LEAST_SURE)}"
-    return f"{probability * 100:.0f} %"
+    percent = round(probability * 100.0)
+    least = round(TOLD_APART * 100.0)  # from which one is better than another: a tie does not round up to it
+    return f"{percent - 1 if probability < TOLD_APART and percent == least else percent} %"
 
 
 RAREST: Final = 1e-3

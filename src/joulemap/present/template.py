@@ -41,7 +41,7 @@ FORMATS: Final[Mapping[str, Callable[[Any], str]]] = {
     "set %": show_chosen_share,
     "chance": show_chance,
     "odds": show_odds,
-    "x": lambda value: f"{value:.3g}x",
+    "x": lambda value: f"{show_plain(value)}x",
     "±": show_doubt,
     "plain": show_plain,
     "#": lambda value: f"{value:,}",

@@ -258,7 +258,7 @@ class ExploreAnswer(Answer):
             kept=kept(self),
             met=met[self.kept_count == 1],
             front=on_front(self),
-            band_count=self.band_count or None,
+            more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
         )
         return told + oversize
 

@@ -18,9 +18,9 @@ CHIP_COUNT: Final = Template("{count:n chip}")
 ONE_DESIGN: Final = Template("{design}: {values:and}")
 DESIGN: Final = Template("{base} with {values}")
 VALUE: Final = Template("{objective} {value}")
-FRONT: Final = Template(
-    "{gains}{kept} {met}, {front}[, and {band_count:#} more are statistically tied with a design of the front]"
-)
+FRONT: Final = Template("{gains}{kept} {met}, {front}[, and {more} statistically tied with a design of the front]")
+MORE: Final = Template("{band_count:#} more are")
+ONE_MORE: Final = "one more is"
 GAINS: Final = Template("the best designs improve {gains:and} over the unchanged chip; ")
 GAIN: Final = Template("{objective} {own_ratio:x}")
 NO_GAIN: Final = "no design improves on the unchanged chip; "

@@ -297,7 +297,7 @@ class FleetAnswer(RunAnswer):
         """Return the servers of a fleet of several kinds, or of two pools, as a noun of a sentence."""
         label = row.label.replace(FILLED, text.FILLED)
         if form != text.PAIR_FORM:
-            return text.PARTS(label=label, form=form)
+            return text.PARTS(label=" and ".join(label.split(", ")), form=form)
         prefill, _, decode = label.partition(" > ")
         return text.POOLS(prefill=prefill, decode=decode)
 
@@ -438,7 +438,7 @@ class FleetAnswer(RunAnswer):
         if not self.ok:
             over = over[1:]  # the first is the headline
         if over:
-            yield text.OVER(over[0], more=len(over) - 1 or None)
+            yield text.OVER(over[0], label=self._name(over[0].label), more=len(over) - 1 or None)
         if self.demand.objective == "cost":
             without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
             if unpriced := list(dict.fromkeys(without)):

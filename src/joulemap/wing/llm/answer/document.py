@@ -178,12 +178,12 @@ class LlmAnswer(RunAnswer):
         return text.ASSUMED(share=share, basis=name_assumed(load.assumed))
 
     def _find_named(self) -> set[int] | None:
-        """Return the run whose energy per output token is in the headline; None if it has several."""
-        winner = next((row for row in self.winners if row.goal == "energy"), None)
-        if winner is None or winner.hardware_count < 2:
-            return None
-        run_id = self._find_row(winner).decode_run_id
-        return set() if run_id is None else {run_id}
+        """Return the runs whose energies per output token a headline states or compares, those of decode steps."""
+        rows = [self.served[0], self.served[-1]]  # a single hardware: the headline has both
+        if len({row.label for row in self.served}) > 1:
+            least = sorted(self.served, key=lambda row: row.output_token_j or 0.0)
+            rows = list({row.label: row for row in reversed(least)}.values())
+        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
 
     def _find_row(self, winner: ServedWinner) -> ServedRow:
         return next(row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
@@ -204,7 +204,13 @@ class LlmAnswer(RunAnswer):
         latency = text.LATENCY_TOO if between.label == energy.label else text.LATENCY
         values = (self._find_row(energy).output_token_half_width, self._find_row(between).between_half_width)
         return "; ".join(
-            text_of(winner, label=self.scope.mark(winner.label), value=(winner.value, half_width)) + self._lead(winner)
+            text_of(
+                winner,
+                label=self.scope.mark(winner.label),
+                value=(winner.value, half_width),
+                among=self._name_compared(winner),
+            )
+            + self._lead(winner)
             for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
         )
 
@@ -216,7 +222,12 @@ class LlmAnswer(RunAnswer):
             return []
         value = (between.value, self._find_row(between).between_half_width)
         name = self.scope.mark(between.label)
-        return [text.OF_BATCHES(fastest=text.LATENCY(between, label=name, value=value) + self._lead(between))]
+        fastest = text.LATENCY(between, label=name, value=value, among=self._name_compared(between))
+        return [text.OF_BATCHES(fastest=fastest + self._lead(between))]
+
+    def _name_compared(self, winner: ServedWinner) -> str:
+        """Return the hardware that a winner is chosen from, if the table has more; empty if that is all of it."""
+        return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
         """Return a winner's lead over the next, with its confidence."""
@@ -251,8 +262,8 @@ class LlmAnswer(RunAnswer):
         template = text.LOAD if len(self.loads) > 1 else text.LOAD_OF_ONE
         parts = [template(first, ratio=ratio, other=other)]
         idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
-        which = text.LEAST(least) if least is not first else text.LEAST_TOO if others else text.OWN_ENERGY
-        parts.append(text.LOAD_ENERGY(least, which=which, idle=idle))
+        uses = text.LEAST(least) if least is not first else text.LEAST_TOO if others else text.USES
+        parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle))
         behind = [row.label for row in self.loads if row.is_growing]
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
 

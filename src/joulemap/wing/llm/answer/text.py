@@ -25,10 +25,13 @@ BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
 # headline of batches
-ENERGY: Final = Template("{label} uses the least decode energy: {value:interval J} per token at batch {batch}")
-LATENCY: Final = Template("{label} has the lowest TPOT: {value:interval s} at batch {batch}")
+ENERGY: Final = Template(
+    "{label} uses the least decode energy[ {among}]: {value:interval J} per token at batch {batch}"
+)
+LATENCY: Final = Template("{label} has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
 OF_BATCHES: Final = Template("if requests arrive together, {fastest}")
-LATENCY_TOO: Final = Template("it also has the lowest TPOT: {value:interval s} at batch {batch}")
+LATENCY_TOO: Final = Template("it also has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
+AVAILABLE: Final = "of the available chips"
 LEADS: Final[Mapping[str, Template]] = {
     "energy": Template(
         ", {advantage_ratio:x} less than {other}[ at batch {other_batch}] "
@@ -58,11 +61,11 @@ LOAD: Final = Template(
 )
 LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
 LOAD_ENERGY: Final = Template(
-    "{which}: {output_token_j:J} per output token (prompts included)[, {idle:%} of it in idle time]"
+    "{uses} {output_token_j:J} per output token (prompts included)[, {idle:%} of it in idle time]"
 )
-LEAST: Final = Template("{label} uses the least energy")
-LEAST_TOO: Final = "it also uses the least energy"
-OWN_ENERGY: Final = "its energy"
+LEAST: Final = Template("{label} uses the least energy:")
+LEAST_TOO: Final = "it also uses the least energy:"
+USES: Final = "it uses"
 HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request "
     "takes {request_j:J}[ ({uncached_request_j:J} without reuse)], and its median TTFT is {first_token_s:s}"
@@ -153,8 +156,8 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 # insights
 TOO_LARGE: Final = Template("not enough memory: {shortages}[; and {more} more]")
 SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template("prefill is limited by {prefill} and decode by {decode}[; exceptions: {exceptions:few}]")
-LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[; exceptions: {exceptions:few}]")
+LIMITS: Final = Template("prefill is limited by {prefill} and decode by {decode}[, except {exceptions:few}]")
+LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[, except {exceptions:few}]")
 BOUNDS: Final[Mapping[str, str]] = {
     "memory": "memory bandwidth",
     "operands": "on-chip data movement",

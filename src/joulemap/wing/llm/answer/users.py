@@ -88,8 +88,8 @@ REQUEST_PARTS: Final = (
     Template("[emits {request_gco2:g} of CO2]"),
 )
 PUBLISHED: Final = Template(
-    "with the checkpoint's own weights ({precision}), {servers} [costs {usd_per_million:plain} USD and ]uses "
-    "{million_j:J} per million tokens"
+    "with the checkpoint's own weights ({precision}), the best deployment is {servers}: "
+    "[{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
 )
 PUBLISHED_NOT: Final = Template(
     "with the checkpoint's own weights ({precision}), no deployment meets the latency target; the nearest is "

@@ -35,9 +35,9 @@ REFUSED: Final = Template("not predicted: {reasons}")
 NOT_JUDGED: Final = "no measured quantity has an interval"
 CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
 UNEXPLAINED: Final = Template(
-    "{quantity} is furthest off, at {ratio:x} the prediction, and no unstated setting explains it"
+    "the largest difference is in {quantity}, at {ratio:x} the prediction, and no unstated setting explains it"
 )
-UNEXPLAINED_ONE: Final = Template("{quantity} is {ratio:x} the prediction, and no unstated setting explains it")
+UNEXPLAINED_ONE: Final = Template("it is {ratio:x} the prediction, and no unstated setting explains it")
 FAR_OFF: Final = Template("check {suspects}")
 SUSPECTS: Final = "the number of passes, the batch size, the units and the warm-up"
 SUSPECTS_OF_FIRST_TOKEN: Final = "whether it includes a queue or a warm-up"
