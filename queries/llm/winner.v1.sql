@@ -69,13 +69,18 @@ candidate AS (
     FROM valued AS v
     WHERE phase = of_phase AND value > 0e0
 ),
+compared AS (
+    SELECT c.*
+    FROM candidate AS c
+    WHERE place_of_hardware = 1
+    QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY goal)
+),
+-- ranks count the compared hardware alone: unavailable hardware takes no rank
 ranked AS (
     SELECT
         c.*,
         row_number() OVER (PARTITION BY goal ORDER BY value, label) AS rank
-    FROM candidate AS c
-    WHERE place_of_hardware = 1
-    QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY goal)
+    FROM compared AS c
 ),
 contender AS (
     SELECT

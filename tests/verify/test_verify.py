@@ -362,7 +362,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert data["answer"] == f"{wording.INSIDE(inside=4, judged=4)}."
+    assert data["answer"] == f"{wording.ALL_INSIDE(judged=4)}."
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
     assert data["kept"] == wording.STORED(fresh=1, known=0)
     slow = tmp_path / "slow.json"
@@ -462,7 +462,7 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     done = joulemap("verify", "run.json", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
-    assert wording.INSIDE(inside=3, judged=3) in data["answer"]
+    assert wording.ALL_INSIDE(judged=3) in data["answer"]
     assert "1 number not scored: output_throughput is nan" in data["answer"]
     (row,) = [row for row in data["rows"] if row["measured"] is None]
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)

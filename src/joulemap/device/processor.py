@@ -137,7 +137,7 @@ def describe_cpu(
     total = _whole(fields.get("CPU(s)")) or processors
     if not name or not total:
         raise UsageError(
-            "this machine tells neither its processor's name nor its cores: lscpu or /proc/cpuinfo is missing"
+            "this machine reports neither its processor's name nor its cores: lscpu or /proc/cpuinfo is missing"
         )
     threads = _whole(fields.get("Thread(s) per core")) or _siblings(first)
     cores = _cores(fields, total, threads)

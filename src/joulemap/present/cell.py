@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
@@ -235,6 +236,8 @@ def show_quantity(value: float | None, unit: str) -> str:
         return f"{value:.4g}"
     if unit == "1/s":
         return f"{value:.3g}/s" if LEAST_RATE <= value < 1.0 else f"{format_si(value, '')}/s"
+    if unit == "1/J":
+        return f"{format_si(value, '')}/J"
     return format_si(value, unit)
 
 
@@ -269,7 +272,9 @@ def show_chance(probability: float | None) -> str:
         return f"over {show_chosen_share(MOST_SURE)}"
     if probability < LEAST_SURE:
         return f"under {show_chosen_share(LEAST_SURE)}"
-    return f"{probability * 100:.0f} %"
+    percent = round(probability * 100.0)
+    least = round(TOLD_APART * 100.0)  # from which one is better than another: a tie does not round up to it
+    return f"{percent - 1 if probability < TOLD_APART and percent == least else percent} %"
 
 
 RAREST: Final = 1e-3

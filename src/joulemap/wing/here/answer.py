@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, take
+from joulemap.answer.scope import TIE_RATIO
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section
@@ -92,17 +94,39 @@ class HereAnswer(Answer):
             rows = [row for row in quick if row.model == largest] or running
             best = max(rows, key=lambda row: row.tokens_per_s or 0.0, default=None)
             if best is not None:
-                return (text.LARGEST if quick else text.SLOW)(best, rate=_show_rate(best), least=READING_RATE)
+                return (text.LARGEST if quick else text.SLOW)(best, rate=_describe_rate(best), least=READING_RATE)
             return text.NOTHING_FITS if self.served else text.NO_DEVICE
         if self.runs:
-            fast = min((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0, default=None)
-            if fast is not None:
-                return text.FASTEST(fast)
-            return text.NOTHING(model=self.model, reason=self.runs[0].reason)
+            return self._describe_fastest()
         best = choose_row(self.served.rows)
         if best is not None:
-            return text.BEST(best, rate=_show_rate(best))
-        return text.NOTHING(model=self.model, reason=self.served[0].reason) if self.served else text.NO_DEVICE
+            fastest = max(self.served, key=lambda row: row.tokens_per_s or 0.0)
+            is_other = fastest.weights != best.weights
+            most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
+            return text.BEST(best, rate=_describe_rate(best), **most)
+        narrowest = {row.label: row for row in self.served}  # the last format of a chip lacks the least memory
+        reasons = "; ".join(text.REASON(row) for row in narrowest.values())
+        return text.NOTHING(model=self.model, reasons=reasons) if self.served else text.NO_DEVICE
+
+    def _describe_fastest(self) -> str:
+        """Return the chip with the lowest latency of the model, and its lead over the next; or why none runs it."""
+        from joulemap.uncertainty.probability import probability_better
+
+        ranked = sorted((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
+        if not ranked:
+            reasons = "; ".join(dict.fromkeys(row.reason for row in self.runs))
+            return text.NOTHING(model=self.model, reasons=reasons)
+        first, *others = ranked
+        latency = (first.latency_s, first.latency_half_width)
+        if not others:
+            return text.ONLY(first, latency=latency)
+        second = others[0]
+        ratio = (second.latency_s or 0.0) / (first.latency_s or 1.0)
+        width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)  # errors as independent
+        chance = probability_better(ratio, width) if width else None
+        is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
+        lead = (text.TIED if is_tied else text.LEAD)(ratio=ratio, other=second.label, chance=chance)
+        return text.FASTEST(first, latency=latency, lead=lead)
 
 
 def here(
@@ -196,6 +220,12 @@ def _show_rate(row: ServedHere) -> str:
     if row.tokens_per_s is None:
         return ""
     return show_interval(row.tokens_per_s, "1/s", row.between_half_width).replace("/s", "")
+
+
+def _describe_rate(row: ServedHere) -> str:
+    """Return the tokens per second of a row with their interval, for a sentence."""
+    value, bracket, ends = _show_rate(row).partition(" (")
+    return f"{value} tokens/s{bracket}{ends}"
 
 
 def _describe_memory(machine: Machine) -> str:

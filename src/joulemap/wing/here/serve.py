@@ -96,7 +96,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
     for case in cases:
-        one = _refuse(model, case, _label(devices, case.hardware))
+        one = _refuse(model, question, case, _label(devices, case.hardware))
         if (one.label, one.weights) not in known:
             served.append(one)
     for device in devices:
@@ -220,12 +220,18 @@ def _take(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) 
     )
 
 
-def _refuse(model: str, case: Case, label: str) -> ServedHere:
+def _fill_memory(case: Case, used_bytes: float) -> float | None:
+    """Return the share of a chip's memory that `used_bytes` and the engine's reserve take; None if unknown."""
+    if case.room is None:
+        return None
+    capacity = case.target.memory_capacity.value
+    return (used_bytes + capacity - case.room.capacity) / capacity
+
+
+def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHere:
     """Return the row of a chip that cannot run the model."""
-    fraction = None
-    if case.room is not None:
-        needed = case.room.weights + case.room.workspace
-        fraction = needed / case.room.capacity
+    room = case.room
+    used = 0.0 if room is None else room.weights + room.workspace + room.cache(question.context)
     return ServedHere(
         **{
             **find_unknown(ServedHere),
@@ -233,8 +239,8 @@ def _refuse(model: str, case: Case, label: str) -> ServedHere:
             "weights": case.precision.rpartition("/")[2],
             "label": label,
             "fits": text.FITS_NOT,
-            "memory_fraction": fraction,
-            "reason": case.reason.partition(": ")[0],
+            "memory_fraction": _fill_memory(case, used),
+            "reason": case.reason.partition(" (")[0],
         }
     )
 
@@ -256,7 +262,7 @@ def _price(
     for case in cases:
         label = _label(devices, case.hardware)
         if case not in costs:
-            yield _refuse(model, case, label)
+            yield _refuse(model, question, case, label)
             continue
         cost, room = costs[case], case.room
         assert room is not None
@@ -277,8 +283,7 @@ def _price(
             output_token_j=joules,
             output_token_half_width=energy,
             usd_per_million=asked.price(joules),
-            memory_fraction=(used + case.target.memory_capacity.value - room.capacity)
-            / case.target.memory_capacity.value,
+            memory_fraction=_fill_memory(case, used),
             reason="",
         )
 
@@ -337,7 +342,7 @@ def _divide(
             output_token_j=best.output_token_j,
             output_token_half_width=_widest(one for _, one in both),
             usd_per_million=asked.price(best.output_token_j),
-            memory_fraction=best.device_bytes / small.target.memory_capacity.value,
+            memory_fraction=_fill_memory(small, best.device_bytes),
             reason="",
         )
 

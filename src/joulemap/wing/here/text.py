@@ -26,13 +26,13 @@ SERVED_COLUMNS: Final = (
     "*on label | *weights weights | *fits fits | largest context context_tokens | "
     "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "*J/token output_token_j:output_token_half_width | "
-    "*electricity USD/M usd_per_million | memory memory_fraction | *refused reason?"
+    "*electricity USD/M #usd_per_million | memory memory_fraction | *refused reason?"
 )
 POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
 POPULAR_COLUMNS: Final = (
     "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
     "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
-    "electricity USD/M usd_per_million | memory memory_fraction"
+    "electricity USD/M #usd_per_million | memory memory_fraction"
 )
 EVERY: Final = "Language models on every chip"
 EVERY_COLUMNS: Final = (
@@ -54,32 +54,38 @@ SPLIT_LABEL: Final = Template("{device} + {host}")
 SEVERAL_LABEL: Final = Template("{count} x {device}")
 
 BEST: Final = Template(
-    "{label} runs {model} in {weights} at {rate} tokens/s[, first token after {first_token_s:s}][, "
-    "{power_w:W}][, {output_token_j:J} per token]"
+    "{label} runs {model} in {weights} at {rate}[, with a TTFT of {first_token_s:s}][, {power_w:W}]"
+    "[ and {output_token_j:J} per token][; {fastest} is faster ({most}) but less precise]"
 )
-NOTHING: Final = Template("{model} fits no chip of this machine: {reason}")
+NOTHING: Final = Template("{model} runs on no chip of this machine: {reasons}")
+REASON: Final = Template("{label} {reason}[ with {weights} weights]")
 LARGEST: Final = Template(
-    "largest model predicted at {least:plain} tokens/s (reading speed) or more: {model} at {rate} tokens/s on {label}"
+    "{model} is the largest model predicted to reach reading speed ({least:plain} tokens/s): {rate} on {label}"
 )
 SLOW: Final = Template(
-    "no model reaches reading speed ({least:plain} tokens/s); the fastest is {model} at {rate} on {label}"
+    "no model is predicted to reach reading speed ({least:plain} tokens/s); the fastest is {model}: {rate} on {label}"
 )
-NOTHING_FITS: Final = "no language model of the table fits"
+NOTHING_FITS: Final = "none of the listed language models fits"
 NO_DEVICE: Final = "no chip of this machine can be predicted"
-FASTEST: Final = Template("{label} runs {model} in {latency_s:s} at {energy_j:J}")
+FASTEST: Final = Template("{label} runs {model} fastest: {latency:interval s} and {energy_j:J} per inference{lead}")
+LEAD: Final = Template(", {ratio:x} faster than {other}[ ({chance:chance} confidence)]")
+TIED: Final = Template(", statistically tied with {other}")
+ONLY: Final = Template("{label} runs {model} in {latency:interval s} with {energy_j:J} per inference")
 
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
 )
-INTERVAL_OF: Final = Template("relative widths of intervals are those of {model} on each chip")
+INTERVAL_OF: Final = Template("all intervals of a chip have the relative width of the interval for {model}")
 METAL: Final = (
     "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
     "`sudo sysctl iogpu.wired_limit_mb=N` raises it"
 )
-WORKS: Final = Template("NPUs do not run language models here: llama.cpp has no kernels for {names:and}")
+WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels for {names:and}")
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
-NO_PROCESSOR: Final = Template("processor: {reason}; name a chip instead, as `joulemap llm llama-3.1-8b ryzen_9_7950x`")
+NO_PROCESSOR: Final = Template(
+    "processor: {reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`"
+)
 NO_GRAPHICS: Final = (
     "no GPU found by lspci, nvidia-smi, rocm-smi or xpu-smi (on Windows, Get-CimInstance); in a container, pass the "
     "device and its tool through"
@@ -92,8 +98,8 @@ NO_DMIDECODE: Final = (
     "or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
-AMBIGUOUS: Final = Template("{name} may be {names:list}: name one with `joulemap llm MODEL NAME`")
+AMBIGUOUS: Final = Template("{name} may be any of {names:list}: name one with `joulemap llm MODEL NAME`")
 NEAREST: Final = Template("{name} is not in the catalogue[; nearest: {near:list}][; {described}]")
-SOCKETS: Final = Template("{label}: {count} processors; answers are for one")
-CORES: Final = Template("{label}: answers are for the {count} of {whole} cores that this machine has")
+SOCKETS: Final = Template("this machine has {count} {label} processors; answers are for one of them")
+CORES: Final = Template("answers are for the {count} of {whole} cores of {label} that this machine has")
 PROBE: Final = Template("measured: {stream:B/s} stream bandwidth, {product:1/s} fp32 operations[, {idle:W} idle]")

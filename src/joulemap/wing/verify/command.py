@@ -129,10 +129,10 @@ def verify(
     if not answer.judged:
         from joulemap.system.errors import UnscoredError
 
-        raise UnscoredError("no measured number could be scored: the answer names each reason")
+        raise UnscoredError("no measurement could be scored: the answer gives the reasons")
     if answer.outside:
         from joulemap.present.cell import show_count
         from joulemap.system.errors import OutsideError
 
-        judged = show_count(len(answer.judged), "measured number")
-        raise OutsideError(f"{len(answer.outside)} of {judged} outside the 80 % interval of the prediction")
+        judged = show_count(len(answer.judged), "measurement")
+        raise OutsideError(f"outside of the 80 % interval of the prediction: {len(answer.outside)} of {judged}")

@@ -15,7 +15,7 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
-from joulemap.answer.scope import name_tf32
+from joulemap.answer.scope import TIE_RATIO, name_tf32
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
@@ -247,11 +247,28 @@ class ExploreAnswer(Answer):
             values = tuple(
                 text.VALUE(row, value=show_objective_interval(row.value, row.unit, row.half_width)) for row in self.best
             )
-            return text.ONE_DESIGN(self.best[0], values=values) + (text.ONE_DESIGN_OVERSIZE if large else "")
+            base, _, constants = self.best[0].design.partition(": ")
+            design = text.DESIGN(base=base, values=constants)
+            return text.ONE_DESIGN(design=design, values=values) + (text.ONE_DESIGN_OVERSIZE if large else "")
         met = text.MEET_LIMITS if self.is_limited else text.RUN
         on_front = text.ON_FRONT if self.front_count > 1 else text.ONE_BEST
-        band_count = self.band_count or None
-        return text.FRONT(self, met=met[self.kept_count == 1], front=on_front(self), band_count=band_count) + oversize
+        kept = text.ALL_KEPT if self.kept_count == self.point_count else text.KEPT
+        told = text.FRONT(
+            gains=self._describe_gains(),
+            kept=kept(self),
+            met=met[self.kept_count == 1],
+            front=on_front(self),
+            more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
+        )
+        return told + oversize
+
+    def _describe_gains(self) -> str:
+        """Return the improvement of the best designs over the unchanged chip; empty if that cannot run."""
+        known = [row for row in self.best if row.own_ratio is not None]
+        gains = [text.GAIN(row) for row in known if (row.own_ratio or 0.0) > TIE_RATIO]
+        if gains:
+            return text.GAINS(gains=gains)
+        return text.NO_GAIN if known else ""
 
     def _list_effects(self) -> Iterator[str]:
         """Yield the effect of one percent more of each parameter at the best design of each objective."""

@@ -15,12 +15,17 @@ MODEL_SHARE: Final = Template("{name} {share:set %}")
 BATCH: Final = Template("batch {batch}")
 CHIP_COUNT: Final = Template("{count:n chip}")
 
-ONE_DESIGN: Final = Template("{design} has {values:and}")
+ONE_DESIGN: Final = Template("{design}: {values:and}")
+DESIGN: Final = Template("{base} with {values}")
 VALUE: Final = Template("{objective} {value}")
-FRONT: Final = Template(
-    "{kept_count:#} of {point_count:n design} {met}; {front}"
-    "[, {band_count:#} more are statistically tied with it (80 %)]"
-)
+FRONT: Final = Template("{gains}{kept} {met}, {front}[, and {more} statistically tied with a design of the front]")
+MORE: Final = Template("{band_count:#} more are")
+ONE_MORE: Final = "one more is"
+GAINS: Final = Template("the best designs improve {gains:and} over the unchanged chip; ")
+GAIN: Final = Template("{objective} {own_ratio:x}")
+NO_GAIN: Final = "no design improves on the unchanged chip; "
+KEPT: Final = Template("{kept_count:#} of {point_count:n design}")
+ALL_KEPT: Final = Template("all {point_count:n design}")
 RUN: Final = ("run", "runs")
 MEET_LIMITS: Final = ("meet the limits", "meets the limits")
 ON_FRONT: Final = Template("{front_count:#} are on the Pareto front of {objectives:and}")
@@ -53,9 +58,9 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
-STILL: Final = Template("{objective} does not depend on {parameters:and} at the best {objective}")
-EFFECT: Final = Template("change in {objective} at the design with the lowest {objective}, for +1 % of: {changes:list}")
-CHANGE: Final = Template("{parameter} {change} %")
+STILL: Final = Template("at the design with the best {objective}, {objective} does not depend on {parameters:and}")
+EFFECT: Final = Template("at the design with the best {objective}, {objective} changes by {changes:and}")
+CHANGE: Final = Template("{change} % for 1 % more {parameter}")
 
 SURE: Final = Template(
     "80 % intervals: {spans:list}; designs based on one chip share most of this error, so "
@@ -137,13 +142,13 @@ NONE_OF: Final = Template("none of {count:#} designs")
 NO_DESIGN: Final = "no design"
 REFUSAL: Final = Template("{count:#} x {reason}")
 NONE_MEETS: Final = Template("{none} meets the limits; the nearest is {design}: {missed}")
-MISSED_LIMIT: Final = Template("{label} {value}, {excess:x} beyond {option} {limit}")
+MISSED_LIMIT: Final = Template("{label} {value} misses {option} {limit} by a factor of {excess:plain}")
 
 # explore --all
 REGRET_TITLE: Final = Template("{count:n model} on the catalogue: one chip for all of them, by {objective}")
 LEAST_REGRET: Final = Template(
-    "{hardware} has the least regret: on average {regret_ratio:x} the {objective} of each model's best chip, at worst "
-    "{worst_ratio:x} ({worst_model})"
+    "{hardware} has the least regret in {objective}: {regret_ratio:x} relative to each model's best chip on average, "
+    "and {worst_ratio:x} at worst ({worst_model})"
 )
 NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"
@@ -157,7 +162,9 @@ WINNERS: Final = Template(
     "ratio runner_up_ratio | *probability probability? | tied alike?"
 )
 TIED_MORE: Final = Template("{names:list}[, +{more}]")
-SURE_WINNERS: Final = Template("{sure} of {known} winners beat every rival with at least 80 % probability")
+SURE_WINNERS: Final = Template(
+    "for {sure} of {known:n model}, the best chip beats every rival with at least 80 % probability"
+)
 REGRET_NOTES: Final = (
     Template(
         "regret: geometric mean over models, by their shares, of the chip's value relative to the model's best chip; "

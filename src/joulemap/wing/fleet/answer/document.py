@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,9 @@ NEARLY: Final = 0.98
 
 WHOLE_RATE: Final = 10.0
 """Rate from which a whole number is shown in full."""
+
+LEAST_SHARE: Final = 0.001
+"""Share of a target below which only a bound is shown."""
 
 P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "between_s": "between_p99_s"}
 """Target of a demand -> field of a fleet that must not exceed it."""
@@ -118,9 +122,7 @@ class FleetAnswer(RunAnswer):
         models = [
             name if len(self.shares) == 1 else text.MODEL(name=name, share=share) for name, share in self.shares.items()
         ]
-        peak = self.levels[0].rate_per_s
-        is_whole = peak >= WHOLE_RATE and peak == round(peak)
-        rate = text.ONE_RATE if peak == 1.0 else text.RATE(rate=f"{peak:,.0f}" if is_whole else f"{peak:,.3g}")
+        rate = self._show_rate()
         targets = {name: getattr(self.demand, name) for name in text.TARGETS}
         runtime = self.scope.describe_runtime()
         return text.TITLE(
@@ -156,18 +158,19 @@ class FleetAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
-        table = self.rows.with_rows(shown)
-        first, *others = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
+        named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
+        table = self.rows.with_rows(row for row in self.ok if id(row) in named)
+        first, *rest = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
         watched = [row.label for row in shown[:WATCHED]] if len(self.levels) > 1 else []
         fleets = self._lay(
             table,
             text.FLEETS(
                 objective=" ".join(text.MONTHLY[first]),
                 latencies=text.TOKEN_LATENCIES if self.demand.is_of_tokens else text.LATENCIES,
-                others=" | ".join(" ".join(text.MONTHLY[one]) for one in others),
+                others=" | ".join(" ".join(text.MONTHLY[one]) for one in rest),
             ),
             limit=limit,
-            noun="chips",
+            noun="fleets",
             ranked=text.MONTHLY[first][0],
             devices=_format_devices,
             way=_format_payment,
@@ -198,12 +201,12 @@ class FleetAnswer(RunAnswer):
         )
         left_out = "; ".join(self._list_left_out())
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
-        if any(row.label.endswith(FILLED) for row in shown):
+        if any(row.label.endswith(FILLED) for row in table):
             below = (Text(text.FILLED_MEANS), *below)
         sections = [show_under("", fleets, *below) if shown else Section("", below)]
-        named = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
+        others = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
         if form := self._find_untied():  # the fleet in the headline has its row in the answer
-            sections.append(named.pop(text.DETAILS.index(text.PAIRED if form == text.PAIR_FORM else text.MIXED)))
+            sections.append(others.pop(text.DETAILS.index(text.PAIRED if form == text.PAIR_FORM else text.MIXED)))
         return self._compose(
             self.title(),
             tuple(sections),
@@ -211,7 +214,7 @@ class FleetAnswer(RunAnswer):
             answer=f"{self._find_headline()}.",
             insights=self._list_insights(),
             sure=self._describe_interval(),
-            details=named,
+            details=others,
             notes=[*text.NOTES, *self.scope.describe()],
             steps=self._list_steps(repeated),
         )
@@ -268,17 +271,44 @@ class FleetAnswer(RunAnswer):
         if found is None:
             return self._describe_without_price() if winner is None else self._describe_best(winner)
         row, form, saved = found
+        parts = self._spell_parts(row, form)
         if winner is not None and _is_tied(row):
-            tied = text.TOGETHER_TIED[self.demand.objective](row, form=form, saved=saved)
+            tied = text.TOGETHER_TIED[self.demand.objective](parts=parts, saved=saved)
             return f"{self._describe_best(winner)}; {tied}"
         column, unit = OBJECTIVES[self.demand.objective]
-        least = text.LEAST[self.demand.objective]
-        together = text.TOGETHER(row, form=form, value=show(getattr(row, column), "", unit), least=least)
-        if winner is None or saved is None:
+        best = None if winner is None else self._find_row(winner)
+        together = text.TOGETHER(
+            row,
+            parts=parts,
+            value=show(getattr(row, column), "", unit),
+            least=text.LEAST[self.demand.objective],
+            pue=None if best is None or self.demand.objective == "cost" else best.pue_ratio,
+            rate=self._name_rate(),
+        )
+        if winner is None or best is None or saved is None:
             return f"{together}; {self._describe_without_price()}"
-        best, value = self._find_row(winner), show(winner.value, "", winner.unit)
-        chance = row.probability_best
-        return f"{together}; {text.TOGETHER_SAVES(saved=saved, chance=chance, fleet=self._count(best), value=value)}"
+        value, chance = show(winner.value, "", winner.unit), row.probability_best
+        saves = text.TOGETHER_SAVES(
+            saved=saved, chance=chance, fleet=self._count(best), value=value, without=_name_others(form)
+        )
+        return f"{together}; {saves}"
+
+    def _spell_parts(self, row: MixedRow | PairRow, form: str) -> str:
+        """Return the servers of a fleet of several kinds, or of two pools, as a noun of a sentence."""
+        label = row.label.replace(FILLED, text.FILLED)
+        if form != text.PAIR_FORM:
+            return text.PARTS(label=" and ".join(label.split(", ")), form=form)
+        prefill, _, decode = label.partition(" > ")
+        return text.POOLS(prefill=prefill, decode=decode)
+
+    def _name_rate(self) -> str:
+        """Return the rate that the power of a fleet refers to, as a noun of a sentence."""
+        return text.HIGHEST_RATE if len(self.levels) > 1 else self._show_rate()
+
+    def _show_rate(self) -> str:
+        peak = self.levels[0].rate_per_s
+        is_whole = peak >= WHOLE_RATE and peak == round(peak)
+        return text.ONE_RATE if peak == 1.0 else text.RATE(rate=f"{peak:,.0f}" if is_whole else f"{peak:,.3g}")
 
     def _name(self, label: str) -> str:
         """Return a fleet's label as a noun of a sentence."""
@@ -300,15 +330,16 @@ class FleetAnswer(RunAnswer):
 
     def _describe_best(self, winner: FleetWinner) -> str:
         """Return the best fleet of one kind, and the next hardware."""
-        row, least = self._find_row(winner), text.LEAST[self.demand.objective]
+        row, least, found = self._find_row(winner), text.LEAST[self.demand.objective], self._find_together()
         best = text.BEST(
             row,
             fleet=self._count(row),
             pue=None if self.demand.objective == "cost" else row.pue_ratio,
-            least=text.ONE_KIND(least=least) if self._find_together() else least,
+            least=text.ONE_KIND(least=least, without=_name_others(found[1])) if found else least,
             value=show(winner.value, "", winner.unit),
             paid=_format_payment(row),
             utilization=format_utilization(row),
+            rate=self._name_rate(),
         )
         return f"{best}{self._describe_runner_up(winner)}"
 
@@ -318,7 +349,7 @@ class FleetAnswer(RunAnswer):
         name, chance = self._name(winner.runner_up), winner.probability_best
         if winner.regret_ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART):
             ratio = winner.regret_ratio if winner.regret_ratio > TIE_RATIO else None
-            return f"; {text.TIED(name=name, ratio=ratio)}"
+            return f"; {text.TIED[self.demand.objective](name=name, ratio=ratio)}"
         runner_up = text.RUNNER_UP[self.demand.objective]
         return f"; {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
 
@@ -331,11 +362,21 @@ class FleetAnswer(RunAnswer):
         found += self._describe_division(best)
         if best.quality is not None:
             found.append(text.QUALITY(best, published=self._describe_published()))
-        energy = next((row for row in self.winners if row.objective == "energy"), None)
-        if energy is not None and energy.label != best.label:
-            row = next(one for one in self.rows if one.label == energy.label)
-            found.append(text.LEAST_ENERGY(row, name=self._name(energy.label), value=energy.value, pue=row.pue_ratio))
+        found += [
+            text.LEAST_ENERGY(
+                row, fleet=self._count(row), value=row.kwh_per_month, pue=row.pue_ratio, rate=self._name_rate()
+            )
+            for row in self._find_other_energy()
+        ]
         return found
+
+    def _find_other_energy(self) -> list[FleetRow]:
+        """Return the lowest-energy fleet if it uses less than the best one by the objective; empty if not."""
+        energy = next((row for row in self.winners if row.objective == "energy"), None)
+        best = next(iter(self.ok), None)
+        if energy is None or best is None or (best.kwh_per_month or math.inf) < TIE_RATIO * energy.value:
+            return []
+        return [next(one for one in self.rows if one.label == energy.label)]
 
     def _describe_published(self) -> str:
         """Return the best fleet with the checkpoint as published; empty if it meets no target."""
@@ -357,7 +398,8 @@ class FleetAnswer(RunAnswer):
         first, _, then = best.fails_first.partition(", then ")
         return text.HEADROOM(
             name=self._name(best.label) if self._find_untied() else "",
-            nearest=text.NEAREST[name](value=value, share=share, target=target),
+            nearest=text.NEAREST[name](value=value, share=_format_share(share), target=target),
+            rate=text.HIGHEST_RATE if len(self.levels) > 1 else text.DEMANDED_RATE,
             capacity=format_capacity(best),
             first=first,
             then=then,
@@ -382,8 +424,8 @@ class FleetAnswer(RunAnswer):
         experts = text.EXPERTS if best.expert_device_count > 1 else ""
         found = division(best, devices=best.server_device_count, experts=experts)
         if ratio <= NEAR:
-            more = ratio - 1.0 if ratio > TIE_RATIO else None
-            return [f"{found}; {text.NEAR_DIVISION(devices=devices, more=more)}"]
+            near_by = text.NEAR_DIVISION if ratio > TIE_RATIO else text.EQUAL_DIVISION
+            return [f"{found}; {near_by(devices=devices, more=ratio - 1.0)}"]
         return [found] if best.server_device_count > 1 else []
 
     def _list_left_out(self) -> Iterator[str]:
@@ -396,7 +438,7 @@ class FleetAnswer(RunAnswer):
         if not self.ok:
             over = over[1:]  # the first is the headline
         if over:
-            yield text.OVER(over[0], more=len(over) - 1 or None)
+            yield text.OVER(over[0], label=self._name(over[0].label), more=len(over) - 1 or None)
         if self.demand.objective == "cost":
             without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
             if unpriced := list(dict.fromkeys(without)):
@@ -415,6 +457,16 @@ class FleetAnswer(RunAnswer):
         low, high = best.device_low_count, best.device_high_count
         name = self._name(best.label) if self._find_untied() else ""
         return (text.SURE_OF_ONE if low == high else text.SURE)(name=name, low=low, devices=high)
+
+
+def _name_others(form: str) -> str:
+    """Return the fleets that a fleet of several kinds, or of two pools, is compared with."""
+    return text.WITHOUT_POOLS if form == text.PAIR_FORM else text.WITHOUT_MIXTURE
+
+
+def _format_share(share: float) -> str:
+    """Return a share of a target; a bound for a share that rounds to 0."""
+    return show_share(share) if share >= LEAST_SHARE else text.SHARE_UNDER
 
 
 def _is_tied(row: MixedRow | PairRow) -> bool:

@@ -29,33 +29,47 @@ LEAST: Final[Mapping[Objective, str]] = {
 }
 BEST: Final = Template(
     "A fleet of {fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price_told}]; it "
-    "draws {power_w:W}[ and uses {utilization} of its capacity] at the highest rate"
+    "draws {power_w:W}[ and uses {utilization} of its capacity] at {rate}"
 )
 DEVICES_OF: Final = Template("{device_count} {name}")
 SERVERS_OF: Final = Template("{servers:n server} of {name} ({device_count} devices)")
-QUALITY: Final = Template("published loss of quality in {precision}: {quality}[; published weights need {published}]")
+HIGHEST_RATE: Final = "the highest rate"
+DEMANDED_RATE: Final = "the demanded rate"
+QUALITY: Final = Template(
+    "published quality loss of {precision}: {quality}[; the checkpoint's own weights need {published}]"
+)
 PUBLISHED: Final = Template("{fleet} at {value} per month")
 RUNNER_UP: Final[Mapping[Objective, Template]] = {
-    "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} sure)]"),
-    "energy": Template("{name} uses {ratio:x} as much[ ({chance:chance} sure)]"),
-    "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} sure)]"),
+    "cost": Template("{name} costs {ratio:x} as much[ ({chance:chance} confidence)]"),
+    "energy": Template("{name} uses {ratio:x} as much energy[ ({chance:chance} confidence)]"),
+    "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} confidence)]"),
 }
-TIED: Final = Template("statistically tied with {name}[ ({ratio:x})]")
-TOGETHER: Final = Template("A fleet of {label} ({form}) {least}: {value} per month, {power_w:W} at the highest rate")
+TIED: Final[Mapping[Objective, Template]] = {
+    "cost": Template("it is statistically tied with {name}[, which costs {ratio:x} as much]"),
+    "energy": Template("it is statistically tied with {name}[, which uses {ratio:x} as much energy]"),
+    "carbon": Template("it is statistically tied with {name}[, which emits {ratio:x} as much]"),
+}
+TOGETHER: Final = Template(
+    "A fleet of {parts} {least}: {value} per month[ with cooling (PUE {pue:plain})], and {power_w:W} at {rate}"
+)
 TOGETHER_SAVES: Final = Template(
-    "{saved:%} less than the best fleet with one kind of server[ ({chance:chance} sure)], {fleet} at {value}"
+    "that is {saved:%} less than the best fleet {without}[ ({chance:chance} confidence)], {fleet} at {value}"
 )
 TOGETHER_TIED: Final[Mapping[Objective, Template]] = {
-    "cost": Template("{label} ({form}) costs {saved:%} less, but is statistically tied"),
-    "energy": Template("{label} ({form}) uses {saved:%} less, but is statistically tied"),
-    "carbon": Template("{label} ({form}) emits {saved:%} less, but is statistically tied"),
+    "cost": Template("a fleet of {parts} would cost {saved:%} less, a statistical tie"),
+    "energy": Template("a fleet of {parts} would use {saved:%} less energy, a statistical tie"),
+    "carbon": Template("a fleet of {parts} would emit {saved:%} less, a statistical tie"),
 }
-ONE_KIND: Final = Template("{least} with one kind of server")
+PARTS: Final = Template("{label} ({form})")
+POOLS: Final = Template("{prefill} for prefill and {decode} for decode")
+WITHOUT_MIXTURE: Final = "with one kind of hardware"
+WITHOUT_POOLS: Final = "without separate pools"
+ONE_KIND: Final = Template("{least} {without}")
 PAIR_FORM: Final = "prefill > decode"
-NO_LIMITS: Final = Template("no fleet meets all limits; {label}: {reason}")
+NO_LIMITS: Final = Template("no fleet meets all limits; the nearest is {fleet}: its {reason}")
 NO_PRICE: Final = Template("no fleet that meets all targets and limits has a known price; {fleet} draws {power_w:W}")
 NO_FLEET: Final = Template("no fleet of this hardware meets the latency target: {reasons}")
-REASON: Final = Template("{label}: {reason}")
+REASON: Final = Template("{label} ({reason})")
 NOTHING_RUNS: Final = "nothing runs it"
 OWNED_AND: Final = Template("{owned_device_count} owned and {others} {way}")
 
@@ -115,27 +129,29 @@ DETAILS: Final = (
 )
 
 NEAREST: Final[Mapping[str, Template]] = {
-    "p99_s": Template("p99 is {value:s}, {share:%} of the {target:s} target"),
-    "first_token_s": Template("p99 TTFT is {value:s}, {share:%} of the {target:s} target"),
-    "between_s": Template("p99 TPOT is {value:s}, {share:%} of the {target:s} target"),
+    "p99_s": Template("p99 is {value:s}, {share} of the {target:s} target"),
+    "first_token_s": Template("p99 TTFT is {value:s}, {share} of the {target:s} target"),
+    "between_s": Template("p99 TPOT is {value:s}, {share} of the {target:s} target"),
 }
+SHARE_UNDER: Final = "under 0.1 %"
 HEADROOM: Final = Template(
-    "[{name} alone: ]{nearest}; capacity is {capacity} the highest rate[; at 1.5x the load, {first} is the first "
-    "limit to break][, then {then}]"
+    "[{name} alone: ]{nearest}; capacity is {capacity} {rate}[; at 1.5x the load, {first} is the first limit to break]"
+    "[, then {then}]"
 )
 DIVIDED: Final = Template("each server divides the model over {devices:n device}{experts}")
 EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
-NEAR_DIVISION: Final = Template("servers of {devices:n device} are statistically tied[: they take {more:%} more]")
+NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
+EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
 FILLED: Final = " with filled batches"
 LEAST_ENERGY: Final = Template(
-    "{name} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})], {power_w:W} with "
-    "{device_count:n device}"
+    "a fleet of {fleet} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})], and {power_w:W} "
+    "at {rate}"
 )
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
-SURE: Final = Template("80 % interval[ of {name}]: {low} to {devices:n device}")
-SURE_OF_ONE: Final = Template("[{name}: ]{devices:n device} at both ends of the 80 % interval")
+SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low} to {devices}")
+SURE_OF_ONE: Final = Template("[{name}: ]{devices:n device} over the whole 80 % interval")
 
 OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
@@ -143,7 +159,7 @@ PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price"
 PAY_BOTH: Final = "; --pay both takes rent or purchase price"
 OTHER_SELLER: Final = Template("{names:few} (price of another kind of seller, so not compared by cost; --seller)")
 LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
-OVER: Final = Template("{label} ({reason})[; {more} more over a limit]")
+OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "

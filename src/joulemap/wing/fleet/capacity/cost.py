@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Objective
     from joulemap.wing.fleet.row import Station
 
-POWER_OVER: Final = Template("power is {value:W}[, {host_power_w:W} of it for hosts]: {excess} the limit of {limit:W}")
-COST_OVER: Final = Template("cost is {value:USD} per month: {excess} the limit of {limit:USD}")
-NO_PRICE: Final = "its price is not known"
+POWER_OVER: Final = Template(
+    "power of {value:W}[ ({host_power_w:W} of it for hosts)] is {excess} the limit of {limit:W}"
+)
+COST_OVER: Final = Template("cost of {value:USD} per month is {excess} the limit of {limit:USD}")
+NO_PRICE: Final = "price is not known"
 SHARE_OVER: Final = Template("{share:%} over")
 TIMES_OVER: Final = Template("{ratio:x}")
 

@@ -136,7 +136,7 @@ class LlmAnswer(RunAnswer):
         batches = show_under(
             heading, self._lay_batches(limit), *self.scope.describe_left_out(), *self._list_unsupported()
         )
-        loaded = [Section("", self._lay(self.pools, text.POOLS_TABLE, balance=text.BALANCE))] if self.pools.rows else []
+        loaded = [Section("", self._lay_pools())] if self.pools.rows else []
         loaded += [self._show_loads(limit)] if self.loads.rows else []
         served = self.rows.with_rows(self.served)
         judged = self.rows.with_rows(row for row in self.rows if row.status != UNSUPPORTED)
@@ -178,12 +178,12 @@ class LlmAnswer(RunAnswer):
         return text.ASSUMED(share=share, basis=name_assumed(load.assumed))
 
     def _find_named(self) -> set[int] | None:
-        """Return the run whose energy per output token is in the headline; None if it has several."""
-        winner = next((row for row in self.winners if row.goal == "energy"), None)
-        if winner is None or winner.hardware_count < 2:
-            return None
-        run_id = self._find_row(winner).decode_run_id
-        return set() if run_id is None else {run_id}
+        """Return the runs whose energies per output token a headline states or compares, those of decode steps."""
+        rows = [self.served[0], self.served[-1]]  # a single hardware: the headline has both
+        if len({row.label for row in self.served}) > 1:
+            least = sorted(self.served, key=lambda row: row.output_token_j or 0.0)
+            rows = list({row.label: row for row in reversed(least)}.values())
+        return {row.decode_run_id for row in rows if row.decode_run_id is not None}
 
     def _find_row(self, winner: ServedWinner) -> ServedRow:
         return next(row for row in self.served if (row.label, row.batch) == (winner.label, winner.batch))
@@ -204,7 +204,13 @@ class LlmAnswer(RunAnswer):
         latency = text.LATENCY_TOO if between.label == energy.label else text.LATENCY
         values = (self._find_row(energy).output_token_half_width, self._find_row(between).between_half_width)
         return "; ".join(
-            text_of(winner, label=self.scope.mark(winner.label), value=(winner.value, half_width)) + self._lead(winner)
+            text_of(
+                winner,
+                label=self.scope.mark(winner.label),
+                value=(winner.value, half_width),
+                among=self._name_compared(winner),
+            )
+            + self._lead(winner)
             for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
         )
 
@@ -216,7 +222,12 @@ class LlmAnswer(RunAnswer):
             return []
         value = (between.value, self._find_row(between).between_half_width)
         name = self.scope.mark(between.label)
-        return [text.OF_BATCHES(fastest=text.LATENCY(between, label=name, value=value) + self._lead(between))]
+        fastest = text.LATENCY(between, label=name, value=value, among=self._name_compared(between))
+        return [text.OF_BATCHES(fastest=fastest + self._lead(between))]
+
+    def _name_compared(self, winner: ServedWinner) -> str:
+        """Return the hardware that a winner is chosen from, if the table has more; empty if that is all of it."""
+        return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
         """Return a winner's lead over the next, with its confidence."""
@@ -225,21 +236,34 @@ class LlmAnswer(RunAnswer):
         other = self.scope.mark(winner.runner_up)
         if winner.advantage_ratio < TIE_RATIO:
             return text.EQUAL(other=other)
-        if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
-            return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
+        if tied := self._find_tied(winner):
+            return f", {tied}"
         batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
         count = winner.hardware_count if winner.hardware_count > 2 else None
         chance = winner.probability_best  # of being better than all, not only than the next
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
+    def _find_tied(self, winner: ServedWinner) -> str:
+        """Return the hardware that is statistically tied with a winner, in words; empty for none."""
+        if (winner.probability_best or 0.0) >= TOLD_APART or not winner.rivals:
+            return ""
+        return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
+
     def _describe_loads(self) -> str:
         """Return the deployment that keeps up with the load and answers first, or the overload."""
         first, least = choose_loads(self.loads)
         if first.is_growing:
-            return text.OVERLOADED(first)
-        parts = [(text.LOAD if len(self.loads) > 1 else text.LOAD_OF_ONE)(first)]
+            return (text.OVERLOADED if len(self.loads) > 1 else text.OVERLOADED_ONE)(first)
+        others = [row for row in self.loads if not row.is_growing and row is not first]
+        second = min(others, key=lambda row: row.first_token_p99_s, default=None)
+        ratio = None if second is None else second.first_token_p99_s / first.first_token_p99_s
+        is_ahead = ratio is not None and ratio >= TIE_RATIO
+        other = second.label if second is not None and is_ahead else None
+        template = text.LOAD if len(self.loads) > 1 else text.LOAD_OF_ONE
+        parts = [template(first, ratio=ratio, other=other)]
         idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
-        parts.append(text.LOAD_ENERGY(least, name="" if least is first else least.label, idle=idle))
+        uses = text.LEAST(least) if least is not first else text.LEAST_TOO if others else text.USES
+        parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle))
         behind = [row.label for row in self.loads if row.is_growing]
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
 
@@ -248,25 +272,27 @@ class LlmAnswer(RunAnswer):
         row = self.loads[0] if self.pools.rows else choose_loads(self.loads)[1]
         if row.prefix_hit_fraction is None:
             return []
-        below = (row.tier_hit_fraction or 0.0) / row.prefix_hit_fraction if row.prefix_hit_fraction else 0.0
         name = text.HITS_OF(row) if len(self.loads) > 1 else ""
-        return [name + text.HITS(row, below=below or None)]
+        return [name + text.HITS(row, below=row.tier_hit_fraction or None)]
 
     def _describe_pools(self) -> str:
         """Return the servers of both pools, the one that saturates first, and the resulting latencies."""
         prompts, answers = self.pools.rows
-        names = [(text.SERVER if row.device_count == 1 else text.SERVERS)(row) for row in (prompts, answers)]
         first = max(self.pools, key=lambda row: row.use_fraction or 0.0)
         used = prompts.use_fraction
         servers = text.POOLS(
-            prompts=names[0],
-            answers=names[1],
+            prompts=text.SERVERS(prompts),
+            answers=text.SERVERS(answers),
             prompts_used=used,
             answers_used=answers.use_fraction,
             rate_per_s=None if used is None else used * prompts.server_count * prompts.each_per_s,
             first=text.POOL[first.pool],
         )
         return f"{servers}; {text.POOL_LOAD(self.loads[0])}"
+
+    def _lay_pools(self) -> Grid:
+        """Return the table of both pools."""
+        return self._lay(self.pools, text.POOLS_TABLE, pool=lambda row: text.POOL[row.pool], balance=text.BALANCE)
 
     def _lay_batches(self, limit: int) -> Grid:
         """Return the table of deciding figures, with the best of each column marked."""
@@ -357,20 +383,26 @@ class LlmAnswer(RunAnswer):
             bounds = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
             ((usual[phase], _),) = Counter(bounds.values()).most_common(1)
             exceptions += [
-                text.EXCEPTION(phase=phase, label=self.scope.mark(label), bound=bound, batches=batches)
+                text.EXCEPTION(phase=phase, label=self.scope.mark(label), bound=_spell_bound(bound), batches=batches)
                 for label, bound, batches in _group_exceptions(bounds, usual[phase])
             ]
-        return text.LIMITS(**usual, exceptions=exceptions)
+        words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
+        is_alike = len(set(words.values())) == 1
+        return (text.LIMITED_ALIKE if is_alike else text.LIMITS)(**words, exceptions=exceptions)
 
     def _describe_cost(self) -> list[str]:
         winner = next((row for row in self.winners if row.goal == "cost"), None)
         if winner is None:
             return []
-        row = self._find_row(winner)
-        cost = text.COST(row, usd=winner.value, prompt_usd=row.prompt_usd_per_million, price=row.price_told)
+        row, label = self._find_row(winner), self.scope.mark(winner.label)
+        each = text.EACH_DEVICE if row.device_count > 1 else ""
+        values = {"usd": winner.value, "prompt_usd": row.prompt_usd_per_million, "price": row.price_told, "each": each}
+        cost = text.COST(row, **values)
         if winner.hardware_count < 2:
-            return [cost]
-        return [text.CHEAPEST(label=self.scope.mark(winner.label), chance=winner.probability_best, cost=cost)]
+            return [cost if len({one.label for one in self.served}) == 1 else text.ONLY_PRICED(label=label, cost=cost)]
+        chance = winner.probability_best
+        sure = self._find_tied(winner) or (None if chance is None else text.CONFIDENCE(chance=chance))
+        return [text.CHEAPEST(label=label, sure=sure, cost=cost)]
 
     def _describe_widths(self) -> list[str]:
         """Return the uncertainty of the most and the least certain hardware; empty if unknown."""
@@ -378,7 +410,7 @@ class LlmAnswer(RunAnswer):
         for quantity, name in text.DOUBTED.items():
             ends = show_doubts(getattr(row, name) for row in self.served)
             spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
-        return [text.SURE(spans=spans)] if spans else []
+        return [text.SURE(spans="; ".join(spans))] if spans else []
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on shared runs, payment, the best cost with the other payment, and other sellers."""
@@ -457,6 +489,11 @@ def repeat_reuse(serving: Serving) -> list[str]:
         words += ["--speculate", str(serving.speculate), "--acceptance", rates]
         words += ["--draft", serving.draft] if serving.draft else []
     return words
+
+
+def _spell_bound(bound: str) -> str:
+    """Return the limit of a phase in the words of a sentence."""
+    return text.BOUNDS.get(bound, bound)
 
 
 def _is_alike(row: ServedPhase, other: ServedPhase) -> bool:

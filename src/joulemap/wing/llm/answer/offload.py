@@ -24,14 +24,21 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")
-HEADLINE: Final = Template(
-    "{layers} of {layer_count:n layer} on {device}: {tokens_per_s:~} tokens/s at batch {batch}, {output_token_j:J} per "
-    "token; {device_fraction:%} of the time on {device}, {host_fraction:%} on {host}[; {speedup:x} the throughput of "
-    "{host} alone]"
+DIVIDED: Final = Template(
+    "with {layers} of {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]; a step spends {device_fraction:%} of "
+    "its time on {device} and {host_fraction:%} on {host}"
+)
+WHOLE: Final = Template(
+    "with all {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]"
+)
+HOST_ALONE: Final = Template(
+    "{host} alone is fastest: batch {batch} runs at {tokens_per_s:~} tokens/s and {output_token_j:J} per token"
 )
 HEADING: Final = Template("Layers on {device}, the others on {host}")
 COLUMNS: Final = (
-    "*batch | *device layers layers | TTFT first_token_s | *TPOT between_s | *tokens/s tokens_per_s | "
+    "*batch | *device layers layers | TTFT first_token_s | *TPOT between_s | *tokens/s ~tokens_per_s | "
     "*J/token output_token_j | device time device_fraction | host time host_fraction | copy time copy_fraction | "
     "device memory device_bytes | host memory host_bytes | *refused refusal"
 )
@@ -88,7 +95,8 @@ class OffloadAnswer(Answer):
         speedup = None
         if host is not None and host is not best and host.tokens_per_s and best.tokens_per_s:
             speedup = best.tokens_per_s / host.tokens_per_s
-        return HEADLINE(best, layer_count=self.layer_count, device=self.device, host=self.host, speedup=speedup)
+        template = HOST_ALONE if not best.layers else WHOLE if best.layers == self.layer_count else DIVIDED
+        return template(best, layer_count=self.layer_count, device=self.device, host=self.host, speedup=speedup)
 
 
 def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:

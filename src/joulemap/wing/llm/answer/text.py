@@ -25,56 +25,72 @@ BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
 # headline of batches
-ENERGY: Final = Template("{label} uses the least energy per output token: {value:interval J} at batch {batch}")
-LATENCY: Final = Template("{label} has the shortest time per output token: {value:interval s} at batch {batch}")
-OF_BATCHES: Final = Template("without arrivals, {fastest}")
-LATENCY_TOO: Final = Template("it also has the shortest time per output token: {value:interval s} at batch {batch}")
+ENERGY: Final = Template(
+    "{label} uses the least decode energy[ {among}]: {value:interval J} per token at batch {batch}"
+)
+LATENCY: Final = Template("{label} has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
+OF_BATCHES: Final = Template("if requests arrive together, {fastest}")
+LATENCY_TOO: Final = Template("it also has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
+AVAILABLE: Final = "of the available chips"
 LEADS: Final[Mapping[str, Template]] = {
     "energy": Template(
         ", {advantage_ratio:x} less than {other}[ at batch {other_batch}] "
-        "({chance:chance} sure[ to be best of {count}])"
+        "({chance:chance} confidence[ of being the best of {count}])"
     ),
     "between_tokens": Template(
-        ", {advantage_ratio:x} shorter than {other}[ at batch {other_batch}] "
-        "({chance:chance} sure[ to be best of {count}])"
+        ", {advantage_ratio:x} lower than {other}[ at batch {other_batch}] "
+        "({chance:chance} confidence[ of being the best of {count}])"
     ),
 }
 """Goal -> lead over the next hardware."""
 EQUAL: Final = Template(", the same as {other}")
-TIED: Final = Template(", statistically tied with {rivals:few}")
+TIED: Final = Template("statistically tied with {rivals:few}")
 ONE: Final = Template(
-    "{label} at batch {batch}: TTFT {first_token_s:s}, TPOT {between_s:s}, {output_token_j:J} per output token"
+    "{label} at batch {batch} has a TTFT of {first_token_s:s}, a TPOT of {between_s:s} and a decode energy of "
+    "{output_token_j:J} per token"
 )
 LARGEST: Final = Template(
-    "at batch {batch}: TPOT {between_s:s}, {tokens_per_s:~} tokens/s in total, {output_token_j:J} per output token"
+    "at batch {batch}, its TPOT is {between_s:s}, its throughput {tokens_per_s:~} tokens/s and its decode energy "
+    "{output_token_j:J} per token"
 )
 
 # headline of a request load, and of two pools
-LOAD: Final = Template("{label} has the lowest p99 TTFT, {first_token_p99_s:s}, and a p99 TPOT of {between_p99_s:s}")
-LOAD_OF_ONE: Final = Template("{label}: p99 TTFT {first_token_p99_s:s}, p99 TPOT {between_p99_s:s}")
-LOAD_ENERGY: Final = Template(
-    "[{name} uses the least energy: ]{output_token_j:J} per output token, prompts included[, {idle:%} of it idle]"
+LOAD: Final = Template(
+    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {ratio:x} lower than {other}]; its p99 TPOT is "
+    "{between_p99_s:s}"
 )
+LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
+LOAD_ENERGY: Final = Template(
+    "{uses} {output_token_j:J} per output token (prompts included)[, {idle:%} of it in idle time]"
+)
+LEAST: Final = Template("{label} uses the least energy:")
+LEAST_TOO: Final = "it also uses the least energy:"
+USES: Final = "it uses"
 HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens hit the prefix cache[, {below:%} of them in lower tiers]; a request "
-    "takes {request_j:J}[, {uncached_request_j:J} without reuse], and its TTFT is {first_token_s:s}"
-    "[, {uncached_first_token_s:s} without]"
+    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request "
+    "takes {request_j:J}[ ({uncached_request_j:J} without reuse)], and its median TTFT is {first_token_s:s}"
+    "[ ({uncached_first_token_s:s} without reuse)]"
 )
 HITS_OF: Final = Template("on {label}, ")
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
-    "no deployment keeps up: {label} serves {served_per_s:1/s} of {arrivals_per_s:1/s}, so its queue grows without end"
+    "no deployment keeps up with {arrivals_per_s:plain} requests/s: the best, {label}, serves {served_per_s:plain} "
+    "requests/s, and its queue grows without limit"
+)
+OVERLOADED_ONE: Final = Template(
+    "{label} cannot keep up with {arrivals_per_s:plain} requests/s: it serves {served_per_s:plain} requests/s, and its "
+    "queue grows without limit"
 )
 POOLS: Final = Template(
     "{prompts} for prefill and {answers} for decode"
-    "[ serve {rate_per_s:1/s} at {prompts_used:%} and {answers_used:%} utilization; {first} saturates first]"
+    "[ serve {rate_per_s:plain} requests/s at {prompts_used:%} and {answers_used:%} utilization; {first} saturates "
+    "first]"
 )
 POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
-SERVER: Final = Template("{server_count} {label}")
-SERVERS: Final = Template("{server_count} ({label})")
+SERVERS: Final = Template("{server_count:n server} of {label}")
 POOL_LOAD: Final = Template(
-    "TTFT {first_token_s:s} (p99 {first_token_p99_s:s}), TPOT {between_s:s}, {output_token_j:J} per output token"
-    "[, {output_usd_per_million:USD} per million output tokens]"
+    "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s}) and the median TPOT {between_s:s}; an output "
+    "token takes {output_token_j:J}[, and a million cost {output_usd_per_million:plain} USD]"
 )
 
 # tables
@@ -110,7 +126,7 @@ LOADS: Final = Template(
 LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
 POOLS_TABLE: Final = (
     "pool | *server @label | *servers server_count | *requests/s per server #each_per_s | utilization use_fraction | "
-    "balanced ratio balance"
+    "balanced device ratio balance"
 )
 BALANCE: Final = Template("{balanced_device_count:plain} to 1")
 LEFT_OUT: Final = Template("Left out: {reasons}")
@@ -138,19 +154,31 @@ INTERVALS: Final = (
 DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million tokens", "80 % intervals")
 
 # insights
-TOO_LARGE: Final = Template("does not fit: {shortages}[; {more} more]")
+TOO_LARGE: Final = Template("not enough memory: {shortages}[; and {more} more]")
 SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template("prefill is limited by {prefill}, decode by {decode}[, except {exceptions:few}]")
+LIMITS: Final = Template("prefill is limited by {prefill} and decode by {decode}[, except {exceptions:few}]")
+LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[, except {exceptions:few}]")
+BOUNDS: Final[Mapping[str, str]] = {
+    "memory": "memory bandwidth",
+    "operands": "on-chip data movement",
+    "launch": "kernel launch overhead",
+    "communication": "communication between devices",
+    "engine": "the engine's own work",
+}
+"""Limit of a phase -> its words in a sentence, if they differ."""
 EXCEPTION: Final = Template("{phase} on {label}[ at batch {batches:and}] ({bound})")
-CHEAPEST: Final = Template("{label} costs least[ ({chance:chance} sure)]: {cost}")
+CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
+ONLY_PRICED: Final = Template("only {label} has a known price: {cost}")
+CONFIDENCE: Final = Template("{chance:chance} confidence")
 COST: Final = Template(
-    "{usd:USD} per million output tokens at batch {batch} and {prompt_usd:USD} per million prompt tokens, {way} at "
-    "{price}"
+    "{usd:plain} USD per million output tokens at batch {batch} and {prompt_usd:plain} USD per million prompt tokens, "
+    "{each}{way} at {price}"
 )
+EACH_DEVICE: Final = "each device "
 
 # uncertainty
 ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
-SURE: Final = Template("80 % intervals: {spans:list}")
+SURE: Final = Template("80 % intervals: {spans}")
 DOUBTED: Final[Mapping[str, str]] = {
     "TTFT": "first_token_half_width",
     "TPOT": "between_half_width",
@@ -165,12 +193,12 @@ NOTES: Final = (
     "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
     "sequences over the total request time",
     "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
-    "their share of idle host energy. Stored runs cover one device",
+    "their share of idle host energy. A stored run is of one device",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
     "engine's reserve; largest batch: maximum sequences of this length that fit",
-    "limit: largest part of the time: memory, compute, operands (on-chip data movement, with units computing "
-    "under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine (its "
-    "host work between passes)",
+    "limit: largest part of the time: memory (bandwidth), compute, operands (on-chip data movement, with units "
+    "computing under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine "
+    "(its host work between passes)",
 )
 LOAD_NOTE: Final = (
     "of a load, TTFT, TPOT and request latency are medians over requests; TPOT: (request latency - TTFT) / (output "
@@ -187,7 +215,9 @@ COST_NOTE: Final = Template(
 )
 IDLE_HOURS: Final = "idle hours included"
 LOAD_HOURS: Final = Template("{pay} for the hours of the load (--busy-hours adds idle ones)")
-OTHER_WAY: Final = Template("if {way}: {usd:USD} per million output tokens on {label} at batch {batch}")
+OTHER_WAY: Final = Template(
+    "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
+)
 OTHER_SELLER: Final = Template(
     "cost not compared, because the price is from another kind of seller (--seller): {prices}"
 )

@@ -38,7 +38,6 @@ from joulemap.wing.llm.capacity.users import (
     find_deployment,
     find_other,
     form_row,
-    name_servers,
     rank_rows,
     read_paid,
 )
@@ -53,61 +52,71 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
-    "{model}[ (architecture of {alias})], {users:n user}, each with one request in flight: "
+    "{model}[ (architecture of {alias})], {users:n user}[ {each}] with one request at a time: "
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
     "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
 )
+EACH: Final = "each"
 KEPT: Final = Template(
-    "cheapest within the latency target[ with at least {likely:chance} probability]: {servers} in {precision}, "
-    "{usd_per_million:USD} per million tokens (prompt and output), {million_j:J} and {gco2_per_million:g} of CO2; "
+    "the cheapest deployment that meets the latency target[ with at least {likely:chance} probability] is {servers} "
+    "in {precision}: {usd_per_million:plain} USD, {million_j:J} and {gco2_per_million:g} of CO2 per million tokens "
+    "(prompt and output); "
 )
 KEPT_ENERGY: Final = Template(
-    "least energy within the latency target[ with at least {likely:chance} probability]: {servers} in {precision}, "
-    "{million_j:J} per million tokens (prompt and output); "
+    "the deployment with the least energy that meets the latency target[ with at least {likely:chance} probability] "
+    "is {servers} in {precision}: {million_j:J} per million tokens (prompt and output); "
 )
+SERVER: Final = Template("{hardware}[ x{devices}][ ep{experts}]")
 SEVERAL: Final = Template("{server_count} servers of {server}")
-SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count} decode servers of {server}")
+SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count:n decode server} of {server}")
 TIMES: Final = Template(
-    "mean TTFT {first_token_s:s}[ (limit {first_most:s})], mean TPOT {between_s:s}[ (limit {between_most:s})]"
+    "its mean TTFT is {first_token_s:s}[ (target {first_most:s})] and its mean TPOT {between_s:s}"
+    "[ (target {between_most:s})]"
 )
-SURE: Final = Template("; both targets are met with a probability of {chance:chance}[, {slow}]")
-SURE_OF_ONE: Final = Template("; the target is met with a probability of {chance:chance}[, {slow}]")
+SURE: Final = Template("; it meets both targets with {chance:chance} probability[, {slow}]")
+SURE_OF_ONE: Final = Template("; it meets the target with {chance:chance} probability[, {slow}]")
 SLOW: Final = "slow hosts included"
-NOBODY: Final = Template("nothing meets the latency target; the nearest is {servers} in {precision}: {missed:and}")
-MISSED: Final = Template("{quantity} {time:s} is {ratio:x} the target of {most:s}")
-REQUEST: Final = Template(
-    "one request takes {request_s:s} and uses {request_j:J}[, costs {request_usd:USD}][, emits {request_gco2:g} of "
-    "CO2]; all users together get {output_tokens_per_s:~} output tokens/s"
+NOBODY: Final = Template(
+    "no deployment meets the latency target; the nearest is {servers} in {precision}: {missed:and}"
+)
+MISSED: Final = Template("its {quantity} of {time:s} is {ratio:x} the target of {most:s}")
+REQUEST: Final = Template("one request {parts:and}; all users together get {output_tokens_per_s:~} output tokens/s")
+REQUEST_PARTS: Final = (
+    Template("takes {request_s:s}"),
+    Template("uses {request_j:J}"),
+    Template("[costs {request_usd:USD}]"),
+    Template("[emits {request_gco2:g} of CO2]"),
 )
 PUBLISHED: Final = Template(
-    "with the checkpoint's weights ({precision}): {label}, [{usd_per_million:USD} and ]{million_j:J} per million tokens"
+    "with the checkpoint's own weights ({precision}), the best deployment is {servers}: "
+    "[{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
 )
 PUBLISHED_NOT: Final = Template(
-    "with the checkpoint's weights ({precision}), nothing meets the latency target; the nearest is {label}: "
-    "{missed:and}"
+    "with the checkpoint's own weights ({precision}), no deployment meets the latency target; the nearest is "
+    "{servers}: {missed:and}"
 )
-FORMS: Final = Template(
-    "{form} hold the target more cheaply than {other_form}: {label} [takes {ratio:x} the device time]"
-    "[misses it by {miss:x}]"
+CHEAPER_FORM: Final = Template(
+    "{form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
 )
+MET_BY_FORM: Final = Template("{form} meet the target, {other_form} do not: {servers} would reach {miss:x} the target")
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
-QUALITY: Final = Template("loss of quality in {precision}, as published: {quality}[; {published}]")
+QUALITY: Final = Template("published quality loss of {precision}: {quality}[; {published}]")
 RISKY: Final = Template(
-    "{label} in {precision} [costs {times:x} as much, but ]meets the target with a probability of only "
-    "{met_probability:chance}"
+    "the cheapest deployment, {servers} in {precision}, [costs {less:%} less, but ]meets the target with only "
+    "{met_probability:chance} probability"
 )
-NEXT_RUNNER: Final = Template("the next other chip is {label} in {precision}[ at {times:x} the cost]")
+NEXT_RUNNER: Final = Template("the next best chip is {servers} in {precision}[, at {times:x} the cost]")
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
     "*J/M million_j | gCO2/M ~gco2_per_million? | prompt and output tokens/s ~tokens_per_s | "
     "users per server users_per_server | largest largest_users | request latency request_s | "
-    "USD/request #request_usd? | J/request request_j | gCO2/request ~request_gco2? | probability met_probability | "
+    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | probability met_probability | "
     "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
     "*J/request without hits uncached_request_j?"
 )
 HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens are found in the prefix cache[, {below:%} of them below the devices]"
+    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from below the devices)]"
     "[; without reuse, a request takes {uncached_request_j:J}]"
 )
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
@@ -203,6 +212,7 @@ class UsersAnswer(RunAnswer):
             model=self.model,
             alias=self.alias,
             users=self.target.users,
+            each=EACH if self.target.users > 1 else None,
             wanted=wanted,
             engine=self.engine,
             stored=self.stored,
@@ -252,7 +262,7 @@ class UsersAnswer(RunAnswer):
 
     def _describe_miss(self, row: UserRow) -> str:
         """Return the nearest deployment of a checkpoint as published that misses the target."""
-        return PUBLISHED_NOT(row, missed=list(self._list_missed(row)))
+        return PUBLISHED_NOT(row, servers=spell_servers(row), missed=list(self._list_missed(row)))
 
     def _list_missed(self, row: UserRow) -> Iterator[str]:
         """Yield each time of a deployment that is above its target."""
@@ -266,23 +276,27 @@ class UsersAnswer(RunAnswer):
     def _list_insights(self) -> Iterator[str]:
         """Yield the cost of one request, the alternatives, and the loss of quality of the chosen precision."""
         best, first = self.chosen, self.rows[0]
-        yield REQUEST(best)
+        yield REQUEST(best, parts=list(filter(None, (part(best) for part in REQUEST_PARTS))))
         if best is not first:
-            yield RISKY(first, times=_compare_costs(first, best))
+            times = _compare_costs(first, best)
+            yield RISKY(first, servers=spell_servers(first), less=None if times is None else 1.0 - times)
         if best.prefix_hit_fraction is not None:
-            below = (best.tier_hit_fraction or 0.0) / (best.prefix_hit_fraction or 1.0)
-            yield HITS(best, below=below or None)
+            yield HITS(best, below=best.tier_hit_fraction or None)
         if self.forms:
             yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
         if not best.is_published and best.quality:
             told = None
-            if published is not None:
-                told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
+            if published is not None and best.is_met:
+                is_met = published.is_met
+                told = (
+                    PUBLISHED(published, servers=spell_servers(published)) if is_met else self._describe_miss(published)
+                )
             yield QUALITY(best, published=told)
-        others = [row for row in self.rows if row.is_met and row.hardware not in (best.hardware, first.hardware)]
-        if best.is_met and others:
-            yield NEXT_RUNNER(others[0], times=_compare_costs(others[0], best))
+        rest = self.rows.rows[self.rows.rows.index(best) + 1 :]
+        other = next((row for row in rest if row.is_met and row.hardware not in (best.hardware, first.hardware)), None)
+        if other is not None:
+            yield NEXT_RUNNER(other, servers=spell_servers(other), times=_compare_costs(other, best))
         if self.host_bound:
             yield self.host_bound
 
@@ -292,7 +306,7 @@ class UsersAnswer(RunAnswer):
         for quantity, field in (("TTFT", "first_token_half_width"), ("TPOT", "between_half_width")):
             ends = show_doubts(getattr(row, field) for row in self.rows)
             spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
-        return text.SURE(spans=spans) if spans else ""
+        return text.SURE(spans="; ".join(spans)) if spans else ""
 
     def _describe_use(self) -> list[str]:
         """Return the note on cost and carbon; empty without a price."""
@@ -323,10 +337,17 @@ def _compare_costs(row: UserRow, other: UserRow) -> float | None:
 
 def spell_servers(row: UserRow) -> str:
     """Return the servers of a deployment in words, such as `2 servers of h200_sxm x2`."""
-    if not row.prefill_server_count and row.server_count == 1:
-        return row.label
-    server = row.hardware if row.device_count == 1 else f"{row.hardware} x{row.device_count}"
-    return (SEPARATE if row.prefill_server_count else SEVERAL)(row, server=server)
+    return _spell(row.hardware, row.device_count, row.expert_device_count, row.server_count, row.prefill_server_count)
+
+
+def _spell(hardware: str, devices: int, experts: int, servers: int, prefill_servers: int) -> str:
+    server = SERVER(
+        hardware=hardware, devices=devices if devices > 1 else None, experts=experts if experts > 1 else None
+    )
+    if not prefill_servers and servers == 1:
+        return server
+    template = SEPARATE if prefill_servers else SEVERAL
+    return template(prefill_server_count=prefill_servers, server_count=servers, server=server)
 
 
 def compare_forms(found: Deployed) -> str:
@@ -338,17 +359,13 @@ def compare_forms(found: Deployed) -> str:
     if other is None or found.miss > 1.0:
         return ""
     ratio = other.device_count / other.per_s * found.per_s / found.device_count
-    forms = (POOLS, BOTH_PHASES) if found.prompt_servers else (BOTH_PHASES, POOLS)
-    if other.miss <= 1.0 and ratio < 1.0:
-        forms, ratio = forms[::-1], 1.0 / ratio
-        other = found
-    return FORMS(
-        form=forms[0],
-        other_form=forms[1],
-        label=name_servers(other),
-        ratio=ratio if other.miss <= 1.0 else None,
-        miss=other.miss if other.miss > 1.0 else None,
-    )
+    forms, is_met = (POOLS, BOTH_PHASES) if found.prompt_servers else (BOTH_PHASES, POOLS), other.miss <= 1.0
+    if is_met and ratio < 1.0:
+        forms, ratio, other = forms[::-1], 1.0 / ratio, found
+    case = other.case
+    servers = _spell(case.hardware, case.world, case.experts, other.servers, other.prompt_servers)
+    template = CHEAPER_FORM if is_met else MET_BY_FORM
+    return template(form=forms[0], other_form=forms[1], servers=servers, ratio=ratio, miss=other.miss)
 
 
 def serve_users(

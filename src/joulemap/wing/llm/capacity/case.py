@@ -17,6 +17,7 @@ from joulemap.domain.weight import GGUF_METHOD, label_precision, read_weight_for
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import is_choice, select_hardware
+from joulemap.present.cell import join_names
 from joulemap.present.template import Template
 from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -64,10 +65,10 @@ LOCAL_WEIGHTS: Final = "q4_k_m"
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
-NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
+NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
 
 SHORTAGE: Final = Template(
-    "needs {lacking:B} more than the usable {capacity:B} for batch {batch}[: {fitting} would fit]"
+    "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
 )
 
 
@@ -251,7 +252,7 @@ def describe_shortage(question: Question, case: Case) -> str:
     ways += [f"{case.needed} devices"] if case.needed is not None else []
     narrow = _find_narrower(question, case)
     ways += [f"{narrow} weights"] if narrow else []
-    return SHORTAGE(case, lacking=needed - room.capacity, capacity=room.capacity, fitting=" or ".join(ways))
+    return SHORTAGE(case, lacking=needed - room.capacity, capacity=room.capacity, fitting=join_names(ways, "or"))
 
 
 def _find_narrower(question: Question, case: Case) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.decoder.config import Decoder
 
-PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), (("bf16",), ("int4",)))
-"""Precisions of activations and of weights that are tried in addition to the published ones."""
+PRECISIONS: Final[tuple[tuple[tuple[Precision, ...], tuple[str, ...]], ...]] = ((("fp8",), ()), ((), ("int4",)))
+"""Precisions of activations and of weights that are tried in addition to the published ones; 16 bits for none."""
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Precisions of weights that lose no quality."""

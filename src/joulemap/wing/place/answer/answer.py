@@ -144,10 +144,8 @@ class PlaceAnswer(Answer):
         differences = self._lay(self.differences, text.DIFFERENCE_COLUMNS, limit=limit, difference_j=text.DIFFERENCE)
         best = self.simplest
         answer = f"{self._name_best()}; {self._describe_lead()}"
-        if best is self.best and (ties := self._list_ties()):
-            answer += f"; {text.TIES(count=len(ties))}"
         if share := describe_assumed(answer, {} if best.assumed is None else {best.placement: [best.assumed]}):
-            answer += f". {share}"
+            answer += f". {share[0].upper()}{share[1:]}"
         answer += "."
         return Document(
             title=self.title(),
@@ -171,7 +169,12 @@ class PlaceAnswer(Answer):
         row = self.simplest
         value = {"latency": row.latency_s, "throughput": row.throughput_per_s, "energy": row.energy_j}
         width = getattr(row, text.GOALS[self.goal][1])
-        return (text.BEST if row is self.best else text.SIMPLEST)[self.goal](row, value=(value[self.goal], width))
+        form = row.form if row.form == "alone" else text.FORM(row)
+        template = (text.BEST if row is self.best else text.SIMPLEST)[self.goal]
+        ties = self._list_ties() if row is self.best else []
+        is_told = len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)  # the lead names it
+        tied = f", {text.TIES(count=len(ties))}" if ties and not is_told else ""
+        return template(row, form=form, value=(value[self.goal], width)) + tied
 
     def _describe_lead(self) -> str:
         """Return by how much the best placement leads the best one of the other kind."""
@@ -181,13 +184,14 @@ class PlaceAnswer(Answer):
         if rival is None:
             refused = [row for row in self.rows if row.form == "alone"]
             return text.ONLY_MIXTURES(refusals="; ".join(f"{row.placement}: {row.refusal}" for row in refused))
-        alone, mixed = (self.best, rival) if self.is_alone else (rival, self.best)
-        ratio = _take(mixed, self.goal) / _take(alone, self.goal)
-        if self.is_alone:
-            return text.AHEAD_OF_MIXTURE(rival, share=ratio - 1.0, taken=text.TAKEN[self.goal])
+        ratio = _take(rival, self.goal) / _take(self.best, self.goal)
+        values = {"ratio": ratio, "more": ratio - 1.0, "share": 1.0 - 1.0 / ratio}
         if self.simplest is rival:
-            return text.SAVES(mixed, share=1.0 - ratio, taken=text.TAKEN[self.goal])
-        return text.AHEAD_OF_ALONE(rival, share=1.0 - ratio, taken=text.TAKEN[self.goal])
+            return text.SAVES[self.goal](self.best, **values)
+        chance = rival.worse_probability
+        sure = text.TIED_WITH_IT if self._is_tied(rival) else None if chance is None else text.CONFIDENCE(chance=chance)
+        template = text.AHEAD_OF_MIXTURE if self.is_alone else text.AHEAD_OF_ALONE
+        return template[self.goal](rival, **values, sure=sure)
 
     def _describe_copies(self) -> str:
         """Return the copies of the best mixture, or the limit of devices side by side; empty without a mixture."""

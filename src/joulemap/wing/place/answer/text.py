@@ -9,20 +9,36 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}")
 
 BEST: Final = {
-    "latency": Template("{placement} ({form}) has the lowest latency: {value:interval s}"),
-    "throughput": Template("{placement} ({form}) has the highest throughput: {value:interval 1/s}"),
-    "energy": Template("{placement} ({form}) uses the least energy per batch: {value:interval J}"),
+    "latency": Template("{placement} {form} has the lowest latency: {value:interval s} per batch"),
+    "throughput": Template("{placement} {form} has the highest throughput: {value:interval 1/s}"),
+    "energy": Template("{placement} {form} uses the least energy: {value:interval J} per batch"),
 }
 SIMPLEST: Final = {
-    "latency": Template("{placement} alone takes {value:interval s} per batch"),
-    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
-    "energy": Template("{placement} alone uses {value:interval J} per batch"),
+    "latency": Template("{placement} alone suffices: {value:interval s} per batch"),
+    "throughput": Template("{placement} alone suffices: {value:interval 1/s}"),
+    "energy": Template("{placement} alone suffices: {value:interval J} per batch"),
 }
 """Goal -> the best device alone, if the best mixture is statistically tied with it."""
-SAVES: Final = Template("{placement} ({form}) takes {share:%} less {taken}, but is statistically tied")
+FORM: Final = Template("({form})")
 TIES: Final = Template("statistically tied with {count:n other placement}")
-AHEAD_OF_MIXTURE: Final = Template("the best mixture, {placement} ({form}), takes {share:%} more {taken}")
-AHEAD_OF_ALONE: Final = Template("it takes {share:%} less {taken} than {placement} alone")
+SAVES: Final = {
+    "latency": Template("the best mixture, {placement} ({form}), takes {share:%} less time, a statistical tie"),
+    "throughput": Template("the best mixture, {placement} ({form}), has {ratio:x} its throughput, a statistical tie"),
+    "energy": Template("the best mixture, {placement} ({form}), uses {share:%} less energy, a statistical tie"),
+}
+AHEAD_OF_MIXTURE: Final = {
+    "latency": Template("the best mixture, {placement} ({form}), takes {more:%} more time[ ({sure})]"),
+    "throughput": Template("the best mixture, {placement} ({form}), has {share:%} less throughput[ ({sure})]"),
+    "energy": Template("the best mixture, {placement} ({form}), uses {more:%} more energy[ ({sure})]"),
+}
+AHEAD_OF_ALONE: Final = {
+    "latency": Template("it takes {share:%} less time than {placement} alone[ ({sure})]"),
+    "throughput": Template("it has {ratio:x} the throughput of {placement} alone[ ({sure})]"),
+    "energy": Template("it uses {share:%} less energy than {placement} alone[ ({sure})]"),
+}
+"""Goal -> lead of the best placement over the best one of the other kind."""
+CONFIDENCE: Final = Template("{chance:chance} confidence")
+TIED_WITH_IT: Final = "statistically tied"
 ONLY_ALONE: Final = "no mixture of devices is possible"
 ONLY_MIXTURES: Final = Template("no device runs the whole model ({refusals})")
 TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches", "energy": "energy per batch"}
@@ -41,15 +57,15 @@ GOALS: Final = {
 """Goal -> field of the table and of its half-width."""
 
 COPIES: Final = Template(
-    "on {placement}, {copied_bytes:B} in {copy_count:n copy|copies} between devices take {copy_s:s} of {latency_s:s} "
-    "per batch"
+    "on {placement}, copying {copied_bytes:B} between devices ({copy_count:n copy|copies}) takes {copy_s:s} of the "
+    "{latency_s:s} per batch"
 )
-SIDE_BY_SIDE: Final = Template("each device runs the whole model; the rate is limited by {limit}")
+SIDE_BY_SIDE: Final = Template("each device runs the whole model on batches of its own, and the {limit} the rate")
 
 TIED: Final = Template("{best} ({form}) is statistically tied with {placements:and}")
-SURE: Final = Template("{worse_probability:chance} chance that it beats {placement} alone")
-BUDGET: Final = "the power budget sets the rate; placements that draw less were not searched"
-GAP: Final = Template("a {form} that was not examined could save at most {share:%} of the {taken}")
+SURE: Final = Template("{worse_probability:chance} confidence that it beats {placement} alone")
+BUDGET: Final = "the power budget sets the rate; placements at lower power were not searched"
+GAP: Final = Template("a {form} that was not examined could lower the {taken} by at most {share:%}")
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"
 
 DEVICES: Final = "Devices of the best placement"

@@ -13,7 +13,6 @@ from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, find_stored_scope, widen
-from joulemap.answer.text import SPAN
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.doubt import TOLD_APART
@@ -45,6 +44,11 @@ HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 
 SHOWN: Final = 20
 """Maximum configurations in a figure."""
+
+J_PER_KWH: Final = 3.6e6
+
+ANY_OVERHEAD: Final = 1.001
+"""Ratio of the whole energy to that of the devices above which cooling is named."""
 
 TESTED: Final = BASES[BASES.index(OTHER_WORK) + 1 :]
 """Bases of intervals that rest on measured training."""
@@ -139,7 +143,7 @@ class TrainAnswer(RunAnswer):
         chance = self.probability_best
         is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
         shown = ratio if ratio > TIE_RATIO or not is_tied else None
-        lead = (text.TIED if is_tied else text.SLOWER)(
+        lead = (text.TIED if is_tied else text.LEAD)(
             runner_up=self.scope.mark(others[0].label),
             other_batch=others[0].batch if others[0].batch != row.batch else None,
             ratio=shown,
@@ -170,17 +174,23 @@ class TrainAnswer(RunAnswer):
         if row.total_s is None:
             return []
         amount = text.ALL_SAMPLES if self.training.epochs == 1.0 else text.EPOCHS(epochs=epochs)
-        return [text.TOTAL(row, amount=amount, name=self.scope.mark(row.label))]
+        trained_j = (row.sample_j or 0.0) * (self.training.samples or 0.0) * self.training.epochs
+        pue = (row.total_kwh or 0.0) * J_PER_KWH / trained_j if trained_j else 0.0
+        values = {"pue": pue if pue > ANY_OVERHEAD else None}
+        parts = list(filter(None, (part(row, **values) for part in text.TOTAL_PARTS)))
+        return [text.TOTAL(amount=amount, name=self.scope.mark(row.label), parts=parts)]
 
     def _describe_uncertainty(self) -> str:
         """Return the half-widths of time and energy, smallest and largest, and the evidence behind them."""
-        spans = []
-        for name, field in (("step time", "latency_half_width"), ("energy", "energy_half_width")):
-            ends = show_doubts(getattr(row, field) for row in self.trained)
-            spans += [SPAN(quantity=name, ends=ends)] if ends else []
         untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
-        is_tested = len(untested) < len(self.trained)
-        return text.SURE(spans=spans, evidence=text.EVIDENCE if is_tested else None, untested=untested or None)
+        evidence = text.EVIDENCE if len(untested) < len(self.trained) else None
+        spans = []
+        for name, field, basis in (
+            ("step time", "latency_half_width", evidence), ("energy", "energy_half_width", None)
+        ):  # fmt: skip
+            ends = show_doubts(getattr(row, field) for row in self.trained)
+            spans += [text.SPAN(quantity=name, ends=ends, evidence=basis)] if ends else []
+        return text.SURE(spans="; ".join(spans), untested=untested or None)
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)
@@ -279,5 +289,9 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float
 
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:
-    """Return the reason why nothing trains the model, and options that would."""
-    return text.NOTHING(rows[0], why=rows[0].reason or rows[0].status)
+    """Return why each chip does not train the model, and the options with which it would."""
+    first: dict[str, str] = {}
+    for row in rows:
+        told = row.reason if row.status == REFUSED else text.NOTHING(row, why=row.reason or row.status)
+        first.setdefault(row.label, told)
+    return "; ".join(dict.fromkeys(first.values()))

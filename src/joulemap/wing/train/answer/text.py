@@ -24,14 +24,13 @@ QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
 FASTEST: Final = Template(
-    "{name} trains fastest: {rate}, {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample; {lead}"
+    "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample "
+    "{sample_j:J}"
 )
-SLOWER: Final = Template("{runner_up}[ at batch {other_batch:#}] is {ratio:x} slower[ ({chance:chance} sure)]")
-TIED: Final = Template(
-    "statistically tied with {runner_up}[ at batch {other_batch:#}][ ({ratio:x} slower, {chance:chance} sure)]"
-)
+LEAD: Final = Template("{ratio:x} faster than {runner_up}[ at batch {other_batch:#}][ ({chance:chance} confidence)]")
+TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
 ONLY: Final = Template(
-    "{name} trains {rate}: {step:interval s} per step of batch {batch:#} and {sample_j:J} per sample"
+    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample {sample_j:J}"
 )
 TOKENS: Final = Template("{tokens_per_s:~} tokens/s")
 SAMPLES: Final = Template("{samples_per_s:~} samples/s")
@@ -39,14 +38,18 @@ SAMPLES: Final = Template("{samples_per_s:~} samples/s")
 COLUMNS: Final = Template(
     "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
     "*energy per sample sample_j | {power} device_power_w | *memory share memory_fraction | "
-    "share of exchange exposed exchange_seen_fraction? | USD per million samples #usd_per_million"
+    "exposed share of exchange exchange_seen_fraction? | USD per million samples #usd_per_million"
 )
 
 POWER: Final = "power"
 DEVICE_POWER: Final = "power per device"
 
-TOTAL: Final = Template(
-    "{amount} on {name}: {total_s:s}, {total_kwh:kWh}[, {total_usd:USD} {way}][, {total_gco2:g} of CO2]"
+TOTAL: Final = Template("{amount} on {name} {parts:and}")
+TOTAL_PARTS: Final = (
+    Template("take {total_s:s}"),
+    Template("use {total_kwh:kWh}[ with cooling (PUE {pue:plain})]"),
+    Template("[cost {total_usd:USD} {way}]"),
+    Template("[emit {total_gco2:g} of CO2]"),
 )
 EPOCHS: Final = Template("{epochs:n epoch}")
 ALL_SAMPLES: Final = "all samples"
@@ -61,12 +64,11 @@ NAMES: Final[Mapping[str, str]] = {
     "bubble_s": "pipeline bubble",
 }
 """Field of a phase -> its name."""
-TOO_LARGE: Final = Template("batch {batch:#} does not fit {name}[; it fits with {fits_with}]")
+TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {name}[ (it fits with {fits_with})]")
 
+SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
 EVIDENCE: Final = "published training rates"
-SURE: Final = Template(
-    "80 % intervals: {spans:list}[, from {evidence}][; no measured training in the class of {untested:few}]"
-)
+SURE: Final = Template("80 % intervals: {spans}[; no training was measured in the class of {untested:few}]")
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
@@ -109,7 +111,7 @@ ADAPTERS: Final = (
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
-NEEDS: Final = Template("it needs {needed:B}, and a device has {capacity:B}")
-UNSUPPORTED: Final = Template("{hardware} does not run it at {precision}[ on {devices:#} devices]")
+NEEDS: Final = Template("needs {needed:B} per device, which has {capacity:B}")
+UNSUPPORTED: Final = Template("{hardware} does not run this model at {precision}[ on {devices:#} devices]")
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
-NOTHING: Final = Template("{label}, batch {batch:#}: {why}[; it fits with {fits_with}]")
+NOTHING: Final = Template("{label} at batch {batch:#} {why}[ (it fits with {fits_with})]")

@@ -38,6 +38,8 @@ UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
 QUICK: Final = 12
 """Maximum measurements of a chip that are fitted without a request, to show the effect of a calibration."""
 
+PAIR: Final = 2
+
 FAR: Final = 10.0
 """Ratio, in either direction, above which no configuration can be the cause, because something else was measured.
 Source: assumed."""
@@ -91,7 +93,7 @@ class VerifyAnswer(Answer):
         rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
         causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
         answer = self._conclude()
-        best = [row for row in self.causes.rows[:1] if row.standing != "told"]
+        best = [row for row in self.causes.rows[:1] if row.standing != "told" and (row.is_inside or row.inside_count)]
         return Document(
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count),
             answer=answer,
@@ -122,9 +124,7 @@ class VerifyAnswer(Answer):
 
     def _conclude(self) -> str:
         """Return the number of measurements inside their intervals, the unscored ones, and causes of the rest."""
-        parts = (
-            [text.INSIDE(inside=len(self.judged) - len(self.outside), judged=len(self.judged))] if self.judged else []
-        )
+        parts = [self._count_inside()] if self.judged else []
         if unusable := [row.reason for row in self.rows if row.measured is None]:
             parts.append(text.UNSCORED(count=len(unusable), reasons="; ".join(dict.fromkeys(unusable))))
         if refused := dict.fromkeys(row.reason for row in self.rows if row.reason and row.measured is not None):
@@ -136,11 +136,23 @@ class VerifyAnswer(Answer):
             parts.append(text.CAUSE[best.standing](best))
         elif self.outside:
             furthest = max(self.outside, key=_find_factor)
-            parts.append(text.UNEXPLAINED(furthest, quantity=_name(furthest.quantity)))
+            unexplained = text.UNEXPLAINED_ONE if len(self.judged) == 1 else text.UNEXPLAINED
+            parts.append(unexplained(furthest, quantity=_name(furthest.quantity)))
             if _find_factor(furthest) >= FAR:
                 is_first = furthest.quantity == "time_to_first_token_s"
                 parts.append(text.FAR_OFF(suspects=text.SUSPECTS_OF_FIRST_TOKEN if is_first else text.SUSPECTS))
         return f"{'; '.join(parts)}."
+
+    def _count_inside(self) -> str:
+        """Return how many of the scored measurements are inside their intervals."""
+        judged, outside = len(self.judged), len(self.outside)
+        if judged == 1:
+            return text.ONE_JUDGED[not outside]
+        inside = judged - outside
+        if judged == PAIR and inside != 1:
+            return text.BOTH_INSIDE if inside else text.NEITHER_INSIDE
+        few = {0: text.NONE_INSIDE, 1: text.ONE_INSIDE, judged: text.ALL_INSIDE}
+        return few.get(inside, text.INSIDE)(inside=inside, judged=judged)
 
 
 def _find_factor(row: VerifiedRow) -> float:
@@ -177,6 +189,7 @@ CELLS: Final[Mapping[str, Any]] = {
 def _describe_effect(row: CauseRow) -> str:
     return text.EFFECT(
         row,
+        quantity=_name(row.quantity),
         predicted=_show(row.predicted, row.quantity, row.high),
         measured=_show(row.measured, row.quantity),
         verdict=text.VERDICTS[row.is_inside].lower() or "without an interval",
@@ -303,6 +316,7 @@ def _name_configuration(row: Measurement | ServingRow) -> str:
         prompt=round(row.prompt_tokens or 0),
         output=round(row.output_tokens or 0),
         batch=f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}",
+        requests=text.REQUEST if row.batch == 1.0 else text.REQUESTS,
     )
 
 

@@ -13,20 +13,34 @@ ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
 SEVERAL: Final = Template("{case_index:n configuration} ({format})")
 SINGLE_RUN: Final = Template("{precision}, batch {batch}, {runtime}")
 SERVED_RUN: Final = Template(
-    "{engine}[ x{devices}], {weights}, {scope}, {prompt}+{output} tokens, {batch} requests in flight"
+    "{engine}[ on {devices} devices], {weights} weights, {scope}, prompt {prompt}, output {output}, {batch} "
+    "{requests} in flight"
 )
-WIDE: Final = "16 bits"
+WIDE: Final = "16-bit"
+REQUEST, REQUESTS = "request", "requests"
 OUT_OF_SCOPE: Final = Template("{quantity} is not predicted for this scope")
 
-INSIDE: Final = Template("{inside} of {judged:n measurement} inside the 80 % interval")
-UNSCORED: Final = Template("{count:n number} not scored: {reasons}")
+INSIDE: Final = Template("{inside} of {judged} measurements are inside the 80 % intervals of their predictions")
+BOTH_INSIDE: Final = "both measurements are inside the 80 % intervals of their predictions"
+ALL_INSIDE: Final = Template("all {judged} measurements are inside the 80 % intervals of their predictions")
+ONE_INSIDE: Final = Template("1 of {judged} measurements is inside the 80 % interval of its prediction")
+NEITHER_INSIDE: Final = "neither measurement is inside the 80 % interval of its prediction"
+NONE_INSIDE: Final = Template("none of the {judged} measurements is inside the 80 % interval of its prediction")
+ONE_JUDGED: Final = {
+    True: "the measurement is inside the 80 % interval of its prediction",
+    False: "the measurement is outside the 80 % interval of its prediction",
+}
+UNSCORED: Final = Template("{count:n number} could not be scored: {reasons}")
 REFUSED: Final = Template("not predicted: {reasons}")
 NOT_JUDGED: Final = "no measured quantity has an interval"
 CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
-UNEXPLAINED: Final = Template("furthest off: {quantity} at {ratio:x} the prediction; no unstated setting explains it")
-FAR_OFF: Final = Template("check what was counted ({suspects})")
-SUSPECTS: Final = "passes, batch size, units or a warm-up"
-SUSPECTS_OF_FIRST_TOKEN: Final = "a queue or a warm-up"
+UNEXPLAINED: Final = Template(
+    "the largest difference is in {quantity}, at {ratio:x} the prediction, and no unstated setting explains it"
+)
+UNEXPLAINED_ONE: Final = Template("it is {ratio:x} the prediction, and no unstated setting explains it")
+FAR_OFF: Final = Template("check {suspects}")
+SUSPECTS: Final = "the number of passes, the batch size, the units and the warm-up"
+SUSPECTS_OF_FIRST_TOKEN: Final = "whether it includes a queue or a warm-up"
 
 MEASURED: Final = "Measured and predicted"
 COLUMNS: Final = (
@@ -43,12 +57,12 @@ QUANTITIES: Final[Mapping[str, str]] = {
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
 EFFECT: Final = Template(
-    "with {change}, {predicted} is predicted, and the measured {measured} is {verdict}"
-    "[; {inside_count} of {judged} outside measurements would be inside]"
+    "with {change}, the prediction of {quantity} would be {predicted}, and the measured {measured} would be {verdict}"
+    "[; {inside_count} of {judged} configurations would be inside]"
 )
 CALIBRATED: Final = Template(
-    "a calibration to {row_count:n measurement}, weighted {latency_credibility:%} against class defaults, gives the "
-    "last column"
+    "the last column uses a calibration to {row_count:n measurement}, weighted {latency_credibility:%} against class "
+    "defaults"
 )
 CALIBRATED_SERVED: Final = Template(
     "later predictions of {engine} on {hardware} scale {parts:and}; their intervals keep the width[; {left}]; written "
@@ -64,7 +78,7 @@ INHERITED: Final = Template(
 )
 CALIBRATION_KEPT: Final = Template("; written to {place}")
 CALIBRATION_OFFERED: Final = "; --calibrate keeps it"
-CAN_CALIBRATE: Final = Template("--calibrate fits {count:n measurement} of {hardware}, these included")
+CAN_CALIBRATE: Final = Template("--calibrate fits {hardware} to {count:n measurement}, the ones above included")
 NOT_CALIBRATED: Final = Template("no calibration: {error}")
 
 STORED: Final = Template("{fresh:n measurement} stored, {known} were already stored")
@@ -73,7 +87,7 @@ LEFT_OUT: Final = Template("{count} of {total} runs of {file} left out: {reasons
 CAUSES: Final = "Possible causes"
 CAUSE_COLUMNS: Final = (
     "*supposed change change | setting standing | *quantity | measured | *predicted (80 %) predicted | "
-    "*verdict is_inside | measurements explained inside_count"
+    "*verdict is_inside | configurations explained inside_count"
 )
 EXPLAINED: Final = Template("{inside_count} of {judged_count}")
 STANDINGS: Final = {"assumed": "assumed", "open": "not stated", "told": "contradicts the file"}
@@ -94,8 +108,8 @@ CLOCK: Final = Template("{share:set %} of the clock")
 CAP: Final = Template("a power cap of {new:plain} W instead of {old:plain} W")
 DEVICES: Final = Template("{new:n device} instead of {old}")
 CACHED: Final = "half of the prompt in the prefix cache"
-COPIED: Final = Template("{size:B} of inputs copied from the host per batch, {added_s:s}")
-KEPT: Final = Template("weights and inputs kept in {level} between calls, {rate:B/s}")
+COPIED: Final = Template("{size:B} of inputs copied from the host per batch ({added_s:s})")
+KEPT: Final = Template("weights and inputs kept in {level} between calls ({rate:B/s})")
 
 FORMAT: Final = Template("{name}: {url}")
 MOST_CAUSES: Final = Template("causes were evaluated for the {most} configurations furthest off, of {count} outside")
