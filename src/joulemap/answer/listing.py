@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{count:n chip}: {classes:list}[; {unavailable} of them are not available][; {members} more, in families: "
+    "{count:n chip}: {classes:list}[; {unavailable} of them are not available][; families have {members}: "
     "`joulemap hardware list --family all`]."
 )
 EVERY_FAMILY: Final = "all"
@@ -99,8 +99,8 @@ def _opening_family(family: str) -> Iterator[Connection]:
         yield connection
 
 
-def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False) -> str:
-    """Return the number of chips listed per class, and the numbers that are unavailable or in families."""
+def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
+    """Return the number of chips listed per class and of those unavailable, and of all in families if not filtered."""
     counts = Counter(row.architecture for row in rows).most_common()
     if not counts:
         return NO_MATCH
@@ -111,7 +111,7 @@ def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False)
         count=len(rows),
         classes=classes,
         unavailable=sum(not row.is_available for row in rows) or None,
-        members=len(list_members()) if has_families else None,
+        members=("more" if is_filtered else f"{len(list_members())} more") if has_families else None,
     )
 
 

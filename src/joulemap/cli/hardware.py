@@ -66,20 +66,21 @@ def list_(
     if boxes:
         output.write_table(output.workspace().box_list(), keep=("devices", "joined_by"), most=limit)
         return
-    rows = output.workspace().hardware_list(
-        architecture=architecture,
-        deployment=cast("Deployment", deployment),
-        precision=cast("Any", precision),
-        max_power_w=read_quantity("--max-power", max_power, "W"),
-        min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
-        max_price_usd=read_quantity("--max-price", max_price, "USD"),
-        family=family,
-    )
+    filters = {
+        "architecture": architecture,
+        "deployment": cast("Deployment", deployment),
+        "precision": cast("Any", precision),
+        "max_power_w": read_quantity("--max-power", max_power, "W"),
+        "min_memory_bytes": read_quantity("--min-memory", min_memory, "B"),
+        "max_price_usd": read_quantity("--max-price", max_price, "USD"),
+    }
+    rows = output.workspace().hardware_list(**filters, family=family)
     from joulemap.answer.listing import describe_classes
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
-    output.write_table(rows, SHOWN, keep=keep, most=most, answer=describe_classes(rows, has_families=not family))
+    told = describe_classes(rows, has_families=not family, is_filtered=any(filters.values()))
+    output.write_table(rows, SHOWN, keep=keep, most=most, answer=told)
 
 
 @app.command()
