@@ -32,7 +32,7 @@ CATEGORIES: Final = {
     "off_chip_memory": "off-chip memory",
     "communication": "links between devices",
     "control": "control",
-    "board": "the rest of the board",
+    "board": "power conversion and unattributed energy",
     "host": "work of the host",
     "static": "static power",
 }

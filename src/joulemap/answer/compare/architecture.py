@@ -41,7 +41,7 @@ PARTS: Final[Mapping[str, str]] = {
     "interconnect": "wires and switches",
     "off_chip_memory": "off-chip memory",
     "control": "control",
-    "board": "the rest of the board",
+    "board": "power conversion and unattributed energy",
     "static": "static power",
 }
 """Part of the energy, from arithmetic outwards -> its words."""

@@ -39,7 +39,7 @@ ALL: Final = "all"
 SPENT: Final[Mapping[str, str]] = {
     **CATEGORIES,
     "on_chip_memory": "on-chip memory",
-    "board": "rest of the board",
+    "board": "conversion, unattributed",
 }
 """Common category of energy -> its words; all memories on a chip together."""
 
