@@ -213,7 +213,7 @@ def test_a_calibration_of_one_hardware_does_not_keep_the_others_out(workspace: W
     )
     assert [row.precision for row in answer.rows] == ["fp16", "int8"]
     assert [row.hardware for row in answer.scope.calibrations] == ["h200_sxm"]
-    with pytest.raises(UsageError, match="not asked about"):
+    with pytest.raises(UsageError, match="not among the requested hardware"):
         workspace.architectures("resnet18", hardware=["l4", "hailo_8"], precision="fp16", calibration="h200_sxm")
 
 

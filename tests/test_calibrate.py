@@ -691,7 +691,9 @@ def test_what_cannot_be_fitted_is_left_out_and_told(tmp_path: Path, own: Path) -
     assert told in answer.left_out
     assert "1 row of resnet18: only throughput, power or memory; a fit needs latency or energy" in answer.left_out
     assert any(line.startswith("1 row of resnet18: gaudi3 has no int4; it has") for line in answer.left_out)
-    with pytest.raises(NoMeasurementError, match="nothing of vgg11 at fp16 was measured on gaudi3: `joulemap measure"):
+    with pytest.raises(
+        NoMeasurementError, match="no measurement of vgg11 at fp16 on gaudi3 can be fitted: run `joulemap measure"
+    ):
         workspace.calibrate("gaudi3", models=["vgg11"], precisions=["fp16"])
 
 
@@ -699,7 +701,7 @@ def test_without_measurements_it_is_said_how_to_get_some(joulemap: Run) -> None:
     done = joulemap("calibrate", "kpu_t64")
     assert done.returncode == ExitCode.UNKNOWN_NAME
     assert done.stderr == (
-        "joulemap: nothing was measured on kpu_t64: `joulemap measure MODEL` there, or "
+        "joulemap: no measurement on kpu_t64 can be fitted: run `joulemap measure MODEL` there, or "
         "`joulemap measurements import FILE`, then calibrate\n"
     )
     for wrong, code, told in (
@@ -750,7 +752,7 @@ def test_a_hardware_of_ones_own(tmp_path: Path, own: Path) -> None:
     assert workspace.calibrate(mine, is_dry=True).calibration == by_id
     with pytest.raises(UnknownNameError, match="unknown hardware 'this_other'"):
         workspace.calibrate("this_other")
-    with pytest.raises(UsageError, match="is not asked about"):
+    with pytest.raises(UsageError, match="is not among the requested hardware"):
         workspace.compare("resnet18", hardware=["h100_sxm5"], calibration="this_machine")
 
 

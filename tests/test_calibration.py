@@ -350,7 +350,9 @@ def test_auto_takes_a_persons_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (tally.stored_count, tally.evaluated_count) == (1, 0)
     with pytest.raises(UnknownNameError, match="unknown calibration 'othr'; did you mean other"):
         workspace.compare("resnet18", hardware=[TARGET], calibration="othr")
-    with pytest.raises(UsageError, match=r"other is a calibration of tpu_v4, which is not asked about \(xeon_8490h\)"):
+    with pytest.raises(
+        UsageError, match=r"other is a calibration of tpu_v4, which is not among the requested hardware \(xeon_8490h\)"
+    ):
         workspace.compare("resnet18", hardware=["xeon_8490h"], calibration="other")
 
 

@@ -163,7 +163,7 @@ def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, comman
         ("foo", 2, "write NAME=VALUE"),
         ("=3W", 2, "write NAME=VALUE"),
         ("l4:=3W", 2, "write NAME=VALUE"),
-        ("t4:tdp=60W", 2, "t4 is not asked about"),
+        ("t4:tdp=60W", 2, "t4 is not among the requested hardware"),
         ("nosuch:tdp=60W", 3, "unknown hardware 'nosuch'"),
     ],
 )

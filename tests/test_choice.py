@@ -886,7 +886,8 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert text.splitlines()[2].startswith(f"{answer.name(answer.best)} ")
     ratio = 1.0 / (answer.projection.objective_ratio or 0.0)
     value = show_metric("energy_per_inference", answer.projection.objective_value)
-    assert f"- {PROJECTION(name=answer.name(answer.projection), ratio=ratio, value=value)}\n" in text
+    told = {"label": "energy per inference", "way": "lower"}
+    assert f"- {PROJECTION(name=answer.name(answer.projection), ratio=ratio, value=value, **told)}\n" in text
 
 
 @pytest.mark.parametrize("command", ["recommend", "cost", "pareto"])

@@ -44,7 +44,7 @@ def test_texts_partly_in_a_checkpoint_are_joined(tmp_path: Path) -> None:
 
 
 def test_a_failure_inside_the_engine_is_told_as_that() -> None:
-    said = r"failed inside.*dict-surviving cache.*db check --db runs.duckdb"
+    said = r"failed internally.*dict-surviving cache.*db check --db runs.duckdb"
     with pytest.raises(EngineError, match=said) as told, telling("runs.duckdb"):
         raise duckdb.InternalError("INTERNAL Error: dict-surviving cache: global dictionary\n\nStack Trace:")
     assert told.value.exit_code == ExitCode.INTERNAL
@@ -68,7 +68,7 @@ def test_a_failure_inside_is_no_damage_where_a_database_is_opened_or_made(
     monkeypatch.setattr(connection, "connect", fail)
     monkeypatch.setattr(connection, "make_empty", fail)
     for opening in (reading(own_database), writing(own_database), writing(own_database.with_name("new.duckdb"))):
-        with pytest.raises(EngineError, match="failed inside"), opening:
+        with pytest.raises(EngineError, match="failed internally"), opening:
             pass
 
 

@@ -259,7 +259,7 @@ def test_programs_get_winner_rows_and_what_to_measure(joulemap: Run) -> None:
 def test_bad_questions_are_one_clear_line(joulemap: Run, workspace: Workspace) -> None:
     for words, code, message in (
         (["flip", "resnet18", "l4"], 2, "name two chips"),
-        (["flip", "resnet18", "l4", "l4"], 2, "two different hardware"),
+        (["flip", "resnet18", "l4", "l4"], 2, "two different chips"),
         (["flip", "resnet18", "l4", "nosuch"], 3, "unknown hardware"),
         (["flip", "resnet18", "l4", "t4", "--metric", "beauty"], 2, "beauty"),
         (["flip", "resnet18", "l4", "hailo_8"], 4, "hailo_8 has no fp32"),

@@ -329,7 +329,7 @@ def test_a_scenario_is_deployments_with_a_budget() -> None:
     assert select_hardware(Settings(deployment=("datacenter", "edge"))).budget is None
     with pytest.raises(UnknownNameError, match="unknown scenario 'robt'; did you mean robot"):
         select_hardware(Settings(scenario="robt"))
-    with pytest.raises(UsageError, match=r"no hardware keeps within 1 W: coral_edge_tpu: at least 4\.5 W"):
+    with pytest.raises(UsageError, match=r"no hardware stays within 1 W: coral_edge_tpu: at least 4\.5 W"):
         select_hardware(Settings(hardware=("coral_edge_tpu",), power_budget_w=1.0))
     with pytest.raises(UsageError, match=r"l4: at least 72 W, or less as l4@60W"):  # its driver takes 40 to 72 W
         select_hardware(Settings(hardware=("l4",), power_budget_w=60.0))

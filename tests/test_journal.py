@@ -156,8 +156,8 @@ def test_a_file_of_somebody_else_beside_a_database_stays(
         done = joulemap(*command, "--db", path)
         assert (done.returncode, done.stdout) == (ExitCode.DATABASE, "")
         assert done.stderr == (
-            f"joulemap: {file} is in the place of the {'journal' if place is journal_of else 'log'} of own.duckdb and "
-            "is none: move it away, or use another --db\n"
+            f"joulemap: {file} stands in place of the {'journal' if place is journal_of else 'log'} of own.duckdb but "
+            "is not one: move it away, or use another --db\n"
         )
     assert describe(file) == before
 
@@ -194,7 +194,9 @@ def test_a_journal_is_put_back_only_where_the_checkpoint_does_not_stand(path: Pa
     make_empty(other)
     assert not journal.is_torn(read_head(other))
     journal.write(journal_of(path), {})
-    with pytest.raises(DatabaseError, match=r"own\.duckdb\.journal is of another database than own\.duckdb, or of an"):
+    with pytest.raises(
+        DatabaseError, match=r"own\.duckdb\.journal belongs to another database than own\.duckdb, or to an"
+    ):
         settle(path)
     assert journal_of(path).exists()
 
@@ -306,7 +308,7 @@ def test_new_databases_are_not_taken_for_each_other(
     add(one)
     shutil.copy(other, one)
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match=r"one\.duckdb\.wal is of another database"), opening(one):
+        with pytest.raises(DatabaseError, match=r"one\.duckdb\.wal belongs to another database"), opening(one):
             pass
     log_of(one).unlink()
     assert count(one) == before
@@ -324,7 +326,7 @@ def test_a_log_is_applied_to_no_copy_that_grew_apart(
     before = count(other)
     shutil.copy(log_of(one), log_of(other))
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match=r"other\.duckdb\.wal is of another database"), opening(other):
+        with pytest.raises(DatabaseError, match=r"other\.duckdb\.wal belongs to another database"), opening(other):
             pass
     log_of(other).unlink()
     assert count(other) == before
@@ -336,7 +338,7 @@ def test_what_is_left_of_a_database_that_is_gone_is_told(path: Path, monkeypatch
     add(path)
     path.unlink()
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match="is left of one: put the database back, or move"), opening(path):
+        with pytest.raises(DatabaseError, match="remains of one: put the database back, or move"), opening(path):
             pass
     assert log_of(path).exists()
     assert not path.exists()

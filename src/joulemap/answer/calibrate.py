@@ -282,7 +282,7 @@ def _explain_nothing(
     at = f" at {', '.join(precisions)}" if precisions else ""
     reasons = f" ({'; '.join(left_out)})" if left_out else ""
     return (
-        f"nothing{what}{at} was measured on {hardware.id}{reasons}: `joulemap measure MODEL` there, or "
+        f"no measurement{what}{at} on {hardware.id} can be fitted{reasons}: run `joulemap measure MODEL` there, or "
         "`joulemap measurements import FILE`, then calibrate"
     )
 

@@ -501,9 +501,13 @@ def cost(
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
             told = ", ".join(describe_limits(limits, LIMIT))
-            raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` says how far each is from it")
+            raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` shows the nearest")
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
+        hidden = {row.hardware for row in rows if not row.is_available}
+        if not between and not settings.takes_all and any(row.is_available for row in rows):
+            shown = (row for row in break_evens if not {row.hardware_a, row.hardware_b} & hidden)
+            break_evens = break_evens.with_rows(shown)
         in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
         return CostAnswer(
             scope=scope,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{count:n chip}: {classes:list}[; {unavailable} of them are not available][; families have {members}: "
+    "{count:n chip}: {classes:list}[; {unavailable} not available][; families have {members}: "
     "`joulemap hardware list --family all`]."
 )
 EVERY_FAMILY: Final = "all"

@@ -240,7 +240,7 @@ def measure(
     check_threads(threads)
     settings.check_single("measure")
     if settings.changes:
-        raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
+        raise UsageError("measure compares a machine with its unchanged prediction: leave out --set")
     settings = attrs.evolve(settings, tf32="never")  # trials disable TF32
     need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
@@ -254,7 +254,7 @@ def measure(
         (model,), settings, select_chip(find_here(device, threads) if hardware is None else hardware, settings)
     )
     if isinstance(hardware, str) and (ref := HardwareRef.read(hardware)).mode:
-        raise UsageError(f"a measurement is kept by hardware, not by power mode: name {ref.label}")
+        raise UsageError(f"measurements are stored per chip, not per power mode: name {ref.label}")
     ((target, _),) = plan.selection.pairs
     plan.check_calibration()
     source.talk(f"measuring {model} for about {seconds:g} s …")

@@ -95,7 +95,8 @@ COMPARE: Final = Template("joulemap compare {name}")
 # modules
 
 MODULES_ANSWER: Final = Template(
-    "{energy_j:J} and {latency_s:s} per batch[; {module} uses most: {share:%} of the energy]."
+    "{model} uses {energy_j:J} and takes {latency_s:s} per batch[; of its innermost modules, {module} uses the most "
+    "energy, {share:%}]."
 )
 BY_MODULE: Final = "By module"
 WORK: Final = "module | *output output_shape? | weights weight_count | *MACs mac_count"

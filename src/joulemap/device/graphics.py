@@ -30,7 +30,7 @@ def parse_smi(text: str, uuid: str) -> Limits:
             except ValueError:
                 break
             return Limits(clock_hz=clock * 1e6, memory_clock_hz=memory * 1e6, power_w=power)
-    raise UsageError("nvidia-smi does not tell clocks and power limit of this GPU: name it with --hardware")
+    raise UsageError("nvidia-smi does not report clocks and power limit of this GPU: name it with --hardware")
 
 
 def read_gpu() -> Gpu:

@@ -32,7 +32,7 @@ ARM_FLAGS: Final = frozenset({"asimd", "neon"})
 def read_cpu() -> Cpu:
     """Return this machine's CPU; UsageError if it does not run Linux, or reports too little."""
     if platform.system() != "Linux":
-        raise UsageError(f"the processor is read from Linux's /proc and /sys, this is {platform.system()}")
+        raise UsageError(f"the processor is described from /proc and /sys of Linux; this is {platform.system()}")
     return describe_cpu(
         run_tool("lscpu"),
         read_text(Path("/proc/cpuinfo")),
@@ -137,7 +137,7 @@ def describe_cpu(
     total = _whole(fields.get("CPU(s)")) or processors
     if not name or not total:
         raise UsageError(
-            "this machine reports neither its processor's name nor its cores: lscpu or /proc/cpuinfo is missing"
+            "this machine reports neither the name nor the cores of its processor: lscpu or /proc/cpuinfo is missing"
         )
     threads = _whole(fields.get("Thread(s) per core")) or _siblings(first)
     cores = _cores(fields, total, threads)
@@ -217,10 +217,10 @@ def _clock(
     if quoted:
         return float(quoted[1]) * 1e9, "the clock in the processor's name", largest
     if largest:
-        return largest, "the largest clock that the kernel tells; the base clock is not told", largest
+        return largest, "the largest clock that the kernel reports; the base clock is unknown", largest
     now = _mhz(first.get("cpu MHz")) or _mhz(fields.get("CPU MHz"))
     rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # makes two readings agree
-    return rounded, "/proc/cpuinfo at the moment of asking, to 0.1 GHz; neither base nor largest clock is told", None
+    return rounded, "/proc/cpuinfo at the time of the call, to 0.1 GHz; base and largest clock are unknown", None
 
 
 def _mhz(text: str | None) -> float | None:

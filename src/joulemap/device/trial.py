@@ -111,7 +111,7 @@ def check_device(device: str, runtime: str) -> None:
     if runtime == "engine":
         raise UsageError("no inference engine is run here: use eager, graph or fused, or import a measurement")
     if device == "cpu" and runtime == "graph":
-        raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU has not: use eager or fused")
+        raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU lacks: use eager or fused")
 
 
 def run_trial(

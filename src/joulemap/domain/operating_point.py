@@ -64,7 +64,7 @@ class OperatingPoint:
         more = f"; its power modes are {named}" if named else ""
         if self.unit == "Hz" and not lowest_hz <= self.value <= full_clock_hz * _ROUNDING:
             low, high = lowest_hz / HZ_PER_MHZ, full_clock_hz / HZ_PER_MHZ
-            hint = f"the clock of {hardware} is locked at {low:g} to {high:g} MHz{more}"
+            hint = f"the clock of {hardware} can be set from {low:g} to {high:g} MHz{more}"
             raise UnknownNameError("power mode", self.name, (), hint)
         if self.unit == "core" and not (1 <= self.value <= core_count and self.value == int(self.value)):
             what = f"has 1 to {core_count} cores" if core_count else "is no CPU: its units are not set one by one"

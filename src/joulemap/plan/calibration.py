@@ -80,7 +80,7 @@ class CalibrationUse:
         if self.chosen is not None and self.chosen.hardware not in hardware:
             what = "the calibration" if self.chosen.place == GIVEN else str(self.named)
             raise UsageError(
-                f"{what} is a calibration of {self.chosen.hardware}, which is not asked about "
+                f"{what} is a calibration of {self.chosen.hardware}, which is not among the requested hardware "
                 f"({', '.join(sorted(hardware)[:3])}{' …' if len(hardware) > 3 else ''})"
             )
 

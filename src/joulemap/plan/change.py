@@ -169,7 +169,7 @@ def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEn
     )
     if not pairs:
         asked = ", ".join(dict.fromkeys(one.id for one, _ in selection.pairs))
-        raise UsageError(f"{demand.label}: {demand.hardware} is not asked about ({asked[:80]})")
+        raise UsageError(f"{demand.label}: {demand.hardware} is not among the requested hardware ({asked[:80]})")
     return pairs
 
 
@@ -181,7 +181,7 @@ def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
             shown = [show_constant(value, constant.unit) for value in values]
             if alike := next((text for text in shown if shown.count(text) > 1), None):
                 raise ValueError(
-                    f"several values are {alike} to the three digits of a variant's name: take them wider apart"
+                    f"several values round to {alike} at the three digits of a variant's name: space them further apart"
                 )
             values = tuple(read_value(text.replace(" ", ""), constant) for text in shown)
         if constant.address == UNIT_COUNT and max(values) > MOST_UNITS:
@@ -204,7 +204,7 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     near = find_nearest(demand.name, shown)
     advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
     asked = list(dict.fromkeys(entry.id for entry, _ in selection.pairs))
-    who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} chips asked about"
+    who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} requested chips"
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
 
 

@@ -33,7 +33,7 @@ Targets = Mapping[str, Hardware]
 AHEAD: Final = 50_000
 """Maximum operators of runs evaluated before they are queued; more costs memory without a gain."""
 
-NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so that it takes neither time nor energy"
+NOTHING_RUNS: Final = "none of the model's operators runs as a kernel, so it takes neither time nor energy"
 """Refusal of a model that consists of views only, on any hardware."""
 
 

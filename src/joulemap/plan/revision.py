@@ -110,7 +110,7 @@ def _find_commit(name: str) -> _Commit | None:
         return None
     revision, rest, here = found["revision"], found["rest"], Path.cwd()
     if len(revision) > MOST_REVISION:
-        raise ModelError(f"a revision of {len(revision):,} characters is none: {revision[:20]!r}…")
+        raise ModelError(f"{revision[:20]!r}… is no revision: it has {len(revision):,} characters")
     try:
         digest = _git(here, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     except ModelError as error:

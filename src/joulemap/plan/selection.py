@@ -129,7 +129,7 @@ class Selection:
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
                 told = f"{box} has {', '.join(names)}: name one of them"
-                raise UsageError(f"{question} divides a batch over devices alike, and {told}")
+                raise UsageError(f"{question} splits a batch evenly over equal devices, and {told}")
 
     @property
     def spelling(self) -> dict[str, str]:
@@ -225,7 +225,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"no hardware keeps within {format_si(budget.power_w, 'W')}: {reasons}")
+        raise UsageError(f"no hardware stays within {format_si(budget.power_w, 'W')}: {reasons}")
     return attrs.evolve(selection, pairs=fitting, budget=budget, left_out=left_out)
 
 
@@ -309,7 +309,7 @@ def resolve_name(name: str) -> str:
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
     """Return a sentence for each class that was resolved to its default chip."""
     return [
-        f"{name} means {hardware}, the default of its class; {find_class(ref.label)}s are all of the class"
+        f"{name} means {hardware}, the default of its class; `{find_class(ref.label)}s` means all chips of the class"
         for name, hardware in meanings.items()
         for ref in (HardwareRef.read(name),)
     ]

@@ -219,7 +219,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
     ensure_known(connection, (model,))
     key = stored_key(connection, model)
     if key is None:
-        raise DatabaseError(f"the workload of {model.request.model} has gone; run again")
+        raise DatabaseError(f"the workload of {model.request.model} was deleted meanwhile; run again")
     return key
 
 

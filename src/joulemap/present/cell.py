@@ -16,7 +16,9 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
 from joulemap.system.units import format_si
 
-PROJECTION_NOTE: Final = f"{PROJECTED} can be neither bought nor rented: `joulemap hardware show ID` gives the reason"
+PROJECTION_NOTE: Final = (
+    f"{PROJECTED} marks hardware that can be neither bought nor rented; `joulemap hardware show ID` gives the reason"
+)
 
 _SUFFIXES: Final = ("_bytes_per_s", "_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
 _SI_UNITS: Final = {"J", "s", "W", "B", "J/B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}

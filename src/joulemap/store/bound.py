@@ -113,7 +113,7 @@ def check_rows(count: int, bounds: Bounds) -> None:
     """Raise SqlError for more rows than the bounds allow."""
     if bounds.max_rows is not None and count > bounds.max_rows:
         raise SqlError(
-            f"more than {bounds.max_rows:,} rows: ask for fewer, with LIMIT say, or allow more with --max-rows"
+            f"more than {bounds.max_rows:,} rows: ask for fewer, for example with LIMIT, or allow more with --max-rows"
         )
 
 
@@ -125,7 +125,7 @@ def describe_time_limit(bounds: Bounds) -> str:
 def describe_memory_limit(bounds: Bounds) -> str:
     """Return the message for a query that exceeded its memory."""
     limit = f"{bounds.max_memory_bytes / 1e6:,.0f} MB"
-    return f"stopped as it takes more than {limit} of memory: ask for less, or allow more with --max-memory 8GB, say"
+    return f"stopped, because it needs more than {limit} of memory: ask for less, or allow more, e.g. --max-memory 8GB"
 
 
 def _size(value: Any) -> int:

@@ -121,7 +121,7 @@ SCHEMA_RULE: Final = "tables, views and macros are those that joulemap makes"
 SET_RULE: Final = "everything that was written is there, and nothing else"
 TABLE_RULE: Final = "the rows of the catalogue are those that were written"
 
-ADVICE: Final = "`joulemap db recover` gets back what can be read"
+ADVICE: Final = "`joulemap db recover` recovers what can be read"
 
 LOOKUPS: Final = 1000
 """Rows looked up together; above 2,048 the engine reads the whole table."""
@@ -271,7 +271,7 @@ def find_row_faults(connection: Connection) -> list[Fault]:
     except duckdb.InternalError as error:
         if not faults:  # every row matches its digest
             raise EngineError(
-                f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
+                f"duckdb {duckdb.__version__} failed internally on {AUDIT}, although no row has changed: "
                 f"{str(error).splitlines()[0]}; please report this"
             ) from error
         faults.append((f"{AUDIT} has an answer", None, None, "database", "rows", str(error).splitlines()[0]))

@@ -101,10 +101,11 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
         return DatabaseError(f"{path} is not a DuckDB database; choose another --db")
     if "WAL" in text and ("does not match database file" in text or "older version of this database" in text):
         return DatabaseError(
-            f"{log_of(path)} is of another database than {path}: put the right database back, or move the .wal away"
+            f"{log_of(path)} belongs to another database than {path}: put the right database back, or move the "
+            ".wal away"
         )
     reason = text.removeprefix("IO Error: ").splitlines()[0]
-    return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` gets back what can be read")
+    return DatabaseError(f"cannot open {path}: {reason}; `joulemap db recover` recovers what can be read")
 
 
 def is_wanted(path: Path) -> bool:
@@ -172,7 +173,7 @@ def check_place(path: Path) -> bool:
         left = next((file for file in (log_of(path), journal_of(path)) if file.exists()), None)
         if left is not None and not path.exists():  # another process may have created it meanwhile
             raise DatabaseError(
-                f"there is no database at {path}, but {left.name} is left of one: put the database back, or move "
+                f"there is no database at {path}, but {left.name} remains of one: put the database back, or move "
                 f"{left.name} away to begin anew"
             ) from None
         return left is not None
@@ -341,7 +342,7 @@ REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedEr
 
 def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
     return EngineError(
-        f"duckdb {duckdb.__version__} failed inside, on a question and not for it: {str(error).splitlines()[0]}; "
+        f"duckdb {duckdb.__version__} failed internally: {str(error).splitlines()[0]}; "
         f"`joulemap db check --db {path}` tells whether the file is damaged; if it is not, please report this"
     )
 
@@ -362,7 +363,7 @@ def telling(path: Path | str) -> Iterator[None]:
             ) from error
         if isinstance(error, REFUSED):
             raise EngineError(
-                f"{path}: the database refused what joulemap asked of it ({reason}); nothing was changed: please "
+                f"{path}: the database rejected a statement of joulemap ({reason}); nothing was changed: please "
                 "report this with the command, and try it with `--calibration none` and without own hardware files"
             ) from error
         raise DatabaseError(f"{path}: {reason}") from error

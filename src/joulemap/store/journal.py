@@ -181,8 +181,8 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
             os.fsync(descriptor)
         else:
             raise DatabaseError(
-                f"{file} is of another database than {_owner(file)}, or of another state of it: put the right database "
-                "back, or move the .journal away"
+                f"{file} belongs to another database than {_owner(file)}, or to another state of it: put the right "
+                "database back, or move the .journal away"
             )
 
 
@@ -255,7 +255,7 @@ def _damaged(file: Path) -> DatabaseError:
 
 def _foreign(file: Path, what: str) -> DatabaseError:
     return DatabaseError(
-        f"{file} is in the place of the {what} of {_owner(file)} and is none: move it away, or use another --db"
+        f"{file} stands in place of the {what} of {_owner(file)} but is not one: move it away, or use another --db"
     )
 
 

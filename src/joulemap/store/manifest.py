@@ -106,7 +106,7 @@ def read_manifest(folder: Path, newest_schema: int) -> Manifest:
     except (FileError, ValueError, RecursionError) as error:
         raise CatalogueError(f"{path} cannot be read: {error}; {hint}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CatalogueError(f"{path} is not that of an archive of runs; {hint}")
+        raise CatalogueError(f"{path} does not describe an archive of runs; {hint}")
     if document.get("format_version") != FORMAT_VERSION:
         raise CatalogueError(
             f"{path} has format version {document.get('format_version')}, this joulemap reads {FORMAT_VERSION}"

@@ -104,7 +104,7 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
                 os.truncate(log, end)
             else:
                 log.unlink()
-            recovery.lost.append(f"what was committed last and stands in {log_of(path).name}: {_reason(error)}")
+            recovery.lost.append(f"the last commits, in {log_of(path).name}: {_reason(error)}")
 
 
 def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:

@@ -170,7 +170,7 @@ class Statement:
         count = 0
         while True:
             if stream.reader is None:
-                raise SqlError("the statement was left: read its rows before")
+                raise SqlError("the statement is closed: read its rows earlier")
             try:
                 with bounding(stream.cursor, self.bounds), blaming():
                     batch = stream.reader.read_next_batch()

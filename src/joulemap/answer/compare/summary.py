@@ -427,5 +427,5 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
 
         answer = attrs.evolve(answer, paced=pace(source, plan, model))
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
-        raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")
+        raise UnsupportedError(f"the baseline {baseline} is not among the compared hardware that can run the model")
     return answer

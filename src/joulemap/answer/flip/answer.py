@@ -369,7 +369,7 @@ def flip(
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
     if len(selection.pairs) != 2:
-        raise UsageError("name two different hardware after the model, A and B")
+        raise UsageError("name two different chips after the model, A and B")
     plan = plan_selected((model,), settings, selection)
     billed = usage if metric in BILLED else None
     with holding_runs(source, plan, needs_catalogue=metric in BILLED) as runs:
@@ -388,7 +388,7 @@ def flip(
             "(--pay and --seller choose another)"
         )
     if value_a == value_b:
-        raise UsageError(f"{side_a.name} and {side_b.name} are alike in {METRIC[metric].label}: nothing to flip")
+        raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")
     half_width = chances.rows[0].half_width if chances.rows else None
     pair = Pair(side_a, side_b, metric, half_width)
     return FlipAnswer(

@@ -393,6 +393,6 @@ def _check_grades(bounds: Sequence[float]) -> list[float]:
         _check_fraction("grades", bound)
     if bounds and (len(bounds) != 4 or list(bounds) != sorted(set(bounds), reverse=True)):
         raise UsageError(
-            f"grades are {', '.join(f'{bound:g}' for bound in bounds)}, expected four that fall, e.g. 0.7,0.5,0.3,0.1"
+            f"grades are {', '.join(f'{bound:g}' for bound in bounds)}, expected four in falling order: 0.7,0.5,0.3,0.1"
         )
     return list(bounds)

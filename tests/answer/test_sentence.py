@@ -1,0 +1,359 @@
+"""Numbers in headlines and insights are those of the rows beneath: each is computed again from the answer's tables.
+
+No wording is asserted. Numbers are read from the text in order, and compared at the three digits that are shown.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.domain.configuration import Precision
+from joulemap.domain.metric import METRIC, MetricName, PartMetricName, RankMetricName
+from joulemap.domain.settings import Limits
+from joulemap.present.cell import DASH
+from joulemap.workspace import Workspace
+
+HALF_DIGIT = 0.0052
+"""Largest relative rounding error of three significant digits."""
+
+PREFIXES = {"f": 1e-15, "p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+NUMBER = r"([-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)"
+
+CHIPS = ("l4", "t4", "h100_sxm5")
+SMALL = ("conv_block", "mlperf_tiny_ic")
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def ratios(text: str) -> list[float]:
+    """Return the numbers with an x, such as 2.23x, in order."""
+    return [number(one) for one in re.findall(rf"{NUMBER}x(?![\w{DASH}])", text)]
+
+
+def shares(text: str) -> list[float]:
+    """Return the percentages, in order, as fractions."""
+    return [number(one) / 100.0 for one in re.findall(rf"{NUMBER} %", text)]
+
+
+def amounts(text: str, unit: str) -> list[float]:
+    """Return the quantities in a unit, in order, in SI units; ends of intervals are left out."""
+    text = re.sub(rf"\([^()]*{DASH}[^()]*\)", "", text)
+    space = "" if unit.startswith("/") else " "
+    found = re.findall(rf"{NUMBER}{space}([fpnµmkMGT]?){re.escape(unit)}(?![\w/])", text)
+    return [number(value) * PREFIXES[prefix] for value, prefix in found]
+
+
+def agree(shown: Sequence[float], exact: Sequence[float], rel: float = HALF_DIGIT) -> None:
+    """Fail unless shown numbers are the exact ones, rounded."""
+    assert len(shown) == len(exact), (shown, exact)
+    for one, other in zip(shown, exact, strict=True):
+        assert math.isclose(one, other, rel_tol=rel, abs_tol=0.0), (shown, exact)
+
+
+def agree_shares(shown: Sequence[float], exact: Sequence[float]) -> None:
+    """Fail unless shown percentages are exact fractions, rounded to 0.1 %."""
+    assert len(shown) == len(exact), (shown, exact)
+    for one, other in zip(shown, exact, strict=True):
+        assert abs(one - other) <= 0.00051, (shown, exact)
+
+
+def first_sentence(text: str) -> str:
+    """Return a headline without the clauses on assumptions and hosts that follow it."""
+    return re.split(r" (?:Assumed numbers|The energy of|It is unknown|~\S+ is not available)", text)[0]
+
+
+def order(answer: CompareAnswer, column: str) -> list[tuple[float, str]]:
+    return sorted((getattr(row, column), row.label) for row in answer.answered)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    ("model", "chips", "batch", "precision"),
+    [
+        ("resnet18", CHIPS, (1,), ("fp16",)),
+        ("mobilenet_v2", ("h100_sxm5", "l4", "raspberry_pi_5"), (1,), ("int8",)),
+        ("conv_block", ("stm32u575", "xuantie_c906", "raspberry_pi_5"), (1,), ("int8",)),
+        ("resnet18", ("l4", "h100_sxm5"), (1, 8), ("fp16",)),
+        ("resnet18", ("hailo_8", "jetson_orin_nano_8gb"), (1,), ("int8",)),
+    ],
+)
+def test_a_comparison_states_the_order_and_the_ratios_of_its_rows(
+    model: str, chips: tuple[str, ...], batch: tuple[int, ...], precision: tuple[Precision, ...], workspace: Workspace
+) -> None:
+    answer = workspace.compare(model, hardware=chips, batch=batch, precision=precision)
+    energy_column = "energy_per_inference_j" if len(batch) > 1 else "energy_j"
+    energy, latency = order(answer, energy_column), order(answer, "latency_s")
+    told = first_sentence(answer.document().answer)
+    agree(ratios(told), [energy[1][0] / energy[0][0], latency[1][0] / latency[0][0]])
+    agree(amounts(told, "J"), [energy[0][0]])
+    agree(amounts(told, "s"), [latency[0][0]])
+    names = [one for one in re.findall(r"[\w@]+", told) if one in chips]
+    assert names == [label.partition(" ")[0] for pair in (energy[:2], latency[:2]) for _, label in pair]
+    rows = {row.label: row for row in answer.answered}
+    best = rows[energy[0][1]]
+    for line in answer.document().insights:
+        other = next((row for label, row in rows.items() if label != best.label and f"than {label}" in line), None)
+        if other is None:
+            continue
+        of_energy = getattr(other, energy_column) / getattr(best, energy_column)
+        of_time = ((other.latency_s or 0.0) / other.batch) / ((best.latency_s or 0.0) / best.batch)
+        agree(ratios(line), [of_energy, max(of_time, 1.0 / of_time)])
+        assert ("higher" in line or "at " in line) == (of_time < 1.0)
+
+
+@pytest.mark.slow
+def test_equal_chips_are_named_together_and_never_ranked(workspace: Workspace) -> None:
+    answer = workspace.compare("resnet18", hardware=["l4", "l4@60W"], precision="fp16")  # draws less than either limit
+    told = first_sentence(answer.document(metric="memory").answer)
+    assert not ratios(told)
+    (energy, _), (other, _) = order(answer, "energy_j")
+    assert energy == other
+    agree(amounts(told, "J"), [energy])
+    part = workspace.compare("conv_block", hardware=["l4", "t4", "h100_sxm5"]).document(metric="memory").answer
+    assert {name for name in CHIPS if re.search(rf"\b{name}\b", part.partition(".")[0])} == set(CHIPS)
+
+
+def test_a_chip_that_nobody_sells_is_compared_with_the_best_that_is_sold(workspace: Workspace) -> None:
+    answer = workspace.compare("conv_block", hardware=["l4", "t4", "kpu_t256"])
+    beyond = re.findall(r"~\S+ is not available[^.]*(?:\.\d+[^.]*)*", answer.document().answer)
+    gains = []
+    for column in ("energy_j", "latency_s"):
+        values = {name: value for value, name in order(answer, column)}
+        gains.append(min(values["l4"], values["t4"]) / values["kpu_t256"])
+    agree(ratios(" ".join(beyond)), [one for one in gains if one > 1.005])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("sort", ["latency", "throughput", "power", "efficiency", "energy"])
+def test_a_ranking_states_the_margin_of_its_rows(sort: RankMetricName, workspace: Workspace) -> None:
+    answer = workspace.rank_hardware("conv_block", sort=sort, hardware=CHIPS)
+    name: MetricName = "energy_per_inference" if sort == "energy" else sort
+    metric = METRIC[name]
+    values = sorted((getattr(row, metric.column) for row in answer.rows), reverse=metric.is_higher_better)
+    agree(ratios(first_sentence(answer.document().answer)), [max(values[:2]) / min(values[:2])])
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("metric", ["energy", "latency", "edp", "memory"])
+@pytest.mark.parametrize("pair", [("l4", "t4"), ("raspberry_pi_5", "hailo_8"), ("l4", "l4@60W")])
+def test_an_explanation_states_both_values_and_their_ratio(
+    pair: tuple[str, str], metric: PartMetricName, workspace: Workspace
+) -> None:
+    precision: Precision = "int8" if "hailo_8" in pair else "fp16"
+    answer = workspace.explain("resnet18", pair[0], pair[1], metric=metric, precision=precision)
+    told = first_sentence(answer.document().answer)
+    unit = METRIC[metric].unit
+    least, most = sorted(answer.values)
+    agree(amounts(told, unit), [least] if least == most else [least, most])
+    if least < most:
+        named = ratios(told)
+        if named:
+            agree(named, [most / least])
+        else:
+            agree_shares(shares(told.partition("against")[0])[:1], [1.0 - least / most])
+        assert told.startswith(answer.names[answer.values[1] < answer.values[0]])
+    for line in answer.document().insights:
+        # each energy of static power is the power for the time that stands beside it
+        for energy, power, time in re.findall(
+            r"([\d.]+ [fpnµm]?J) on \S+ \(([\d.]+ [mk]?W) for ([\d.]+ [nµm]?s)", line
+        ):
+            (joules,), (watts,), (seconds,) = amounts(energy, "J"), amounts(power, "W"), amounts(time, "s")
+            agree([joules], [watts * seconds], rel=0.015)
+
+
+def test_a_recommendation_states_the_margin_over_the_next_chip(workspace: Workspace) -> None:
+    limits = Limits(max_latency_s=0.05)
+    answer = workspace.recommend("conv_block", hardware=CHIPS, batch=(1, 8), precision=("fp16",), limits=limits)
+    each: dict[str, float] = {}
+    for row in answer.rows:
+        if row.rank is not None and row.objective_value is not None:
+            each.setdefault(row.hardware, row.objective_value)
+    (best, least), (_, second) = sorted(each.items(), key=lambda one: one[1])[:2]
+    told = answer.document().answer
+    agree(ratios(first_sentence(told))[:1], [second / least])
+    assert told.startswith(best) and answer.best is not None
+    agree(amounts(first_sentence(told).partition(": ")[2], "J")[:1], [least])
+    chances = {row.hardware: row.probability_best or 0.0 for row in answer.rows}
+    assert 0.0 <= max(chances.values()) <= 1.0
+
+
+@pytest.mark.slow
+def test_the_only_configuration_is_called_so_only_if_there_is_no_other(workspace: Workspace) -> None:
+    one = workspace.recommend("conv_block", hardware=["l4"], batch=(1,), precision=("fp16",))
+    two = workspace.recommend("conv_block", hardware=["l4", "kpu_t256"], batch=(1,), precision=("fp16",))
+    assert len(one.rows) == 1 < len(two.rows)
+    assert one.document().answer.split(";")[0] != two.document().answer.split(";")[0]
+    projected = two.projection
+    assert projected is not None and two.best is not None
+    ratio = (two.best.objective_value or 0.0) / (projected.objective_value or 1.0)
+    agree(ratios(" ".join(two.document().insights)), [ratio])
+
+
+@pytest.mark.slow
+def test_a_missed_limit_is_stated_as_a_multiple_of_it(workspace: Workspace) -> None:
+    slow = workspace.recommend("conv_block", hardware=CHIPS, batch=(1,), limits=Limits(max_latency_s=1e-9))
+    few = workspace.recommend("conv_block", hardware=CHIPS, batch=(1,), limits=Limits(min_throughput_per_s=1e9))
+    for answer in (slow, few):
+        nearest = answer.nearest_miss
+        assert nearest is not None and nearest.worst_value is not None and nearest.worst_bound is not None
+        ratio = nearest.worst_value / nearest.worst_bound
+        agree(ratios(first_sentence(answer.document().answer)), [max(ratio, 1.0 / ratio)])
+
+
+def test_a_cost_states_the_ratio_to_the_next_chip_and_to_the_other_way_of_paying(workspace: Workspace) -> None:
+    answer = workspace.cost("conv_block", hardware=["l4", "t4", "a10"], batch=(8,), precision=("fp16",))
+    ranked = sorted(row.usd_per_million or 0.0 for row in answer.rows if row.rank is not None)
+    told = first_sentence(answer.document().answer)
+    agree(ratios(told), [ranked[1] / ranked[0]])
+    agree([number(one) for one in re.findall(rf"{NUMBER} USD", told)], ranked[:1], rel=0.02)
+    other, best = answer.other_way, answer.best
+    if other is not None and best is not None:
+        ratio = (other.usd_per_million or 0.0) / (best.usd_per_million or 1.0)
+        agree(ratios(answer.document().insights[0]), [max(ratio, 1.0 / ratio)])
+
+
+def test_a_sweep_states_the_best_batches_and_the_margins_of_its_rows(workspace: Workspace) -> None:
+    answer = workspace.sweep(list(SMALL), hardware=["l4", "t4", "raspberry_pi_5"], batch=(1, 4, 16))
+    told = answer.describe_best()
+    energies, rates, gaps = [], [], []
+    for model in dict.fromkeys(row.model for row in answer.series):
+        own = [row for row in answer.series if row.model == model]
+        energy = sorted(row.energy_per_inference_j or 0.0 for row in own)
+        rate = sorted((row.throughput_per_s or 0.0 for row in own), reverse=True)
+        energies.append(energy[0])
+        rates.append(rate[0])
+        gaps += [energy[1] / energy[0], rate[0] / rate[1]]
+    agree(amounts(told, "J"), energies)
+    agree(amounts(told, "/s"), rates)
+    agree(ratios(told), gaps)
+
+
+def test_a_difference_of_versions_states_the_range_of_its_rows(workspace: Workspace) -> None:
+    answer = workspace.diff("mlperf_tiny_ic", "mlperf_tiny_kws", hardware=CHIPS)
+    told = first_sentence(answer.document().answer)
+    for metric in ("latency", "energy", "memory"):
+        changes = sorted(row.change_fraction or 0.0 for row in answer.rows if row.metric == metric)
+        shown = shares(told.partition(f"{metric} ")[2].partition("cost" if metric == "memory" else ")")[0])
+        agree(shown, [changes[0], changes[-1]] if changes[0] != changes[-1] else changes[:1], rel=0.006)
+
+
+@pytest.mark.slow
+def test_utilization_states_the_rows_and_the_product_of_the_gains(workspace: Workspace) -> None:
+    answer = workspace.utilization("conv_block", hardware=["l4", "raspberry_pi_5"])
+    told = first_sentence(answer.document().answer)
+    used = [row.compute_utilization_fraction or 0.0 for row in answer.used]
+    assert used == sorted(used, reverse=True)
+    agree_shares(shares(told)[:2], used)
+    gains = ratios(told)
+    remedy = next(one for one in answer.remedies or () if one.run_id == answer.used[-1].run_id and one.place == 1)
+    exact = [remedy.throughput_ratio, remedy.energy_ratio]
+    if gains and all(math.isclose(one, other, rel_tol=HALF_DIGIT) for one, other in zip(gains, exact, strict=False)):
+        agree([remedy.gain_ratio], [remedy.throughput_ratio / remedy.energy_ratio])
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("hardware", ["l4", "raspberry_pi_5"])
+def test_fusion_states_the_shares_of_its_totals(hardware: str, workspace: Workspace) -> None:
+    answer = workspace.fusion("mlperf_tiny_ic", hardware)
+    total, told = answer.total, first_sentence(answer.document().answer)
+    pairs = (
+        (total.energy_j, total.separate_energy_j),
+        (total.latency_s, total.separate_latency_s),
+        (total.edp_js, total.separate_edp_js),
+    )
+    saved = [1.0 - fused / separate for fused, separate in pairs]
+    agree_shares(sorted(shares(told)), sorted(abs(one) for one in saved if abs(one) >= 5e-4))
+    kernels = sum(row.kernel_count for row in answer.patterns)
+    assert [int(one) for one in re.findall(r"(\d+) kernels instead of (\d+)", told)[0]] == [
+        kernels, sum(row.separate_kernel_count for row in answer.patterns),
+    ]  # fmt: skip
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("hardware", ["l4", "raspberry_pi_5", "stm32u575"])
+def test_analyze_and_edp_state_the_shares_of_their_parts(hardware: str, workspace: Workspace) -> None:
+    precision: Precision = "int8" if hardware == "stm32u575" else "fp32"
+    answer = workspace.analyze("mlperf_tiny_ic", hardware, precision=precision)
+    told, total = answer.document().answer, answer.total
+    assert total.energy_j is not None
+    largest = max(row.energy_fj for row in answer.categories) / sum(row.energy_fj for row in answer.categories)
+    bound = max(row.latency_fs for row in answer.bottlenecks) / sum(row.latency_fs for row in answer.bottlenecks)
+    told = first_sentence(told)
+    agree_shares(shares(told), [largest, bound])
+    agree(amounts(told, "J"), [total.energy_j])
+    by_part = first_sentence(answer.document(by="subgraph").answer)
+    parts = [getattr(total, f"{part}_energy_j") for part in ("compute", "memory", "control", "static")]
+    agree_shares(shares(by_part)[:1], [max(parts) / sum(parts)])
+    products = workspace.edp("mlperf_tiny_ic", hardware, precision=precision)
+    told = first_sentence(products.document().answer)
+    found = re.search(rf"(\d+) of (\d+) subgraphs accounts? for {NUMBER} %", told)
+    assert found is not None
+    count, of_all = int(found[1]), int(found[2])
+    every = sorted((row.edp_share_js for row in products.subgraphs), reverse=True)
+    assert of_all == len(every)
+    agree_shares([number(found[3]) / 100.0], [sum(every[:count]) / sum(every)])
+    agree(amounts(told, "Js"), [total.energy_j * total.latency_s])
+
+
+@pytest.mark.slow
+def test_sensitivity_and_flip_state_the_values_of_their_rows(workspace: Workspace) -> None:
+    answer = workspace.sensitivity("conv_block", hardware=["l4", "t4"])
+    told = first_sentence(answer.document().answer)
+    for name, sentence in zip(("l4", "t4"), re.split(r"(?<=\.) (?=On )", told), strict=True):
+        row = max((one for one in answer.rows if one.hardware == name), key=lambda one: one.span_fraction or 0.0)
+        agree(amounts(sentence.partition(";")[0], "J"), [row.metric_value or 0.0])
+        found = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
+        agree(amounts(re.sub(rf"{NUMBER}{DASH}", "", sentence).rpartition("is ")[2], "J"), [max(found)])
+    flipped = workspace.flip("conv_block", "l4", "t4")
+    told = first_sentence(flipped.document().answer)
+    least, most = sorted(flipped.values)
+    agree(ratios(told), [most / least])
+    agree(amounts(told, "J"), [least, most])
+    agree_shares([sum(row.variance_fraction for row in flipped.rows)], [1.0])
+
+
+def test_a_front_states_its_ends(workspace: Workspace) -> None:
+    answer = workspace.pareto("conv_block", hardware=["l4", "t4"], batch=(1, 8), precision=("fp16", "int8"))
+    front = answer.select("front")
+    told = first_sentence(answer.document().answer)
+    ends = (front[0], front[-1]) if len(front) > 1 else (front[0],)
+    agree(amounts(told, "s"), [row.x_value for row in ends])
+    agree(amounts(told, "J"), [row.y_value for row in ends])
+    assert not any(
+        one.x_value < row.x_value and one.y_value < row.y_value for row in front for one in answer.rows if one.x_value
+    )
+
+
+@pytest.mark.slow
+def test_a_contrast_of_classes_states_their_ratio(workspace: Workspace) -> None:
+    classes = workspace.architectures("conv_block", hardware=["l4", "raspberry_pi_5", "tpu_v4"], precision="int8")
+    energies = sorted(row.energy_fj or 0 for row in classes.answered)
+    agree(ratios(first_sentence(classes.document().answer)), [energies[-1] / energies[0]])
+
+
+def test_wins_of_parts_and_of_models_are_those_of_the_cells(workspace: Workspace) -> None:
+    answer = workspace.compare_parts("mlperf_tiny_ic", by="subgraph", hardware=["l4", "t4", "raspberry_pi_5"])
+    best: dict[int, tuple[float, str]] = {}
+    for row in answer.rows:
+        best[row.part_index] = min(best.get(row.part_index, (math.inf, "")), (row.value, row.hardware))
+    wins = [name for _, name in best.values()]
+    for line in (answer.document().answer, *answer.document().insights):
+        found = re.match(r"(\S+) has .* for (?:all )?(\d+) (?:of (\d+) )?subgraphs", line)
+        if found is not None:
+            assert wins.count(found[1]) == int(found[2])
+            assert int(found[3] or found[2]) == len(wins)
+    models = workspace.compare_models(list(SMALL), hardware=["l4", "t4"])
+    values = {(row.model, row.hardware): row.value for row in models.rows}
+    for line in models.document().insights:
+        found = re.match(r"on (\S+), (\S+) has", line)
+        if found is not None:
+            own = [value for (_, name), value in values.items() if name == found[1] and value is not None]
+            agree(ratios(line), [max(own) / min(own)])
+            assert values[found[2], found[1]] == min(own)
