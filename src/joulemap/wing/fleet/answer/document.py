@@ -159,7 +159,7 @@ class FleetAnswer(RunAnswer):
         """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
-        table = self.rows.with_rows(row for row in self.ok if id(row) in named)
+        table, costed = self.rows.with_rows(shown), self.rows.with_rows(row for row in self.ok if id(row) in named)
         first, *rest = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
         watched = [row.label for row in shown[:WATCHED]] if len(self.levels) > 1 else []
         fleets = self._lay(
@@ -170,7 +170,7 @@ class FleetAnswer(RunAnswer):
                 others=" | ".join(" ".join(text.MONTHLY[one]) for one in rest),
             ),
             limit=limit,
-            noun="fleets",
+            noun="chips",
             ranked=text.MONTHLY[first][0],
             devices=_format_devices,
             way=_format_payment,
@@ -180,7 +180,7 @@ class FleetAnswer(RunAnswer):
             carried_ratio=format_capacity,
         )
         details = (
-            self._lay(table, text.COSTS, limit=limit, devices=_format_devices),
+            self._lay(costed, text.COSTS, limit=limit, devices=_format_devices),
             self._lay(
                 self.queue,
                 text.QUEUES,

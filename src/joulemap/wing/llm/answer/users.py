@@ -386,7 +386,7 @@ def serve_users(
     from joulemap.catalog.stack import describe_engine
 
     if serving.has_load or serving.prefill_on:
-        raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
+        raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
     settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]

@@ -280,9 +280,9 @@ def place(
     check_name("goal", goal, GOALS)
     for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime")):
         if len(values) != 1:
-            raise UsageError(f"name one {what} to place a model at, found {len(values)}")
+            raise UsageError(f"a placement needs one {what}, found {len(values)}")
     if len(settings.batch) > 1:
-        raise UsageError(f"name one batch to place a model at, found {len(settings.batch)}")
+        raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
     described = read_box(box, on, links)
     if on:
         named = find_hardware(source, model, [device.hardware for device in described.devices], settings)
