@@ -144,10 +144,11 @@ MLPERF_BATCH: Final = Template("batch {batch} is assumed, as the log does not st
 
 WATCHED: Final = Template("watched: {title}")
 PER_CALL: Final = Template(
-    "{measured_latency_s:s} per call measured here[ plus {backward_s:s} backward]; {prediction}."
+    "a call takes {measured_latency_s:s}, measured here[, plus {backward_s:s} backward]; {prediction}."
 )
 PREDICTED: Final = Template(
-    "predicted for {hardware}: {latency_s:s} and {energy_j:J}[ plus {back_s:s} and {back_j:J} for the backward pass]"
+    "the prediction for {hardware} is {latency_s:s} and {energy_j:J}"
+    "[, plus {back_s:s} and {back_j:J} for the backward pass]"
 )
 NOT_PREDICTED: Final = Template("no prediction for {hardware}: {refusal}")
 
