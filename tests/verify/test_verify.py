@@ -370,7 +370,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     outside = joulemap("verify", slow, "--format", "json")
     assert outside.returncode == ExitCode.OUTSIDE
     assert [row["is_inside"] for row in json.loads(outside.stdout)["rows"]].count(False) == 1
-    assert outside.stderr == "joulemap: 1 of 4 measured numbers outside the 80 % interval of the prediction\n"
+    assert outside.stderr == "joulemap: outside of the 80 % interval of the prediction: 1 of 4 measurements\n"
     wrong = joulemap("verify", DATA / "README.md")
     assert wrong.returncode == ExitCode.CATALOGUE
     assert wrong.stderr.count("\n") == 1
@@ -463,7 +463,7 @@ def test_an_unscored_number_is_counted_in_the_answer(joulemap: Run, tmp_path: Pa
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
     assert wording.ALL_INSIDE(judged=3) in data["answer"]
-    assert "1 number not scored: output_throughput is nan" in data["answer"]
+    assert "1 number could not be scored: output_throughput is nan" in data["answer"]
     (row,) = [row for row in data["rows"] if row["measured"] is None]
     assert (row["quantity"], row["ratio"], row["is_inside"]) == ("output_tokens_per_s", None, None)
     assert row["reason"] == "output_throughput is nan, expected a finite number above 0"

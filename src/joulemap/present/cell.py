@@ -334,7 +334,10 @@ def show_plain(value: float | None, digits: int = 3) -> str:
     """Format a number to `digits` digits, or in full if its integer part has more; empty for None."""
     if value is None:
         return ""
-    return f"{value:,.0f}" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}"
+    if abs(value) >= 10.0 ** (digits - 1):
+        return f"{value:,.0f}"
+    shown = f"{value:.{digits}g}"
+    return f"{Decimal(shown):f}" if "e-" in shown else shown
 
 
 def join_names(names: Sequence[str], word: str = "and") -> str:

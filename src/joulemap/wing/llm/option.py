@@ -155,7 +155,7 @@ class ServerOptions:
         """Return the draft tokens, their acceptance by depth and the draft; UsageError for invalid text."""
         if not self.speculate:
             if self.acceptance or self.draft:
-                raise UsageError("--acceptance and --draft are of speculative decoding: add --speculate 3")
+                raise UsageError("--acceptance and --draft apply to speculative decoding: add --speculate 3")
             return {"speculate": None, "acceptance": None}
         from joulemap.wing.llm.serving.speculation import read_speculation
 
@@ -167,7 +167,7 @@ class ServingOptions(ServerOptions):
     """Options for a server, its users and the arrival of its requests."""
 
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="fewest that fit")
-    users: int | None = option(None, "Concurrent users, one request each in flight.", metavar="N")
+    users: int | None = option(None, "Concurrent users, each with one request at a time.", metavar="N")
     first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", "--first-token", "--ttft", metavar="TIME")
     between_tokens: str = option(
         "", "Target mean TPOT with --users, e.g. 30ms.", "--between-tokens", "--tpot", metavar="TIME"
@@ -201,7 +201,7 @@ class ServingOptions(ServerOptions):
     def read(self) -> Serving:
         """Return the settings of a server; UsageError names an option that cannot be read."""
         if self.handover != "50GB/s" and not self.prefill_on:
-            raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
+            raise UsageError("--handover applies to two pools: add --prefill-on and --decode-on")
         return super().read()
 
     def read_target(self) -> LatencyTarget | None:

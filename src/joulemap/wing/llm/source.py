@@ -118,7 +118,7 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
     selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
     mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
     if mixed and len(selection.pairs) > 1:
-        raise UsageError(f"{mixed[0].id} has unlike devices, which divide a model: name it without other hardware")
+        raise UsageError(f"{mixed[0].id} has different devices, which divide a model: name it without other hardware")
     return mixed[0] if mixed else None
 
 
@@ -136,7 +136,9 @@ def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
         box, name = boxes.get(entry.id), name_configured(entry.id, mode)
         names.append(selection.spelling.get(name, name) if box is None else _name_chip(box, mode))
         if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
-            raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
+            raise UsageError(
+                f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: name one of them"
+            )
     return attrs.evolve(settings, hardware=tuple(names)), counts
 
 

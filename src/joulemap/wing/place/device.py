@@ -91,7 +91,7 @@ class BoxedTargets:
 def check_boundary(boundary: Boundary) -> None:
     """Raise UsageError for a boundary that boxes lack."""
     if boundary == SYSTEM:
-        raise UsageError("a box has no boundary system: nothing tells what its plug feeds beside its devices")
+        raise UsageError("--boundary system does not apply to a box: the power of its other parts is unknown")
 
 
 def bind_devices(hardware: BoxHardware, calibration: CalibrationUse, mode: str, boundary: Boundary) -> BoxedTargets:

@@ -59,9 +59,11 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
     named = [_read_device(text) for one in devices for text in split_names(one)]
     for name in {one.name for one in named}:
         if [one.name for one in named].count(name) > 1:
-            raise UsageError(f"--on: the device {name} stands twice; call one otherwise, as in NAME=HARDWARE")
+            raise UsageError(f"--on names the device {name} twice: rename one, as in NAME=HARDWARE")
     if len(named) > 1 and not links:
-        raise UsageError("--link: say what joins the devices, e.g. --link pcie4x16, --link 25GB/s or --link shared")
+        raise UsageError(
+            "--link: name the link between the devices, e.g. --link pcie4x16, --link 25GB/s or --link shared"
+        )
     return _join(named, [_read_link(text) for one in links for text in split_names(one)], hardware)
 
 
@@ -102,7 +104,7 @@ def _join(
     for pair, _ in links:
         for end in pair or ():
             if end not in names:
-                raise UsageError(f"--link: {end} is none of the devices {', '.join(names)}")
+                raise UsageError(f"--link: {end} is not one of the devices {', '.join(names)}")
     usual = [link for pair, link in links if pair is None]
     told = {frozenset(pair): link for pair, link in links if pair is not None}
     joined: list[BoxLink] = []
@@ -180,7 +182,7 @@ def find_hardware(
     for name in dict.fromkeys(names):
         plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
         if len(plan.selection.pairs) != 1:
-            raise UsageError(f"{name} is {len(plan.selection.pairs)} chips, expected one for a device")
+            raise UsageError(f"{name} matches {len(plan.selection.pairs)} chips, expected one per device")
         ((entry, mode),) = plan.selection.pairs
         (hardware,) = find_targets(source, plan).values()
         calibration = plan.calibration.find(entry)

@@ -257,18 +257,20 @@ class ExploreAnswer(Answer):
             gains=self._describe_gains(),
             kept=kept(self),
             met=met[self.kept_count == 1],
-            front=on_front(self),
+            front=on_front(self) if self.kept_count > 1 else None,
             more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
         )
         return told + oversize
 
     def _describe_gains(self) -> str:
-        """Return the improvement of the best designs over the unchanged chip; empty if that cannot run."""
+        """Return the change of the best designs over the unchanged chip; empty if that cannot run."""
         known = [row for row in self.best if row.own_ratio is not None]
-        gains = [text.GAIN(row) for row in known if (row.own_ratio or 0.0) > TIE_RATIO]
+        ratios = [(row, row.own_ratio or 1.0) for row in known]
+        gains = [text.GAIN(row, ratio=ratio) for row, ratio in ratios if ratio > TIE_RATIO]
+        losses = [text.GAIN(row, ratio=1.0 / ratio) for row, ratio in ratios if ratio < 1.0 / TIE_RATIO]
         if gains:
-            return text.GAINS(gains=gains)
-        return text.NO_GAIN if known else ""
+            return text.GAINS(gains=gains, losses=losses)
+        return text.LOSSES(losses=losses) if losses else text.NO_GAIN if known else ""
 
     def _list_effects(self) -> Iterator[str]:
         """Yield the effect of one percent more of each parameter at the best design of each objective."""

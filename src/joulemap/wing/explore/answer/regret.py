@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
@@ -47,14 +48,9 @@ class RegretAnswer(Answer):
             alike=lambda row: _format_alike(row.alike),
         )
         chips = self._lay(self.rows, text.CHIPS, limit=limit, noun="chips", ranked="regret")
-        first = self.rows[0]
         return Document(
             title=text.REGRET_TITLE(self, count=len(self.models)),
-            answer=(
-                text.LEAST_REGRET(first, objective=self.objective)
-                if first.model_count == len(self.models)
-                else text.NO_CHIP
-            ),
+            answer=self._describe_least(),
             sections=(Section(text.CHIPS_HEADING, chips), Section(text.WINNERS_HEADING, winners)),
             insights=self._list_insights(),
             notes=tuple(note(self, rivals=MOST_RIVALS, rate=round(self.points_per_s)) for note in text.REGRET_NOTES),
@@ -62,6 +58,14 @@ class RegretAnswer(Answer):
             table=self.rows,
             tables=self.tables,
         )
+
+    def _describe_least(self) -> str:
+        """Return the chip with the least regret."""
+        first = self.rows[0]
+        if first.model_count < len(self.models):
+            return text.NO_CHIP
+        is_best = (first.worst_ratio or 0.0) < TIE_RATIO
+        return (text.BEST_OF_ALL if is_best else text.LEAST_REGRET)(first, objective=self.objective)
 
     def _list_insights(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]

@@ -18,11 +18,12 @@ CHIP_COUNT: Final = Template("{count:n chip}")
 ONE_DESIGN: Final = Template("{design}: {values:and}")
 DESIGN: Final = Template("{base} with {values}")
 VALUE: Final = Template("{objective} {value}")
-FRONT: Final = Template("{gains}{kept} {met}, {front}[, and {more} statistically tied with a design of the front]")
+FRONT: Final = Template("{gains}{kept} {met}[, {front}][, and {more} statistically tied with a design of the front]")
 MORE: Final = Template("{band_count:#} more are")
 ONE_MORE: Final = "one more is"
-GAINS: Final = Template("the best designs improve {gains:and} over the unchanged chip; ")
-GAIN: Final = Template("{objective} {own_ratio:x}")
+GAINS: Final = Template("the best designs improve {gains:and} over the unchanged chip[, and worsen {losses:and}]; ")
+LOSSES: Final = Template("the best designs worsen {losses:and} compared with the unchanged chip; ")
+GAIN: Final = Template("{objective} {ratio:x}")
 NO_GAIN: Final = "no design improves on the unchanged chip; "
 KEPT: Final = Template("{kept_count:#} of {point_count:n design}")
 ALL_KEPT: Final = Template("all {point_count:n design}")
@@ -150,6 +151,7 @@ LEAST_REGRET: Final = Template(
     "{hardware} has the least regret in {objective}: {regret_ratio:x} relative to each model's best chip on average, "
     "and {worst_ratio:x} at worst ({worst_model})"
 )
+BEST_OF_ALL: Final = Template("{hardware} is the best chip for every model in {objective}")
 NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"
 CHIPS: Final = (

@@ -138,7 +138,7 @@ def find_scale_of(
     subject = _describe_subject(hardware, configuration, work, size)
     found = find_scale(doubt.scales, quantity, subject, doubt.floors)
     if found is None:
-        raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
+        raise ValueError(f"the error of {quantity} of {hardware.id} is unknown")
     return found
 
 

@@ -94,12 +94,14 @@ def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, 
     """Return each model's share of the inferences, the rest divided evenly; UsageError for an invalid share."""
     for name, value in share.items():
         if name not in models:
-            raise UsageError(f"--share {name}: it is none of the models ({', '.join(models)})")
+            raise UsageError(f"--share {name}: it is not one of the models ({', '.join(models)})")
         if not 0.0 < value <= 1.0:
             raise UsageError(f"--share {name}={value:g}: a share is above 0 and at most 1")
     left, others = 1.0 - math.fsum(share.values()), [name for name in models if name not in share]
     if left < -1e-9 or (others and left <= 1e-9) or (not others and abs(left) > 1e-6):
-        raise UsageError(f"--share: {1.0 - left:g} is given, and {len(others)} of the models have none yet; all are 1")
+        raise UsageError(
+            f"--share: shares must sum to 1, but sum to {1.0 - left:g}, and {len(others)} models have no share"
+        )
     return {name: share.get(name, left / max(len(others), 1)) for name in models}
 
 
@@ -123,7 +125,7 @@ def prepare_question(
     shares = read_shares(names, share)
     plan = plan_selected(names, settings, select_hardware(settings))
     if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
-        raise UsageError("designs are like hardware as it is: in place of --set tdp=60W write --vary tdp=60W")
+        raise UsageError("--set does not apply to designs: write --vary tdp=60W instead")
     targets = find_targets(source, plan)
     chips: dict[tuple[str, str], Space] = {}
     for run in plan.runs(""):
@@ -312,7 +314,7 @@ def search_question(
 
     check_name("search", search, SEARCHES)
     if count is None:
-        raise UsageError("say how many designs are evaluated: --search optuna --points 2000")
+        raise UsageError("state the number of designs to evaluate: --search optuna --points 2000")
     groups = enumerate(question.groups)
     return question.keep(
         {place: search_group(one, wanted, bounds, seed + place, watch.report) for place, one in groups}

@@ -44,7 +44,7 @@ def check_together(names: Iterable[str]) -> None:
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
     moved = [name for name in asked if Address.read(name).kind == "peak"]
     if movers and moved:
-        raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
+        raise UsageError(f"{moved[0]} follows {movers[0]}, so the two cannot be varied together: leave one of them out")
 
 
 @frozen(kw_only=True)

@@ -86,7 +86,7 @@ class Space:
             except ValueError as error:
                 raise UsageError(f"{shown}: {error}") from error
             if not found:
-                raise UsageError(f"{shown}: there is no value")
+                raise UsageError(f"{shown}: no value is given")
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock

@@ -95,7 +95,7 @@ def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) ->
         footers, _ = read_footers([one for one in there if _is_whole(one)])
         there = [one for one in there if one.path in footers]
     if not there:
-        raise DatabaseError(f"{lake}: a shard has gone; run again")
+        raise DatabaseError(f"{lake}: a shard was deleted meanwhile; run again")
     shard = there[0]
     table = pq.read_table(shard.path, columns=list(names))
     found = {}

@@ -84,12 +84,11 @@ class Survey:
         told = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
-            parts = [f"{ruled} of other rules of designs"] * (ruled > 0) + [f"{count - ruled} of other formulas"] * (
-                count > ruled
-            )
+            parts = [f"{ruled} of other design rules"] * (ruled > 0)
+            parts += [f"{count - ruled} of other formulas"] * (count > ruled)
             shards = "shard" if count == 1 else "shards"
             told.append(
-                f"left out {count} stale {shards}: {', '.join(parts)} than today's; `joulemap lake clean` lists them"
+                f"left out {count} stale {shards} ({', '.join(parts)} than today's); `joulemap lake clean` lists them"
             )
         return tuple(told)
 
@@ -199,7 +198,7 @@ def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
         place = stack.enter_context(drafting(cache_folder()))
         shutil.copyfile(template, place / "lake.duckdb")
     except OSError as error:
-        raise DatabaseError(f"a lake is read in {cache_folder()}, which fails: {error.strerror or error}") from error
+        raise DatabaseError(f"cannot read a lake in {cache_folder()}: {error.strerror or error}") from error
     return connect(place / "lake.duckdb")
 
 

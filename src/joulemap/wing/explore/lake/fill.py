@@ -194,7 +194,7 @@ def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
         if tries[digest] > TRIES:
             raise JoulemapError(
                 f"a process was killed {tries[digest]} times while it evaluated a block of "
-                f"{task.block.point_count} points: is there memory for them? use smaller blocks or fewer jobs"
+                f"{task.block.point_count} points, probably for lack of memory: use smaller blocks or fewer jobs"
             )
 
 

@@ -236,8 +236,8 @@ def write_shard(lake: Path, block: Block, points: Points) -> Shard:
         draft.rename(path)
     except OSError as error:
         raise DatabaseError(
-            f"{lake}: a shard cannot be written: {error.strerror or error}; what is finished stays, and the same "
-            "command goes on from there"
+            f"{lake}: a shard cannot be written: {error.strerror or error}; finished shards stay, and the same "
+            "command continues from there"
         ) from error
     finally:
         with contextlib.suppress(OSError):

@@ -73,7 +73,7 @@ def fleet(
     model = find_model_name(model, known)  # runs have the catalogue's name, not an alias
     demand = attrs.evolve(demand, beside={find_model_name(one, known): share for one, share in demand.beside.items()})
     if model in demand.beside:
-        raise UsageError(f"{model} has the share that the others leave: --beside is for other models")
+        raise UsageError(f"{model} gets the remaining share: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
@@ -138,7 +138,7 @@ def _serve(
     from joulemap.wing.llm.capacity.stored import divide, find_ids, key_runs
 
     if demand.beside:
-        raise UsageError("a fleet serves a language model alone: --beside is for models that run in batches")
+        raise UsageError("a fleet serves a language model alone: --beside is for other kinds of models")
     published = settings.precision == DEPLOYED.precision
     settings = attrs.evolve(settings, batch=(1,), precision=() if published else settings.precision)
     choices = list_choices(source, model, settings, serving)

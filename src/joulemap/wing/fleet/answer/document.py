@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.answer import text
 from joulemap.wing.fleet.capacity.cost import OBJECTIVES
-from joulemap.wing.fleet.capacity.mixture import SAVED, MixedRow
+from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
 from joulemap.wing.fleet.capacity.row import (
     FILLED,
@@ -49,6 +50,9 @@ WHOLE_RATE: Final = 10.0
 
 LEAST_SHARE: Final = 0.001
 """Share of a target below which only a bound is shown."""
+
+_SERVER: Final = re.compile(r" x(\d+)\b")
+"""Devices of one server in the name of a fleet."""
 
 P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "between_s": "between_p99_s"}
 """Target of a demand -> field of a fleet that must not exceed it."""
@@ -159,7 +163,7 @@ class FleetAnswer(RunAnswer):
         """Return the document with `limit` fleets, each chip's best; machine-readable formats list every fleet."""
         shown = first_of_each(self.ok)
         named = {id(row) for row in (*shown, *self._find_other_energy())}  # an insight names the second one's figures
-        table = self.rows.with_rows(row for row in self.ok if id(row) in named)
+        table, costed = self.rows.with_rows(shown), self.rows.with_rows(row for row in self.ok if id(row) in named)
         first, *rest = sorted(text.MONTHLY, key=lambda objective: objective != self.demand.objective)
         watched = [row.label for row in shown[:WATCHED]] if len(self.levels) > 1 else []
         fleets = self._lay(
@@ -170,7 +174,7 @@ class FleetAnswer(RunAnswer):
                 others=" | ".join(" ".join(text.MONTHLY[one]) for one in rest),
             ),
             limit=limit,
-            noun="fleets",
+            noun="chips",
             ranked=text.MONTHLY[first][0],
             devices=_format_devices,
             way=_format_payment,
@@ -180,7 +184,7 @@ class FleetAnswer(RunAnswer):
             carried_ratio=format_capacity,
         )
         details = (
-            self._lay(table, text.COSTS, limit=limit, devices=_format_devices),
+            self._lay(costed, text.COSTS, limit=limit, devices=_format_devices),
             self._lay(
                 self.queue,
                 text.QUEUES,
@@ -296,10 +300,11 @@ class FleetAnswer(RunAnswer):
     def _spell_parts(self, row: MixedRow | PairRow, form: str) -> str:
         """Return the servers of a fleet of several kinds, or of two pools, as a noun of a sentence."""
         label = row.label.replace(FILLED, text.FILLED)
-        if form != text.PAIR_FORM:
-            return text.PARTS(label=" and ".join(label.split(", ")), form=form)
-        prefill, _, decode = label.partition(" > ")
-        return text.POOLS(prefill=prefill, decode=decode)
+        if form == text.PAIR_FORM:
+            prefill, _, decode = label.partition(" > ")
+            return text.POOLS(prefill=_count_servers(prefill), decode=_count_servers(decode))
+        parts = label.split(", ") if form == BY_THE_HOUR else map(_count_servers, label.split(" + "))
+        return text.PARTS(parts=list(parts), form=form)
 
     def _name_rate(self) -> str:
         """Return the rate that the power of a fleet refers to, as a noun of a sentence."""
@@ -462,6 +467,15 @@ class FleetAnswer(RunAnswer):
 def _name_others(form: str) -> str:
     """Return the fleets that a fleet of several kinds, or of two pools, is compared with."""
     return text.WITHOUT_POOLS if form == text.PAIR_FORM else text.WITHOUT_MIXTURE
+
+
+def _count_servers(part: str) -> str:
+    """Return a part of a fleet such as `4 l4 x2 bf16` with its servers, if each of them has several devices."""
+    devices, _, name = part.partition(" ")
+    each = _SERVER.search(name)
+    if each is None:
+        return part
+    return text.SERVERS_OF(servers=int(devices) // int(each[1]), name=name, device_count=devices)
 
 
 def _format_share(share: float) -> str:

@@ -60,7 +60,7 @@ TOGETHER_TIED: Final[Mapping[Objective, Template]] = {
     "energy": Template("a fleet of {parts} would use {saved:%} less energy, a statistical tie"),
     "carbon": Template("a fleet of {parts} would emit {saved:%} less, a statistical tie"),
 }
-PARTS: Final = Template("{label} ({form})")
+PARTS: Final = Template("{parts:and} ({form})")
 POOLS: Final = Template("{prefill} for prefill and {decode} for decode")
 WITHOUT_MIXTURE: Final = "with one kind of hardware"
 WITHOUT_POOLS: Final = "without separate pools"

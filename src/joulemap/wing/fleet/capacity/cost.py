@@ -242,7 +242,7 @@ def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Deman
         if row.status == LATE:
             value = row.promise_fraction or math.inf
         is_last = value is None or not (row.is_available or takes_all)
-        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
+        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.quality is not None, row.label)
 
     ordered = sorted(rows, key=rank)
     by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, rows, strict=True)}
@@ -293,7 +293,9 @@ def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinn
     found = []
     for objective, (column, unit) in OBJECTIVES.items():
         known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
-        ranked = first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
+        ranked = first_of_each(
+            sorted(known, key=lambda row: (getattr(row, column), row.quality is not None, row.label))
+        )
         if not ranked:
             continue
         first, *others = ranked

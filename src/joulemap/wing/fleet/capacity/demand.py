@@ -98,7 +98,7 @@ def _count(times: list[float]) -> list[tuple[float, float]]:
     """Return the rates of arrivals in equal intervals."""
     span = times[-1] - times[0]
     if span <= 0.0:
-        raise UsageError("arrivals are all at one time: a rate needs more than one")
+        raise UsageError("all arrivals have the same time: a rate needs two different times")
     width = span / PARTS
     counts = Counter(min(int((time - times[0]) / width), PARTS - 1) for time in times)
     return [(counts[place] / width, width) for place in range(PARTS)]

@@ -101,7 +101,7 @@ def _serve_load(
         return [], *serve_load(question, cases, stored)
     names = [name_configured(entry.id, mode) for entry, mode in whole.selection.pairs]
     if len(names) > 2:
-        raise UsageError(f"--prefill-on and --decode-on are {len(names)} chips, expected one each")
+        raise UsageError(f"--prefill-on and --decode-on name {len(names)} chips, expected one each")
     return *serve_pools(question, cases, (names[0], names[-1]), stored), []
 
 

@@ -118,8 +118,8 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     engine = ENGINE if serving.engine == SERVING.engine else serving.engine
     stack = find_engine(engine)
     if serving != kept or not stack.id.startswith(ENGINE):
-        can = f"{ENGINE} divides layers between them, by --prompt, --output, --batch and --cache"
-        raise UsageError(f"{box.id} has unlike devices: {can}")
+        can = f"{ENGINE} divides layers between them, with --prompt, --output, --batch and --cache alone"
+        raise UsageError(f"{box.id} has different devices: {can}")
     decoder = read_decoder(source, model, settings, serving.prompt)
     Question(decoder=decoder, stack=stack, serving=serving).check()
     found = divide_layers(box, decoder, stack, settings, serving)

@@ -66,7 +66,7 @@ KEPT_ENERGY: Final = Template(
     "the deployment with the least energy that meets the latency target[ with at least {likely:chance} probability] "
     "is {servers} in {precision}: {million_j:J} per million tokens (prompt and output); "
 )
-SERVER: Final = Template("{hardware}[ x{devices}][ ep{experts}]")
+SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count:n decode server} of {server}")
 TIMES: Final = Template(
@@ -96,9 +96,11 @@ PUBLISHED_NOT: Final = Template(
     "{servers}: {missed:and}"
 )
 CHEAPER_FORM: Final = Template(
-    "{form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
+    "on {hardware}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
 )
-MET_BY_FORM: Final = Template("{form} meet the target, {other_form} do not: {servers} would reach {miss:x} the target")
+MET_BY_FORM: Final = Template(
+    "on {hardware}, {form} meet the target, {other_form} do not: {servers} would reach {miss:x} the target"
+)
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("published quality loss of {precision}: {quality}[; {published}]")
@@ -365,7 +367,8 @@ def compare_forms(found: Deployed) -> str:
     case = other.case
     servers = _spell(case.hardware, case.world, case.experts, other.servers, other.prompt_servers)
     template = CHEAPER_FORM if is_met else MET_BY_FORM
-    return template(form=forms[0], other_form=forms[1], servers=servers, ratio=ratio, miss=other.miss)
+    named = {"hardware": case.hardware, "form": forms[0], "other_form": forms[1]}
+    return template(**named, servers=servers, ratio=ratio, miss=other.miss)
 
 
 def serve_users(
@@ -386,7 +389,7 @@ def serve_users(
     from joulemap.catalog.stack import describe_engine
 
     if serving.has_load or serving.prefill_on:
-        raise UsageError("--users goes without --rate, --in-flight, --requests and --prefill-on")
+        raise UsageError("--users cannot be combined with --rate, --in-flight, --requests or --prefill-on")
     settings, usage = attrs.evolve(settings, batch=(1,)), drop_idle_hours(usage)
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]

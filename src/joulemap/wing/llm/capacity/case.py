@@ -359,11 +359,11 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
     )
     _check_methods(question, settings.weight_precision)
     if (mixed := find_mixed(settings)) is not None:
-        raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
+        raise UsageError(f"{mixed.id} has different devices, between which `offload` divides layers: name it alone")
     settings, question.alike = open_boxes(settings)
     if question.alike and serving.devices:
         chip, count = next(iter(question.alike.items()))
-        raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
+        raise UsageError(f"--devices does not apply to a box, which has {count} of {chip}: name {chip} instead")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
     selection = select_hardware(settings)
     if question.chooses_precision and not all({*SIXTEEN_BITS} & {*entry.precisions} for entry, _ in selection.pairs):

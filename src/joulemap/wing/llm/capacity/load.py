@@ -112,7 +112,9 @@ def read_load(question: Question) -> Load | None:
             "--in-flight"
         )
     if serving.cache_tiers and trace is not None and not is_shared:
-        raise UsageError(f"--cache-tier keeps prefixes, of which {serving.requests} tells none: add conversation")
+        raise UsageError(
+            f"--cache-tier keeps shared prefixes, and {serving.requests} has none: add a column conversation"
+        )
     return Load(
         rate_per_s=serving.rate_per_s,
         in_flight=serving.in_flight,

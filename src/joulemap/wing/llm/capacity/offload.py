@@ -70,13 +70,13 @@ def divide_layers(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Se
     others = [one for one in chips if one[1].architecture == "gpu"]
     if not hosts or not others:
         have = ", ".join(dict.fromkeys(one.id for one in box.devices))
-        raise UsageError(f"{box.id} has {have}: layers are divided between a GPU and a CPU")
+        raise UsageError(f"layers are divided between a GPU and a CPU, but {box.id} has {have}")
     host, device = hosts[0], max(others, key=lambda one: one[1].memory_bandwidth.value)
     way = _find_way(bound, device[0], host[0])
     found = divide_between(device[1], host[1], way, decoder, stack, settings, serving)
     rows = found.rows
     if not any(row.is_best for row in rows):
-        raise UnsupportedError(f"{decoder.name} fits {box.id} at no division: {rows[-1].refusal}")
+        raise UnsupportedError(f"no division of {decoder.name} fits {box.id}: {rows[-1].refusal}")
     return found
 
 
@@ -142,7 +142,7 @@ def _deploy(
         )
     (asked, weights), *others = settings.precisions
     if others:
-        raise UsageError("name one precision to divide layers at")
+        raise UsageError("name one precision for the divided layers")
     book = Book(decoder)
 
     def deploy(chip: Hardware) -> Deployment:

@@ -204,7 +204,7 @@ class Question:
         """
         count = self.alike.get(hardware, 0)
         if count % self.beside:
-            raise UsageError(f"a box of {count} {hardware} is not {self.beside} alike groups and stages")
+            raise UsageError(f"{count} {hardware} cannot be divided into {self.beside} equal groups and stages")
         return (count // self.beside,) if count else ()
 
     @property

@@ -129,7 +129,7 @@ def check_step(decoder: Decoder, step: Step) -> None:
     if step.chunk_cached and not step.chunk:
         raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk after it")
     if step.logits == "none" and step.pipeline_devices == 1:
-        raise UsageError(f"{decoder.name}: a pass without logits is one of several pipeline_devices")
+        raise UsageError(f"{decoder.name}: a pass without logits needs several pipeline_devices")
     if step.sequence_parallel:
         _check_tokens(decoder, step)
     check_devices(decoder, step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
@@ -138,13 +138,13 @@ def check_step(decoder: Decoder, step: Step) -> None:
 def _check_tokens(decoder: Decoder, step: Step) -> None:
     """Raise UsageError if the tensor-parallel devices cannot divide the tokens."""
     if step.devices == 1:
-        raise UsageError(f"{decoder.name}: sequence_parallel divides tokens over devices, and there is one")
+        raise UsageError(f"{decoder.name}: sequence_parallel needs several devices")
     if step.tokens % step.devices:
         raise UsageError(f"{decoder.name}: {step.tokens:,} tokens cannot be divided by {step.devices} devices")
     if step.chunk or step.data_devices > 1:
-        raise UsageError(f"{decoder.name}: sequence_parallel goes with no chunk and no data_devices")
+        raise UsageError(f"{decoder.name}: sequence_parallel cannot be combined with a chunk or data_devices")
     if decoder.per_layer[1] or any(getattr(layer.network, "beside", None) for layer in decoder.layers):
-        raise UsageError(f"{decoder.name}: layers take their tokens by more than one way, so that none divides them")
+        raise UsageError(f"{decoder.name}: layers have parallel paths, so sequence_parallel cannot divide their tokens")
 
 
 def count_stage(decoder: Decoder, stages: int) -> int:
@@ -165,7 +165,7 @@ def check_devices(
     if pipeline_devices > decoder.layer_count:
         raise UsageError(f"{decoder.name}: {len(decoder.layers)} layers are too few for {pipeline_devices} stages")
     if pipeline_devices > 1 and any(isinstance(one.mixer, Attention) and one.mixer.shares for one in decoder.layers):
-        raise UsageError(f"{decoder.name}: layers use what others hold, so that they cannot be divided into stages")
+        raise UsageError(f"{decoder.name}: layers use the state of others, so they cannot be divided into stages")
     world = devices * data_devices
     if world % expert_devices:
         raise UsageError(

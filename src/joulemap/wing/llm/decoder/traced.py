@@ -153,7 +153,7 @@ def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
     """Return the traced passes that compose a pass; an additional prompt chunk is a separate pass."""
     others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
     if others:
-        raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")
+        raise UsageError(f"a traced model runs as written, on one device: leave out {', '.join(others)}")
     parts = [((step.tokens, -(-count // step.data_devices), step.cached), _logits(step.tokens, step.logits))]
     return parts + [((step.chunk, 1, step.chunk_cached), _logits(step.chunk, step.logits))] * bool(step.chunk)
 

@@ -104,7 +104,7 @@ def _try(row: ServingRow, hardware: Hardware) -> Prediction | str:
 def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     """Predict the quantities of one row; raise UnsupportedError or UsageError with a one-line reason if impossible."""
     if row.speculative not in ("", "none"):
-        raise UnsupportedError("tokens are guessed ahead, and how many are accepted is not told")
+        raise UnsupportedError("speculative decoding without a stated acceptance rate")
     deployment = find_deployment(row, hardware)
     found = _SCOPES[row.scope](row, deployment)
     if row.power_boundary and row.boundary != hardware.boundary:
@@ -117,7 +117,7 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
 def _open(model: str) -> Book:
     decoder = find_decoder(model)
     if decoder is None:
-        raise UnsupportedError("no decoder of that name ships")
+        raise UnsupportedError("no built-in language model has that name")
     return Book(attrs.evolve(decoder, context_length=0))  # a measured configuration is known to fit
 
 
@@ -280,7 +280,7 @@ def _predict_tests(deployment: Deployment) -> Prediction:
 
 def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.output_tokens is None:
-        raise UnsupportedError("the length of the answers is not told")
+        raise UnsupportedError("the output length is not stated")
     prompt, output = _lengths(row)
     stack = deployment.stack
     load = Steady(
@@ -308,7 +308,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
 
 def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
-        raise UnsupportedError("the length of the prompts is not told")
+        raise UnsupportedError("the prompt length is not stated")
     behind = row.cached_tokens or 0.0
     passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
     cost = deployment.price(passes)

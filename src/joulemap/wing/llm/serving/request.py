@@ -90,7 +90,7 @@ def read_requests(path: Path) -> Requests:
                 row = _read_request({name: cells[place] for name, place in places.items()})
                 if row[0] < latest:
                     raise ValueError(
-                        f"arrival_s is {row[0]:g}, before the {latest:g} of a line above it: sort the file"
+                        f"arrival_s is {row[0]:g}, earlier than the {latest:g} of a line above: sort the file"
                     )
                 latest = row[0]
                 rows.append(row)
@@ -103,7 +103,7 @@ def read_requests(path: Path) -> Requests:
         more = f"; and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
         raise UsageError(f"{path}, {'; '.join(faults[:SHOWN_FAULTS])}{more}")
     if not 0 < len(rows) <= MOST_REQUESTS:
-        raise UsageError(f"{path} has {len(rows):,} requests, from 1 to {MOST_REQUESTS:,} expected")
+        raise UsageError(f"{path} has {len(rows):,} requests, expected 1 to {MOST_REQUESTS:,}")
     arrivals, prompts, outputs, cached = zip(*rows, strict=True)
     return Requests(
         prompt_tokens=prompts,

@@ -33,7 +33,9 @@ def read_speculation(written: str, acceptance: str, draft: str) -> dict[str, Any
         known = ", ".join(load_methods())
         tokens = _read_count(written, f"expected a number of tokens or one of {known}, such as mtp or eagle3:5")
         if not rates:
-            raise UsageError(f"--speculate {written} needs --acceptance, the share of guesses that hold, such as 0.7")
+            raise UsageError(
+                f"--speculate {written} needs --acceptance, the share of accepted draft tokens, such as 0.7"
+            )
     else:
         tokens = _read_count(count, f"expected {name}:3 for 3 tokens") if count else int(method["tokens"])
         rates = rates or tuple(method["by_depth"])

@@ -37,12 +37,12 @@ def read_trace(path: Path) -> Requests:
             raise UsageError(f"{path}, line {number}: {told}") from None
         if rows and row[0] < rows[-1][0]:
             raise UsageError(
-                f"{path}, line {number}: timestamp is {row[0]:g}, before the {rows[-1][0]:g} of a line above it: sort "
-                "the file"
+                f"{path}, line {number}: timestamp is {row[0]:g}, earlier than the {rows[-1][0]:g} of a line above: "
+                "sort the file"
             )
         rows.append(row)
     if not 0 < len(rows) <= MOST_REQUESTS:
-        raise UsageError(f"{path} has {len(rows):,} requests, from 1 to {MOST_REQUESTS:,} expected")
+        raise UsageError(f"{path} has {len(rows):,} requests, expected 1 to {MOST_REQUESTS:,}")
     times, prompts, outputs, blocks = zip(*rows, strict=True)
     return Requests(
         prompt_tokens=prompts,

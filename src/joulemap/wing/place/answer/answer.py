@@ -52,6 +52,9 @@ PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
 LEAST_GAP: Final = 0.005
 """Minimum possible improvement that the answer reports, as a fraction."""
 
+FAR: Final = 2.0
+"""Ratio to the best placement from which a difference is shown as a ratio."""
+
 DECODING: Final = ("decode", "experts")
 """Kinds of work whose GEMMs have one row per token."""
 
@@ -190,7 +193,8 @@ class PlaceAnswer(Answer):
             return text.SAVES[self.goal](self.best, **values)
         chance = rival.worse_probability
         sure = text.TIED_WITH_IT if self._is_tied(rival) else None if chance is None else text.CONFIDENCE(chance=chance)
-        template = text.AHEAD_OF_MIXTURE if self.is_alone else text.AHEAD_OF_ALONE
+        ahead = text.AHEAD_OF_MIXTURE if ratio < FAR else text.FAR_AHEAD_OF_MIXTURE
+        template = ahead if self.is_alone else text.AHEAD_OF_ALONE
         return template[self.goal](rival, **values, sure=sure)
 
     def _describe_copies(self) -> str:
@@ -209,12 +213,9 @@ class PlaceAnswer(Answer):
         return row.worse_probability is not None and row.worse_probability < TOLD_APART
 
     def _describe_odds(self) -> str:
-        """Return the probability that the best placement beats the best device alone, or its statistical ties."""
-        if ties := self._list_ties():
-            return text.TIED(self.best, best=self.best.placement, placements=ties)
-        rivals = (row for row in self.rows if row.worse_probability is not None and row.form == "alone")
-        alone = next(rivals, None)
-        return text.SURE(alone) if alone else ""
+        """Return the placements that are statistically tied with the best; empty for none."""
+        ties = self._list_ties()
+        return text.TIED(self.best, best=self.best.placement, placements=ties) if ties else ""
 
     def _describe_gap(self) -> str:
         """Return how much better an unexamined placement could be; empty below `LEAST_GAP`."""
@@ -280,9 +281,9 @@ def place(
     check_name("goal", goal, GOALS)
     for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime")):
         if len(values) != 1:
-            raise UsageError(f"name one {what} to place a model at, found {len(values)}")
+            raise UsageError(f"a placement needs one {what}, found {len(values)}")
     if len(settings.batch) > 1:
-        raise UsageError(f"name one batch to place a model at, found {len(settings.batch)}")
+        raise UsageError(f"a placement needs one batch, found {len(settings.batch)}")
     described = read_box(box, on, links)
     if on:
         named = find_hardware(source, model, [device.hardware for device in described.devices], settings)

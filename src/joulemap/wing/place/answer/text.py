@@ -31,6 +31,12 @@ AHEAD_OF_MIXTURE: Final = {
     "throughput": Template("the best mixture, {placement} ({form}), has {share:%} less throughput[ ({sure})]"),
     "energy": Template("the best mixture, {placement} ({form}), uses {more:%} more energy[ ({sure})]"),
 }
+FAR_AHEAD_OF_MIXTURE: Final = {
+    "latency": Template("the best mixture, {placement} ({form}), takes {ratio:x} the time[ ({sure})]"),
+    "throughput": AHEAD_OF_MIXTURE["throughput"],
+    "energy": Template("the best mixture, {placement} ({form}), uses {ratio:x} the energy[ ({sure})]"),
+}
+"""Goal -> lead of at least `FAR` over the best mixture."""
 AHEAD_OF_ALONE: Final = {
     "latency": Template("it takes {share:%} less time than {placement} alone[ ({sure})]"),
     "throughput": Template("it has {ratio:x} the throughput of {placement} alone[ ({sure})]"),
@@ -60,10 +66,11 @@ COPIES: Final = Template(
     "on {placement}, copying {copied_bytes:B} between devices ({copy_count:n copy|copies}) takes {copy_s:s} of the "
     "{latency_s:s} per batch"
 )
-SIDE_BY_SIDE: Final = Template("each device runs the whole model on batches of its own, and the {limit} the rate")
+SIDE_BY_SIDE: Final = Template(
+    "each device runs the whole model on batches of its own; the rate is limited by the {limit}"
+)
 
 TIED: Final = Template("{best} ({form}) is statistically tied with {placements:and}")
-SURE: Final = Template("{worse_probability:chance} confidence that it beats {placement} alone")
 BUDGET: Final = "the power budget sets the rate; placements at lower power were not searched"
 GAP: Final = Template("a {form} that was not examined could lower the {taken} by at most {share:%}")
 SOLVER: Final = "the extra `solver` searches further: pip install 'joulemap[solver]'"

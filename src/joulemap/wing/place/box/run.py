@@ -211,5 +211,7 @@ def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
         return 0
     left_w = box.power.value - power_w
     if left_w <= 0.0:
-        raise UnsupportedError(f"{box.id}: static power of {power_w:.3g} W leaves nothing of {box.power.value:g} W")
+        raise UnsupportedError(
+            f"{box.id}: static power of {power_w:.3g} W exceeds the power budget of {box.power.value:g} W"
+        )
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)

@@ -90,11 +90,11 @@ def read_forward(workload: Workload) -> Forward:
             parts[writes[0][0]] = reads[0][0]  # each device computes the loss of its own part
             continue
         if operator.variant == APPEND:
-            raise ModelError(f"{workload.model} has tokens behind a cache, which nobody trains: leave out cached")
+            raise ModelError(f"{workload.model} has cached tokens, which training does not use: leave out cached")
         needed = tuple(same.get(one, one) for one in waits[index])
         made.calls.extend(_train(made, Call(operator=operator, reads=reads, writes=writes, waits=needed, origin=index)))
     if any(one.operation == "dropout" for one in workload.operators):
-        made.notes.append("dropout is left out: a trace of inference does not say how much of it there is")
+        made.notes.append("dropout is not counted: an inference trace does not state its rate")
     _add_loss(made, workload, parts)
     return made
 

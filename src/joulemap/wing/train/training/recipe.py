@@ -123,7 +123,7 @@ class Recipe:
         if self.zero > 3:
             raise UsageError(f"zero is {self.zero}, expected a stage from 0 to 3")
         if self.zero and self.devices == 1:
-            raise UsageError(f"zero={self.zero} divides over devices, and there is one: leave it out, or add devices")
+            raise UsageError(f"zero={self.zero} needs several devices: leave it out, or add devices")
         if self.devices > MOST_DEVICES:
             raise UsageError(f"devices is {self.devices}, expected at most {MOST_DEVICES:,}")
         if not 0 <= self.lora <= MOST_RANK:

@@ -45,7 +45,7 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
     made = _Step(forward, recipe, devices)
     made.run()
     if not made.units or not any(unit.gradients for unit in made.units):
-        raise ModelError(f"{inner.model} returns nothing that its weights could learn from")
+        raise ModelError(f"no output of {inner.model} depends on its weights")
     count = sum(unit.elements for unit in made.units)
     notes = (*inner.notes, *made.forward.notes)
     formed = made.tape.form(key, name, inner.batch, count, notes)

@@ -92,10 +92,10 @@ class VerifyAnswer(Answer):
         }
         rows = lay(self.rows, text.COLUMNS, limit=limit, **cells)
         causes = lay(self.causes, text.CAUSE_COLUMNS, **CELLS)
-        answer = self._conclude()
+        answer, formats = self._conclude(), list(dict.fromkeys(row.format for row in self.rows))
         best = [row for row in self.causes.rows[:1] if row.standing != "told" and (row.is_inside or row.inside_count)]
         return Document(
-            title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count),
+            title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
             insights=tuple(filter(None, (*map(_describe_effect, best), self.calibration))),

@@ -10,7 +10,7 @@ from joulemap.present.template import Template
 # verify
 
 ONE: Final = Template("{model} on {hardware}, {configuration} ({format})")
-SEVERAL: Final = Template("{case_index:n configuration} ({format})")
+SEVERAL: Final = Template("{case_index:n configuration} ({formats:and})")
 SINGLE_RUN: Final = Template("{precision}, batch {batch}, {runtime}")
 SERVED_RUN: Final = Template(
     "{engine}[ on {devices} devices], {weights} weights, {scope}, prompt {prompt}, output {output}, {batch} "
@@ -65,11 +65,11 @@ CALIBRATED: Final = Template(
     "defaults"
 )
 CALIBRATED_SERVED: Final = Template(
-    "later predictions of {engine} on {hardware} scale {parts:and}; their intervals keep the width[; {left}]; written "
-    "to {place}"
+    "later predictions of {engine} on {hardware} multiply {parts:and}; their intervals keep their width[; {left}]; "
+    "written to {place}"
 )
-PART: Final = Template("the time of {phase} by {factor:x}, from {count:n model}, weighted {weight:set %}")
-FEW_MODELS: Final = Template("prefill stays, because {count:n model} of {least} needed was measured")
+PART: Final = Template("the {phase} time by {factor:plain} (from {count:n model}, weight {weight:set %})")
+FEW_MODELS: Final = Template("prefill is unchanged, because it needs {least} models and {count} was measured")
 UNFITTED: Final = Template(
     "nothing to calibrate on {hardware}: expected a decode rate of a single request, or prompts of {least} models"
 )
@@ -81,7 +81,7 @@ CALIBRATION_OFFERED: Final = "; --calibrate keeps it"
 CAN_CALIBRATE: Final = Template("--calibrate fits {hardware} to {count:n measurement}, the ones above included")
 NOT_CALIBRATED: Final = Template("no calibration: {error}")
 
-STORED: Final = Template("{fresh:n measurement} stored, {known} were already stored")
+STORED: Final = Template("stored {fresh:n measurement}, {known} were stored before")
 LEFT_OUT: Final = Template("{count} of {total} runs of {file} left out: {reasons}")
 
 CAUSES: Final = "Possible causes"
@@ -144,10 +144,11 @@ MLPERF_BATCH: Final = Template("batch {batch} is assumed, as the log does not st
 
 WATCHED: Final = Template("watched: {title}")
 PER_CALL: Final = Template(
-    "{measured_latency_s:s} per call measured here[ plus {backward_s:s} backward]; {prediction}."
+    "a call takes {measured_latency_s:s}, measured here[, plus {backward_s:s} backward]; {prediction}."
 )
 PREDICTED: Final = Template(
-    "predicted for {hardware}: {latency_s:s} and {energy_j:J}[ plus {back_s:s} and {back_j:J} for the backward pass]"
+    "the prediction for {hardware} is {latency_s:s} and {energy_j:J}"
+    "[, plus {back_s:s} and {back_j:J} for the backward pass]"
 )
 NOT_PREDICTED: Final = Template("no prediction for {hardware}: {refusal}")
 
