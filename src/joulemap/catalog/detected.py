@@ -59,7 +59,7 @@ RATES: Final = (
 
 
 CPU_DOUBTS: Final = (
-    "Memory bandwidth and TDP are rules of joulemap, not of this machine; so is what follows from them.",
+    "Memory bandwidth and TDP are estimated by rules, not read from this machine; so are the numbers derived from them.",
     "A virtual machine: its cores may be threads that share one; caches and channels are shared with others.",
 )
 """Caveats in the file; the second applies only to virtual machines."""
@@ -231,7 +231,7 @@ def _add_memory(cpu: Cpu, file: _File) -> None:
     file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived" if is_read else "assumed", "bandwidth_rule", rule,
                   "" if is_read else "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")  # fmt: skip
     file.quantity("tdp", CORE_POWER_W * cpu.core_count, "W", "assumed", "tdp_rule",
-                  f"rule: {CORE_POWER_W:g} W for each core, as the server CPUs of the catalogue",
+                  f"rule: {CORE_POWER_W:g} W for each core, as for server CPUs of the catalogue",
                   "cannot be read: replace it by the data sheet's")  # fmt: skip
 
 

@@ -43,7 +43,7 @@ SHORT: Final = 2
 LIST_HINT: Final = "see `joulemap hardware list`"
 
 LIKE_HINT: Final = (
-    "or describe it by its own numbers in place of those of a known chip, as {like}[{numbers}] (also unit_count, "
+    "or start from a known chip and state the numbers that differ, such as {like}[{numbers}] (also unit_count, "
     "memory_bandwidth, memory_capacity)"
 )
 """Description of an unknown chip in one line, as a known one with other numbers."""

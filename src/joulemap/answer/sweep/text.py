@@ -19,7 +19,7 @@ FRUGAL: Final = Template(
 )
 SWIFT: Final = Template(
     "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
-    "[, {ratio:x} more than {other}][, equal to {equal}]."
+    "[, {ratio:x} that of {other}][, equal to {equal}]."
 )
 ALONE: Final = Template(
     "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
@@ -44,9 +44,9 @@ HEADINGS: Final[Mapping[SweepDivision, str]] = {
 COLUMNS: Final[Mapping[SweepDivision, Template]] = {
     "hardware": Template(
         "{varying}*hardware | [*within {budget} budget_throughput_per_s | ]*lowest latency least_latency_s | "
-        "*highest throughput throughput_per_s | latency at that batch throughput_latency_s | "
+        "*highest throughput throughput_per_s | latency at highest throughput throughput_latency_s | "
         "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
-        "efficient batches zone_low_batch | power at these zone_low_power_w | largest batch largest_batch | "
+        "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | largest batch largest_batch | "
         "batch scaling largest_batch_scaling_ratio"
     ),
     "batch": Template(

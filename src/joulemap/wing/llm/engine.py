@@ -26,7 +26,7 @@ COUNTED: Final = Template("prompts of {tokens:#} tokens")
 EVALUATION: Final = "one decode step, nothing cached"
 STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(
-    "an inference is one output token of each sequence; for whole requests and USD per million tokens: {command}"
+    "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
 )
 OVERHEAD: Final = Template("the work of {engine} on its host adds to each pass: {hardware}")
 OVERHEAD_OF: Final = Template("{more_s:s} and {more_j:J} on {name}, {whole_s:s} in total")

@@ -58,26 +58,26 @@ TITLE: Final = Template(
 )
 EACH: Final = "each"
 KEPT: Final = Template(
-    "the cheapest deployment that meets the latency target[ with at least {likely:chance} probability] is {servers} "
+    "The cheapest deployment that meets the latency target[ with at least {likely:chance} probability] is {servers} "
     "in {precision}: {usd_per_million:plain} USD, {million_j:J} and {gco2_per_million:g} of CO2 per million tokens "
-    "(prompt and output); "
+    "(prompt and output). "
 )
 KEPT_ENERGY: Final = Template(
-    "the deployment with the least energy that meets the latency target[ with at least {likely:chance} probability] "
-    "is {servers} in {precision}: {million_j:J} per million tokens (prompt and output); "
+    "The deployment with the least energy that meets the latency target[ with at least {likely:chance} probability] "
+    "is {servers} in {precision}: {million_j:J} per million tokens (prompt and output). "
 )
 SERVER: Final = Template("{hardware}[ x{devices}][ with {experts}-way expert parallelism]")
 SEVERAL: Final = Template("{server_count} servers of {server}")
 SEPARATE: Final = Template("{prefill_server_count} prefill and {server_count:n decode server} of {server}")
 TIMES: Final = Template(
-    "its mean TTFT is {first_token_s:s}[ (target {first_most:s})] and its mean TPOT {between_s:s}"
+    "Its mean TTFT is {first_token_s:s}[ (target {first_most:s})] and its mean TPOT {between_s:s}"
     "[ (target {between_most:s})]"
 )
 SURE: Final = Template("; it meets both targets with {chance:chance} probability[, {slow}]")
 SURE_OF_ONE: Final = Template("; it meets the target with {chance:chance} probability[, {slow}]")
 SLOW: Final = "slow hosts included"
 NOBODY: Final = Template(
-    "no deployment meets the latency target; the nearest is {servers} in {precision}: {missed:and}"
+    "No deployment meets the latency target. The nearest is {servers} in {precision}: {missed:and}"
 )
 MISSED: Final = Template("its {quantity} of {time:s} is {ratio:x} the target of {most:s}")
 REQUEST: Final = Template("one request {parts:and}; all users together get {output_tokens_per_s:~} output tokens/s")
