@@ -66,7 +66,7 @@ class Paced:
 
 
 def measure_utilization(row: RankedConfiguration, rate_per_s: float) -> float | None:
-    """Return rate / throughput: the share of its cores' time that a chip needs, above 1 if it cannot keep the rate."""
+    """Return rate / throughput: the share of its cores' time that a chip needs, above 1 if it cannot keep up."""
     return None if row.throughput_per_s is None else rate_per_s / row.throughput_per_s
 
 

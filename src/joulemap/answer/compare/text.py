@@ -68,7 +68,7 @@ GAINS: Final[Mapping[str, Template]] = {
 NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
-PACED_TITLE: Final = Template("At {rate}, with hosts and idle power[: {slow:and} cannot keep the rate]")
+PACED_TITLE: Final = Template("At {rate}, with hosts and idle power[: {slow:and} cannot keep up]")
 PACED: Final = (
     "hardware | *precision | utilization busy_fraction | frame latency latency_s | average power total_power_w | "
     "busiest stage run_id"

@@ -11,7 +11,7 @@ import attrs
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 
 BETWEEN: Final = (
-    "one inference is one frame: its stages run one after another; work between them, as crops, is not counted"
+    "an inference is one frame, whose stages run one after another; work between them, such as cropping, is not counted"
 )
 """Note on every pipeline."""
 
