@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{count:n chip}: {classes:list}[; {unavailable} not available][; {members} more, in families: "
+    "{count:n chip}: {classes:list}[; {unavailable} not available][; {members} chips of families are left out: "
     "`joulemap hardware list --family all`]."
 )
 EVERY_FAMILY: Final = "all"

@@ -48,10 +48,10 @@ NEW: Final = Template(
     "class of chip"
 )
 OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
-OWN_SPREAD: Final = Template("in these, {line}")
-OWN_OF: Final = Template("{whose} alone cause {parts:list}")
+OWN_SPREAD: Final = Template("within these, {line}")
+OWN_OF: Final = Template("{whose} alone change {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{width:±} in {quantity}")
+OWN_WIDTH: Final = Template("{quantity} by {width:±}")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 
@@ -124,7 +124,7 @@ UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("in these intervals, {line}")
+OWN_NOTE: Final = Template("within these intervals, {line}")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

@@ -14,9 +14,9 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "[Only {only} can run this model. It][{hardware}] uses {energy:interval J} and takes {latency:interval s} per batch"
-    "[, starts a batch every {interval:s}], at {average_power_w:W} on average and {compute_utilization_fraction:%} of "
-    "its compute peak."
+    "[Only {only} can run this model. It][Only {within} has a power mode within the limit. It][{hardware}] uses "
+    "{energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
+    "{average_power_w:W} on average and {compute_utilization_fraction:%} of its compute peak."
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
