@@ -78,8 +78,10 @@ NO_MODE: Final = Template(
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
-ALONE: Final = Template("{hardware:and} alone: no transfers over the host link, and no operators on a host")
-OMITTED: Final = Template("device only: {hardware} leaves out {operations:and} of its host[, {share} of the MACs]")
+ALONE: Final = Template("{hardware:and} alone: without transfers over the host link and operators on a host")
+OMITTED: Final = Template(
+    "device only: {operations:and}, which the host of {hardware} computes, is left out[ ({share} of the MACs)]"
+)
 HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
@@ -116,8 +118,9 @@ FIT: Final = Template(
 )
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
-    "the {measurement_count:n measurement} of {hardware} weigh {weights:and}, class defaults the rest; coefficients "
-    "change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of {moved_count}"
+    "the fit combines class defaults with {measurement_count:n measurement} of {hardware}, which weigh {weights:and}; "
+    "coefficients change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of "
+    "{moved_count}"
 )
 WEIGHT_IN: Final = Template("{share:%} in {quantity}")
 UNCALIBRATED: Final = Template(

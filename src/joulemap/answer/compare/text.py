@@ -112,7 +112,7 @@ LIMITS: Final[Mapping[str, str]] = {
     "power cap": "the power cap limits",
 }
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
-INTERVALS: Final = "80 % of measurements fall inside the interval of a figure."
+INTERVALS: Final = "Intervals are 80 % intervals: four of five measurements should fall inside."
 UNATTRIBUTED: Final = Template(
     "{shares:range} of the energy of {hardware} is unattributed: no counted action explains it; it follows from the "
     "power limit of the board or is a residual that was fitted to measured boards"
