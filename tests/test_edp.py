@@ -391,8 +391,8 @@ def test_the_headline_has_the_product_of_every_chip(compared: EdpAnswer, workspa
     for hardware in ("tpu_v4", "kpu_t256"):
         (row,) = workspace.compare("resnet18", hardware=hardware).rows
         assert row.edp_js is not None
-        assert f"{show_quantity(row.edp_js, 'Js')} of {compared.scope.mark(hardware)}" in compared.headline()
+        assert f"{show_quantity(row.edp_js, 'Js')} on {compared.scope.mark(hardware)}" in compared.headline()
     alone = workspace.edp("resnet18", "h100_sxm5")
     half = next(row for row in alone.cuts if row.level == "subgraph")
-    given = {"name": "h100_sxm5", "others": [], "whose": text.ITS}
-    assert alone.headline() == text.EDP_HEADLINE(alone.total, cut=half, **given)
+    parts = text.MOST_EDP(half, verb=text.ACCOUNT, whose=text.ITS)
+    assert alone.headline() == text.EDP_HEADLINE(alone.total, name="h100_sxm5", others=[], parts=parts)

@@ -255,7 +255,7 @@ def test_where_there_is_nothing_to_fuse_it_is_said(workspace: Workspace, program
     total = answer.total
     assert (total.saved_energy_fj, total.saved_latency_fs, total.saved_dram_bytes, total.saved_edp_js) == (0, 0, 0, 0)
     assert answer.subgraphs[0].saved_edp_share_fraction is None
-    assert answer.headline() == text.NOT_FUSED(subgraph_count=1)
+    assert answer.headline() == text.NOT_FUSED(subgraphs=text.ONLY)
     assert answer.insights() == []
     with pytest.raises(ModelError, match="it gives back its input, as another view of it"):
         workspace.fusion(f"{programs}:flat", "tpu_v4")
@@ -436,7 +436,7 @@ def test_a_change_without_fusing_has_its_reason(
     rows = rows_of(answer.subgraphs, kernel_count=1, separate_kernel_count=1, **saved, **values)
     (line,) = describe_unfused(rows, whole)
     change = text.SAME_SIGN(amounts=("2 mJ", "1 ms"), direction="less")
-    assert line == text.UNFUSED(count=1, change=change, total="", reason=told)
+    assert line == text.UNFUSED(count=1, takes=text.TAKES, change=change, total="", reason=told)
 
 
 @pytest.mark.sample(1)

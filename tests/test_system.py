@@ -278,7 +278,7 @@ def test_wall_is_another_name_of_the_boundary() -> None:
     ],
 )
 def test_named_hardware_without_the_boundary_is_refused(names: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="has no boundary system"):
+    with pytest.raises(UsageError, match="has no energy at the wall"):
         select_hardware(Settings(hardware=names, boundary="system"))
 
 
@@ -406,5 +406,5 @@ def test_a_microcontroller_costs_at_its_board(tmp_path: Path) -> None:
     assert energies["stm32u575"] == board["stm32u575"]
     assert (energies["raspberry_pi_5"] or 0.0) > (board["raspberry_pi_5"] or 0.0)
     assert found.scope.unplugged.keys() == {"stm32u575"}
-    with pytest.raises(UsageError, match="stm32u575 has no boundary system"):
+    with pytest.raises(UsageError, match="stm32u575 has no energy at the wall"):
         workspace.compare("mlperf_tiny_kws", attrs.evolve(settings, boundary="system"))

@@ -361,7 +361,7 @@ def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(works
     assert text.LANES(row, name="h100_sxm5", share=share) in shown.insights
     assert row.peak_ops_per_s is not None
     assert row.attained_ops_per_s / row.peak_ops_per_s < 0.05
-    assert f"of its {text.TF32} peak" in shown.answer
+    assert f"of its {text.TF32} compute peak" in shown.answer
     convolutions = workspace.utilization("resnet18", hardware="h100_sxm5", has_advice=False)
     assert not convolutions.has_plain_gemms
     (half,) = workspace.utilization("vit_b_16", hardware="h100_sxm5", precision="bf16", has_advice=False).rows
@@ -384,7 +384,7 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
     )
     assert all(row.flags == ["low_compute", "high_bandwidth", "idle_units"] for row in strict.rows)
     assert len(strict.flags) == 6
-    with pytest.raises(UsageError, match="max_idle_fraction is -1, expected from 0 to 1"):
+    with pytest.raises(UsageError, match="max_idle_fraction is -1, expected a fraction from 0 to 1"):
         workspace.utilization("resnet18", max_idle_fraction=-1.0)
 
 

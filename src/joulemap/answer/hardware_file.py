@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 OK: Final = Template("ok: {file} describes {hardware} ({architecture})")
 LARGE: Final = Template(
-    "warning: units and memories would take about {area_mm2:plain} mm2, {dies} dies in a package: the reticle limits "
-    "one die to {limit:plain} mm2 ({source})"
+    "warning: units and memories would take about {area_mm2:plain} mm2, which is {dies} dies in a package: the reticle "
+    "limits one die to {limit:plain} mm2 ({source})"
 )
 DEFAULT_COLUMNS: Final = "omitted, so assumed | value | unit | rule"
 TRIAL_COLUMNS: Final = (

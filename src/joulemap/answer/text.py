@@ -48,10 +48,10 @@ NEW: Final = Template(
     "class of chip"
 )
 OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
-OWN_SPREAD: Final = Template("in these, {line}")
-OWN_OF: Final = Template("{whose} alone cause {parts:list}")
+OWN_SPREAD: Final = Template("within these, {line}")
+OWN_OF: Final = Template("{whose} alone change {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{width:±} in {quantity}")
+OWN_WIDTH: Final = Template("{quantity} by {width:±}")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 
@@ -78,8 +78,10 @@ NO_MODE: Final = Template(
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
-ALONE: Final = Template("{hardware:and} alone: no transfers over the host link, and no operators on a host")
-OMITTED: Final = Template("device only: {hardware} leaves out {operations:and} of its host[, {share} of the MACs]")
+ALONE: Final = Template("{hardware:and} alone: without transfers over the host link and operators on a host")
+OMITTED: Final = Template(
+    "device only: {operations:and}, which the host of {hardware} computes, is left out[ ({share} of the MACs)]"
+)
 HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
@@ -116,15 +118,16 @@ FIT: Final = Template(
 )
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
-    "the {measurement_count:n measurement} of {hardware} weigh {weights:and}, class defaults the rest; coefficients "
-    "change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of {moved_count}"
+    "the fit combines class defaults with {measurement_count:n measurement} of {hardware}, which weigh {weights:and}; "
+    "coefficients change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of "
+    "{moved_count}"
 )
 WEIGHT_IN: Final = Template("{share:%} in {quantity}")
 UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("in these intervals, {line}")
+OWN_NOTE: Final = Template("within these intervals, {line}")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

@@ -67,14 +67,14 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
     if not reason and hardware.unavailable.startswith(BUILT_IN):
         sold_in = hardware.unavailable.removeprefix(BUILT_IN).partition(":")[0].strip()
         reason = f"it is sold only inside {sold_in}, whose screen and battery no measurement tells apart"
-    return reason or "no measurement at a wall plug tells what the computer around it draws"
+    return reason or "no measurement at a wall plug shows what the computer around it draws"
 
 
 def find_surrounding(hardware: HardwareEntry | Hardware) -> Surrounding:
     """Return the surroundings of a chip at the wall plug; UsageError if they are unknown."""
     form = _find_form(hardware)
     if not form:
-        raise UsageError(f"{hardware.id} has no boundary system: {explain_missing(hardware)}; use --boundary board")
+        raise UsageError(f"{hardware.id} has no energy at the wall: {explain_missing(hardware)}; use --boundary board")
     return load_surroundings()[form]
 
 

@@ -252,7 +252,7 @@ def keep_plugged(
         name = refused[0] if refused else next(iter(missing))
         more = len(missing) - 1
         others = f" (and {more} more)" if more and not kept else ""
-        raise UsageError(f"{name} has no boundary system{others}: {missing[name]}; --boundary board leaves it out")
+        raise UsageError(f"{name} has no energy at the wall{others}: {missing[name]}; use --boundary board")
     return kept, missing
 
 

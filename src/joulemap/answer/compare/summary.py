@@ -158,8 +158,8 @@ class CompareAnswer(RunAnswer):
             (one,) = self.answered
             energy, latency = (one.energy_j, one.energy_half_width), (one.latency_s, one.latency_half_width)
             interval = one.interval_s if overlaps(one.interval_s, one.latency_s) else None
-            name, is_rest = self.scope.mark(one.hardware), len(self.rows) > 1
-            names = {"only": name if is_rest else None, "hardware": None if is_rest else name}
+            kind = "only" if len(self.rows) > 1 else "within" if self.scope.left_out else "hardware"
+            names = {**dict.fromkeys(("only", "within", "hardware")), kind: self._name(one)}
             return text.ONLY(one, energy=energy, latency=latency, interval=interval, **names)
         goals = _find_goals(self.available, metric)
         first = next(iter(goals.values()))

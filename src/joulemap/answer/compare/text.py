@@ -14,9 +14,9 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "[Only {only} can run this model. It][{hardware}] uses {energy:interval J} and takes {latency:interval s} per batch"
-    "[, starts a batch every {interval:s}], at {average_power_w:W} on average and {compute_utilization_fraction:%} of "
-    "its compute peak."
+    "[Only {only} can run this model. It][Only {within} has a power mode within the limit. It][{hardware}] uses "
+    "{energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
+    "{average_power_w:W} on average and {compute_utilization_fraction:%} of its compute peak."
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
@@ -112,7 +112,7 @@ LIMITS: Final[Mapping[str, str]] = {
     "power cap": "the power cap limits",
 }
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
-INTERVALS: Final = "80 % of measurements fall inside the interval of a figure."
+INTERVALS: Final = "Intervals are 80 % intervals: four of five measurements should fall inside."
 UNATTRIBUTED: Final = Template(
     "{shares:range} of the energy of {hardware} is unattributed: no counted action explains it; it follows from the "
     "power limit of the board or is a residual that was fitted to measured boards"
