@@ -155,7 +155,7 @@ class LlmAnswer(RunAnswer):
             self.title(),
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=self._find_headline(),
+            answer=f"{self._find_headline()}.",
             insights=[*self._describe_hits(), *self._describe_batches()] if loaded else self._list_insights(),
             sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
