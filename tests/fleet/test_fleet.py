@@ -423,7 +423,7 @@ def test_arrivals_are_counted(tmp_path: Path) -> None:
         ("hour,rate_per_s\n0,-1\n", "0 or more"),
         ("hour,rate_per_s\n0,0\n", "all rates are 0"),
         ("arrival_s\n3\n2\n", "out of order"),
-        ("arrival_s\n3\n3\n", "one time"),
+        ("arrival_s\n3\n3\n", "same time"),
     ],
 )
 def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, told: str) -> None:

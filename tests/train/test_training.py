@@ -429,7 +429,7 @@ def test_in_flight_activations_are_those_of_as_many_passes_as_stages() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("train(resnet18,zero=1)", "zero=1 divides over devices, and there is one"),
+        ("train(resnet18,zero=1)", "zero=1 needs several devices"),
         ("train(resnet18,zero=4,devices=2)", "zero is 4, expected a stage from 0 to 3"),
         ("train(resnet18,optimizer=lion)", "train: optimizer is 'lion', expected one of sgd, momentum, adam, adamw"),
         ("train(resnet18", "cannot read 'train(resnet18': write train(resnet50"),

@@ -71,7 +71,7 @@ class HereAnswer(Answer):
             sections.append(Section(text.RUN(models=self.model or text.OTHER_MODELS, precision=precisions), table))
         every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
         title = text.TITLE_OF_MODEL if self.model else text.TITLE
-        headline = self._find_headline()
+        headline = f"{self._find_headline()}."
         return Document(
             title=title(self, parts=list(self.parts) or [text.NO_PART], memory=self.memory or None),
             answer=headline,

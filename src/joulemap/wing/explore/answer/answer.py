@@ -181,7 +181,7 @@ class ExploreAnswer(Answer):
         )
         return Document(
             title=self.title,
-            answer=self._describe_front(),
+            answer=f"{self._describe_front()}.",
             sections=(Section("", best), Section(text.FRONT_HEADING, self._lay_designs(front, limit))),
             insights=(*self.beyond, *self._list_effects()),
             sure=self.sure,

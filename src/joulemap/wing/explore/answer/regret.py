@@ -50,7 +50,7 @@ class RegretAnswer(Answer):
         chips = self._lay(self.rows, text.CHIPS, limit=limit, noun="chips", ranked="regret")
         return Document(
             title=text.REGRET_TITLE(self, count=len(self.models)),
-            answer=self._describe_least(),
+            answer=f"{self._describe_least()}.",
             sections=(Section(text.CHIPS_HEADING, chips), Section(text.WINNERS_HEADING, winners)),
             insights=self._list_insights(),
             notes=tuple(note(self, rivals=MOST_RIVALS, rate=round(self.points_per_s)) for note in text.REGRET_NOTES),

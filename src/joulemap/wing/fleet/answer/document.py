@@ -450,7 +450,9 @@ class FleetAnswer(RunAnswer):
                 other = "" if self.pay == "both" else text.PAY_BOTH
                 yield text.UNPRICED(names=unpriced, price=text.PRICES[self.pay], other=other)
             if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
-                yield text.OTHER_SELLER(names=tuple(f"{name} {price}" for name, price in unlike.items()))
+                priced = [(name, *price.partition(", ")) for name, price in unlike.items()]
+                names = tuple(text.SELLER(name=name, price=price, seller=told) for name, price, _, told in priced)
+                yield text.OTHER_SELLER(names=names)
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)
 

@@ -157,7 +157,8 @@ OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compare
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = "; --pay both takes rent or purchase price"
-OTHER_SELLER: Final = Template("{names:few} (price of another kind of seller, so not compared by cost; --seller)")
+SELLER: Final = Template("{name} at {price}[ ({seller})]")
+OTHER_SELLER: Final = Template("{names:few}: prices of another kind of seller, so not compared by cost (--seller)")
 LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 

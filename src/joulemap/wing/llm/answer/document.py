@@ -155,7 +155,7 @@ class LlmAnswer(RunAnswer):
             self.title(),
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=self._find_headline(),
+            answer=f"{self._find_headline()}.",
             insights=[*self._describe_hits(), *self._describe_batches()] if loaded else self._list_insights(),
             sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
@@ -259,13 +259,14 @@ class LlmAnswer(RunAnswer):
         ratio = None if second is None else second.first_token_p99_s / first.first_token_p99_s
         is_ahead = ratio is not None and ratio >= TIE_RATIO
         other = second.label if second is not None and is_ahead else None
-        template = text.LOAD if len(self.loads) > 1 else text.LOAD_OF_ONE
+        behind = [row.label for row in self.loads if row.is_growing]
+        template = text.LOAD if others else text.LOAD_ALONE if behind else text.LOAD_OF_ONE
         parts = [template(first, ratio=ratio, other=other)]
         idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
-        uses = text.LEAST(least) if least is not first else text.LEAST_TOO if others else text.USES
+        among = text.KEEPING_UP if behind else None
+        uses = (text.LEAST if least is not first else text.LEAST_TOO)(least, among=among) if others else text.USES
         parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle))
-        behind = [row.label for row in self.loads if row.is_growing]
-        return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind else [])])
+        return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
 
     def _describe_hits(self) -> list[str]:
         """Return the prefix-cache hits of the best deployment, and the energy saved; empty without a cache."""

@@ -79,7 +79,7 @@ class OffloadAnswer(Answer):
         table = self._lay(self.rows, COLUMNS, limit=limit, noun="divisions")
         return Document(
             title=TITLE(self),
-            answer=self._find_headline(),
+            answer=f"{self._find_headline()}.",
             sections=(Section(HEADING(self), table),),
             notes=NOTES,
             steps=(NEXT(self, width=width, weight_width=weight_width),),

@@ -59,12 +59,16 @@ LOAD: Final = Template(
     "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {ratio:x} lower than {other}]; its p99 TPOT is "
     "{between_p99_s:s}"
 )
+LOAD_ALONE: Final = Template(
+    "only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s} and its p99 TPOT {between_p99_s:s}"
+)
 LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
 LOAD_ENERGY: Final = Template(
     "{uses} {output_token_j:J} per output token (prompts included)[, {idle:%} of it in idle time]"
 )
-LEAST: Final = Template("{label} uses the least energy:")
-LEAST_TOO: Final = "it also uses the least energy:"
+LEAST: Final = Template("{label} uses the least energy[ {among}]:")
+LEAST_TOO: Final = Template("it also uses the least energy[ {among}]:")
+KEEPING_UP: Final = "of those that keep up"
 USES: Final = "it uses"
 HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]; a request "

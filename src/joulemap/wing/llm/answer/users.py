@@ -230,7 +230,7 @@ class UsersAnswer(RunAnswer):
             self.title(),
             (show_under("", grid, *left),),
             self.rows,
-            answer=self._describe_best(),
+            answer=f"{self._describe_best()}.",
             insights=list(self._list_insights()),
             sure=self._describe_widths(),
             notes=[*NOTES, *self._describe_use(), *self.scope.describe()],

@@ -147,7 +147,8 @@ def _deploy(
 
     def deploy(chip: Hardware) -> Deployment:
         own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
-        precision, stored = choose_precision(chip, own, "" if weights == asked else weights)
+        stored = "" if weights == asked else weights  # a chip of another precision reads the same file
+        precision, _ = choose_precision(chip, own, stored)
         return Deployment(
             book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
         )

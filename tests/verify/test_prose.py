@@ -20,9 +20,7 @@ from joulemap.wing.llm.answer.users import UsersAnswer
 from joulemap.wing.llm.capacity.users import LatencyTarget
 from joulemap.workspace import Workspace
 
-pytestmark = pytest.mark.wings
-
-TESTS: Final = Path(__file__).parent
+TESTS: Final = Path(__file__).parents[1]
 
 PREFIXES: Final = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 
