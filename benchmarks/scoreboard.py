@@ -163,6 +163,11 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
     return found, seen
 
 
+def is_in_view(row: Mapping[str, Any]) -> bool:
+    """Return whether a number was chosen with the errors of a measured model's board in view."""
+    return row["measurement_id"] is not None and row["board"] in sources()["in view"]
+
+
 def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, str], float]:
     """Return the half-width for each measurement, by either number, and quantity: without its board or its source."""
     rows = [row for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
@@ -291,7 +296,7 @@ def make_lines(
         *_compare("peer", rows),
         *_compare("board", boards),
         *_score_energies(energies),
-        *_count_evidence(evidence),
+        *_count_evidence(evidence, energies),
     ]
     for part, counts in (("seen", seen), ("refused", refused)):
         lines += [
@@ -315,14 +320,14 @@ def _score_energies(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
         )  # fmt: skip
 
 
-def _count_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
+def _count_evidence(rows: Iterable[Mapping[str, Any]], energies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
     """Yield the number of measured energies of each class and boundary, fitted ones included, with held-out ones."""
-    counts, held_out = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str]]()
+    held_out = Counter((row["architecture"], row["boundary"]) for row in energies if row["quantity"] == "energy")
     chips = defaultdict[tuple[str, str], set[str]](set)
     for row in rows:
         place = row["architecture"], row["boundary"] or ""
         counts[place] += row["measurement_count"] if row["quantity"] == "energy" else 0
-        held_out[place] += row["held_out_count"] if row["quantity"] == "energy" else 0
         if row["quantity"] == "energy":
             chips[place].add(row["hardware"].partition("@")[0])
     for place, count in sorted(counts.items()):
@@ -425,7 +430,7 @@ def main() -> None:
         rows, seen = score_measured(workspace)
         refused = count_refusals(workspace)
         rows += score_training(workspace, refused)
-        energies = judge_energies(workspace, unseen=True)
+        energies = [row for row in judge_energies(workspace, unseen=True) if not is_in_view(row)]
         evidence = workspace.query("validate.evidence", {"classes": list(CLASS_HARDWARE)}).records()
     lines = make_lines(rows, list(score_boards()), seen, refused, energies, evidence)
     for text in tell_change(read_lines(CSV), lines):

@@ -455,7 +455,7 @@ CREATE TABLE internal.run (
     activation_bytes BIGINT CHECK (activation_bytes >= 0),
     clock_fraction DOUBLE CHECK (clock_fraction > 0 AND clock_fraction <= 1),
     clock_hz DOUBLE CHECK (clock_hz > 0),
-    voltage_factor DOUBLE CHECK (voltage_factor > 0 AND voltage_factor <= 1),
+    voltage_factor DOUBLE CHECK (voltage_factor > 0),
     uncapped_power_w DOUBLE CHECK (uncapped_power_w > 0),
     throughput_limit VARCHAR CHECK (
         throughput_limit IN ('latency', 'cores', 'devices', 'pipeline stage', 'memory bandwidth', 'power cap')

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import attrs
+import numpy as np
 import pytest
 
 import chip
@@ -19,7 +20,9 @@ from joulemap.domain.hardware import Hardware, PowerMode
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
 from joulemap.model.change import change_hardware
+from joulemap.model.power import PowerLaw
 from joulemap.plan.anchor import anchor_hardware
+from joulemap.plan.change import describe_change
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from sample import thin
@@ -221,6 +224,22 @@ def test_peaks_and_bandwidths_on_the_chip_follow_clock_and_units() -> None:
     assert hardware.full_clock.value == plain.full_clock.value / 2.0
     assert hardware.clock_die == plain.clock_die  # a lower clock is a lower voltage of the same die
     assert hardware.memory_bandwidth == plain.memory_bandwidth
+
+
+def test_voltage_follows_a_set_clock_up_and_down() -> None:
+    """Floor 0.763 and knee 0.718: 20 % more or less clock is 0.2 x 0.237 / 0.282 more or less voltage."""
+    plain = CATALOGUE["h100_sxm5"]
+    die = plain.clock_die
+    assert die is not None
+    for ratio, voltage in ((1.2, 1.168085), (1.0, 1.0), (0.8, 0.831915), (0.5, 0.763)):
+        clock = plain.clock.value * ratio * die.value / plain.full_clock.value
+        hardware = change(plain, clock=clock)
+        assert hardware.clock_die == die
+        assert_close(float(PowerLaw.of(hardware).energy_factor(np.ones(1))[0]), voltage**2, rel=1e-6)
+        made = Change.of(list_constants(plain)["clock"], clock)
+        assert ("voltage assumed above 1.98 GHz" in describe_change(made, hardware)) == (ratio > 1.0)
+    fixed = change(CATALOGUE["stm32u575"], clock=2.0 * CATALOGUE["stm32u575"].clock.value)
+    assert float(PowerLaw.of(fixed).energy_factor(np.ones(1))[0]) == 1.0  # its core voltage is taken as fixed
 
 
 @pytest.mark.parametrize(("name", "units", "cores"), [("cloud_ai_100_pro", 8, 32), ("rk3588_npu", 6, 6)])

@@ -112,6 +112,21 @@ def test_what_was_subtracted_from_a_measurement_is_subtracted_from_its_predictio
 
 
 @pytest.mark.slow
+def test_a_wall_power_is_held_out_unless_its_source_gave_the_surroundings(tmp_path: Path) -> None:
+    """The growth and the host of a server of cards were fitted to wall powers of MLPerf Inference."""
+    workspace = Workspace(tmp_path / "own.duckdb")
+    path = tmp_path / "mine.csv"
+    rows = [
+        SINGLE | {"idle_power_w": "", "boundary": "system", "source": name} for name in ("mine", "MLPerf Inference x")
+    ]
+    path.write_text("\n".join([",".join(rows[0]), *(",".join(row.values()) for row in rows)]) + "\n")
+    workspace.import_measurements(path)
+    for source, count in (("mine", 1), ("MLPerf Inference x", 0)):
+        (evidence,) = workspace.energy_evidence("l4", source=source)
+        assert (evidence.boundary, evidence.measurement_count, evidence.held_out_count) == ("system", 1, count)
+
+
+@pytest.mark.slow
 def test_classes_without_measured_energies_are_named(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = tmp_path / "mine.csv"

@@ -242,10 +242,10 @@ def test_numbers_of_a_locked_clock_scale_and_those_of_a_cap_do_not() -> None:
     locked, capped = hardware.in_mode("705MHz"), hardware.in_mode("200W")
     assert_close(locked.peaks["fp16"].rate.value, hardware.peaks["fp16"].rate.value / 2, rel=1e-12)
     assert_close(locked.full_clock.value, 705e6, rel=1e-12)
-    assert_close(locked.die_clock_fraction, 0.5, rel=1e-12)
+    assert_close(float(PowerLaw.of(locked).reach), 0.5, rel=1e-12)
     assert locked.memory_bandwidth == hardware.memory_bandwidth
     assert (capped.tdp.value, capped.peaks["fp16"].rate.value) == (200.0, hardware.peaks["fp16"].rate.value)
-    assert capped.die_clock_fraction == 1.0
+    assert PowerLaw.of(capped).reach == 1.0
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,17 @@ def test_the_page_is_that_of_its_numbers(board: Any) -> None:
     assert all(one.median >= 0.0 and abs(one.bias) <= one.mean + 1e-4 for one in lines)
 
 
+def test_energies_of_a_board_in_view_are_not_held_out(board: Any) -> None:
+    """A served row has no measurement of a model, and its source is judged instead of its board."""
+    own = {"measurement_id": 1, "serving_measurement_id": None, "board": "stm32u575"}
+    assert board.is_in_view(own)
+    assert not board.is_in_view({**own, "board": "ndp120"})
+    assert not board.is_in_view({**own, "measurement_id": None, "serving_measurement_id": 1, "board": "a100_pcie_80gb"})
+    known = {"architecture": "gpu", "boundary": "board", "quantity": "energy", "hardware": "l4@60W"}
+    (line,) = board._count_evidence([{**known, "measurement_count": 3}], [known, {**known, "quantity": "power"}])
+    assert (line.name, line.quantity, line.row_count, line.nearer_count, line.peer) == ("gpu", "board", 3, 1, "l4")
+
+
 def test_no_row_of_it_was_in_view(board: Any) -> None:
     """Of each source that ships as many numbers are scored as have nothing in `seen`."""
     scored, refused = Counter[str](), Counter[str]()

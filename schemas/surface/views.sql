@@ -1841,7 +1841,7 @@ FROM (
         CASE WHEN measured_j IS NULL THEN predicted_w ELSE predicted_j END AS predicted,
         CASE WHEN measured_j IS NULL THEN width_w ELSE width_j END AS half_width,
         idle_power_w,
-        seen,
+        concat_ws('; ', nullif(seen, ''), nullif(quantity_seen, '')) AS seen,
         calibration
     FROM (
         SELECT
@@ -1858,7 +1858,7 @@ FROM (
                     END,
                     'width_w': power_half_width,
                     'width_j': energy_half_width,
-                    'seen': one.seen
+                    'quantity_seen': ''
                 },
                 {
                     'at_plug': TRUE,
@@ -1868,7 +1868,7 @@ FROM (
                     'predicted_j': predicted_wall_power_w * predicted_s,
                     'width_w': wall_power_half_width,
                     'width_j': sqrt(pow(latency_half_width, 2) + pow(wall_power_half_width, 2)),
-                    'seen': concat_ws('; ', nullif(one.seen, ''), nullif(wall_power_seen, ''))
+                    'quantity_seen': wall_power_seen
                 }
             ], recursive := TRUE)
         FROM (SELECT * FROM single) AS one

@@ -137,6 +137,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     _check_limits(given)
+    _check_clock(given, "clock_boost" if chip.architecture == "gpu" and "clock_boost" in given else "clock")
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     _check_levels(chip, shared)
     _check_geometry(chip, shared)
@@ -342,6 +343,13 @@ def _check_limits(quantities: Mapping[str, Quantity]) -> None:
         raise ValueError(f"power_limit_lowest: {lowest.value:g} W is above the tdp of {tdp:g} W")
     if highest is not None and highest.value < tdp:
         raise ValueError(f"power_limit_highest: {highest.value:g} W is below the tdp of {tdp:g} W")
+
+
+def _check_clock(quantities: Mapping[str, Quantity], full: str) -> None:
+    """Raise ValueError if a board's full clock is above the highest of its die."""
+    clock, highest = quantities[full], quantities.get("clock_die")
+    if highest is not None and clock.value > highest.value:
+        raise ValueError(f"{full}: {clock.value:g} Hz is above clock_die of {highest.value:g} Hz")
 
 
 def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[str, Quantity]) -> PowerMode:

@@ -401,8 +401,7 @@ class Hardware:
         static, tdp, clock = self.static_power.value, self.tdp.value, self.clock.value
         units = (self.unit_count.value + 0.5) // 1
         yield static >= tdp, "static_power: {:g} W is not below the tdp of {:g} W", (static, tdp)
-        full = "clock" if self.full_clock is self.clock else "clock_boost"
-        for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), *((name, "tdp") for name in IDLE_STATES)):
+        for low, high in (("clock_base", "clock_boost"), *((name, "tdp") for name in IDLE_STATES)):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None:
                 text = f"{low}: {{:g}} {least.unit} is above {high} of {{:g}} {most.unit}"
@@ -486,11 +485,6 @@ class Hardware:
     def core_count(self) -> int:
         """Cores of a CPU; 0 for other classes."""
         return round(self.unit_count.value) if self.architecture == "cpu" else 0
-
-    @property
-    def die_clock_fraction(self) -> float:
-        """Full clock divided by the die's highest clock; 1 if no higher clock is known."""
-        return min(1.0, self.full_clock.value / (self.clock_die or self.full_clock).value)
 
     @property
     def is_projection(self) -> bool:

@@ -1,8 +1,8 @@
 """Versions of a chip with other numbers: set by a question, or one of many points.
 
 A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
-follow the units, and the other clocks follow the main one, as in a power mode. `follow` says this once, for one number
-as for arrays of many designs.
+follow the units, and the other clocks follow the main one, as in a power mode. The highest clock of the die stays, so
+voltage follows the clock by the power law. `follow` says this once, for one number as for arrays of many designs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from joulemap.domain.target import changes_word, extend_digest
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
-
-CLOCK_DIE = Address("quantity", "clock_die")
 
 
 def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
@@ -112,9 +110,6 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
     for name in ("clock_base", "clock_boost"):
         if (quantity := getattr(hardware, name)) is not None:
             yield Address("quantity", name), quantity.value * clock_ratio
-    full = hardware.full_clock.value * clock_ratio if hardware.full_clock is hardware.clock_boost else values[CLOCK]
-    if hardware.clock_die is not None and np.any(np.greater(full, hardware.clock_die.value)):
-        yield CLOCK_DIE, np.maximum(hardware.clock_die.value, full)
 
 
 def _price(action: EnergyAction, value: Any) -> Any:

@@ -13,7 +13,8 @@ batches overlap, T is the interval between batches; the latency is then the time
 timed like benchmarks, before the cap takes effect: see `at_first`.
 
 Power only falls as the clock falls, so the highest clock is unique. Below the knee an action costs the same as at the
-knee, and only time changes. With a floor and a knee of 1 the voltage is fixed, and all time is divided by phi.
+knee, and only time changes. With a floor and a knee of 1 the voltage is fixed, and all time is divided by phi. If the
+clock of a chip is raised above the highest of its die, r and v exceed 1 on the same line: an assumption.
 
 Source: NVIDIA A100 PCIe 40 GB at four to eight locked clocks, energaizer (ISPASS 2026).
 """
@@ -48,7 +49,7 @@ class PowerLaw:
     knee: Floats | float
     """Clock below which the voltage stays at its floor, as a share of the die's highest clock."""
     reach: Floats | float
-    """Full clock of the board, as a share of the die's highest clock."""
+    """Full clock of the board, as a share of the die's highest clock; above 1 for a raised clock."""
     static_w: Floats | float
     limit_w: Floats | float
     """Maximum power that the cap allows in steady state."""
@@ -66,7 +67,7 @@ class PowerLaw:
         return cls(
             floor=hardware.coefficient("voltage_floor"),
             knee=hardware.coefficient("voltage_knee"),
-            reach=np.minimum(1.0, full.value / (hardware.clock_die or full).value),
+            reach=full.value / (hardware.clock_die or full).value,
             static_w=static,
             limit_w=static + hardware.coefficient("cap_share") * (hardware.tdp.value - static),
             delay_s=delay.value if (delay := hardware.coefficients.get("cap_delay")) else 0.0,
@@ -82,7 +83,8 @@ class PowerLaw:
         """Return the energy of an on-chip action at these clocks, relative to the full voltage of the die."""
         above = np.maximum(clock * self.reach - self.knee, 0.0)
         slope = (1.0 - self.floor) / np.where(np.less(self.knee, 1.0), 1.0 - self.knee, np.inf)
-        factor: Floats = np.square(np.minimum(self.floor + slope * above, 1.0))
+        highest = np.where(np.greater(self.reach, 1.0), np.inf, 1.0)
+        factor: Floats = np.square(np.minimum(self.floor + slope * above, highest))
         return factor
 
     def at_first(

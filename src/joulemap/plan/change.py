@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.address import UNIT_COUNT
+from joulemap.domain.address import CLOCK, UNIT_COUNT
 from joulemap.domain.catalogue import Variant, find_entry
 from joulemap.domain.constant import Change, match_names, word_changes
 from joulemap.domain.hardware_ref import HardwareRef, name_variant
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 MOST_UNITS: Final = 2**31 - 1
 """Maximum units of one chip that the store can hold."""
+
+ROUNDING: Final = 1.0 + 1e-9
+"""Ratio of equal clocks, with rounding."""
 
 
 @frozen(kw_only=True)
@@ -208,6 +211,14 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
 
 
-def describe_change(change: Change) -> str:
-    """Return a set constant with its new and its previous value."""
-    return f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
+def describe_change(change: Change, changed: Hardware | None = None) -> str:
+    """Return a set constant with its new and its previous value.
+
+    A clock of a `changed` chip above the highest of its die says that the voltage there is assumed.
+    """
+    told = f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
+    highest = changed.clock_die if changed is not None and change.address == CLOCK else None
+    if changed is None or highest is None or changed.full_clock.value <= highest.value * ROUNDING:
+        return told
+    is_fixed = changed.coefficient("voltage_floor") >= 1.0
+    return told if is_fixed else f"{told}, voltage assumed above {show_constant(highest.value, highest.unit)}"

@@ -178,7 +178,10 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     split = {digest: split_changes(run.target) for digest, run in found.items()}
     plain = {one.digest: one.bind(known[one.described.digest]) for one, _ in split.values()}
     targets = {digest: changed.apply(plain[one.digest]) for digest, (one, changed) in split.items()}
-    told = {digest: [describe_change(one) for one in changed.changes] for digest, (_, changed) in split.items()}
+    told = {
+        digest: [describe_change(one, targets[digest]) for one in changed.changes]
+        for digest, (_, changed) in split.items()
+    }
     used = dict.fromkeys((run.hardware_digest, run.calibration) for run in found.values())
     ensure_calibrations(
         connection,

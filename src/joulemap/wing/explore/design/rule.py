@@ -2,14 +2,12 @@
 
     peaks, bandwidths on the chip   x units, x clock                           by `follow`, as in a power mode
     vector cores of an NPU          x units                                    by `follow`, as in a power mode
-    voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
-                                    and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
-    v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
+    voltage                         by the chip's own power law, above the highest clock of its die too
     peaks                           x elements of a unit's array
     wires                           x area^0.5, the length of the die
     static power                    x ((1 - m) area + m bandwidth of DRAM)       m: share of its interface
 
-All rules but that of voltage are ratios to the base chip. A constant that is itself varied follows no rule.
+All other rules are ratios to the base chip. A constant that is itself varied follows no rule.
 """
 
 from __future__ import annotations
@@ -71,33 +69,16 @@ class Law:
             interface = MEMORY_SHARE * bandwidth / self.hardware.memory_bandwidth.value
             found[STATIC] = self.hardware.static_power.value * ((1.0 - MEMORY_SHARE) * area_ratio + interface)
         wire = area_ratio**LENGTH_POWER
-        above, voltage = self._raise_voltage(clock_ratio)
-        supply = np.square(voltage)
-        for name, ratio in (("voltage_floor", voltage), ("voltage_knee", above)):
-            key = f"coefficient.{name}"
-            if key not in values and key in self.constants and np.any(np.greater(voltage, 1.0)):
-                found[key] = self.hardware.coefficient(name) / ratio
-        for action in self.hardware.reference:
+        for action in self.hardware.reference if np.any(np.not_equal(wire, 1.0)) else ():
             name = ".".join(action.key)
-            factor = wire if action.common_category == "interconnect" else 1.0
-            factor = factor * supply if action.follows_voltage else factor
-            if name not in values and name in self.constants and np.any(np.not_equal(factor, 1.0)):
-                found[name] = action.energy_per_action_fj / FJ_PER_J * factor
+            if action.common_category == "interconnect" and name not in values and name in self.constants:
+                found[name] = action.energy_per_action_fj / FJ_PER_J * wire
         return {name: np.atleast_1d(one) for name, one in found.items()}
 
     def _has_area(self, name: str) -> bool:
         address = Address.read(name)
         is_level = address.kind == "memory" and address.field == "capacity"
         return is_level or name in ("unit_count", "memory_bandwidth", *ARRAY)
-
-    def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
-        """Return the clock and voltage of designs relative to the die's highest, both at least 1."""
-        hardware = self.hardware
-        floor, knee = hardware.coefficient("voltage_floor"), hardware.coefficient("voltage_knee")
-        above: Floats = np.maximum(clock_ratio * hardware.die_clock_fraction, 1.0)
-        if knee >= 1.0:
-            return 1.0, 1.0
-        return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
 
     def list_used(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the names of the rules that apply where these constants are varied."""
