@@ -280,11 +280,19 @@ class UsersAnswer(RunAnswer):
             if published is not None:
                 told = PUBLISHED(published) if published.is_met else self._describe_miss(published)
             yield QUALITY(best, published=told)
-        others = [row for row in self.rows if row.is_met and row.hardware not in (best.hardware, first.hardware)]
-        if best.is_met and others:
-            yield NEXT_RUNNER(others[0], times=_compare_costs(others[0], best))
+        if (other := self._find_next(best)) is not None:
+            yield NEXT_RUNNER(other, times=_compare_costs(other, best))
         if self.host_bound:
             yield self.host_bound
+
+    def _find_next(self, best: UserRow) -> UserRow | None:
+        """Return the cheapest deployment of another chip that meets the target, as surely as `best` does if that is
+        `LIKELY`.
+        """
+        least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
+        named = (best.hardware, self.rows[0].hardware)
+        others = (row for row in self.rows if row.is_met and row.hardware not in named)
+        return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""
