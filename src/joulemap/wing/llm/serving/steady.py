@@ -7,9 +7,11 @@
     mean step   = decode + q (mixed - decode)             median step = decode
     first token = request + waiting for memory and for other ranks + rest of the step at hand
                   + own chunks, in passes with those of others
+    request     = first token + steps of an answer; without chunked prefill, the steps contain the prefill passes
 
 Chunks of one step share its pass, which is launched once. Without chunked prefill, a separate prefill pass precedes the
-decode pass. If a pass has no room for a / q chunks, more steps have one.
+decode pass. If a pass has no room for a / q chunks, more steps have one. If all have one, prompts wait for each other:
+a request takes the requests in flight over the rate (Little's law), and its answer a mixed pass per token.
 
 The median step is a decode pass for any q: on H100 and B200 the measured median stays at 0.8 to 1.1 times the decode
 pass where nearly all steps should have a chunk, and the mean at 1.1 to 1.4 times the median. Source: ML.ENERGY
@@ -247,14 +249,17 @@ def _run(surface: Surface, load: Steady) -> SteadyCost:
     busy = min(mix.share, 1.0)
     rest_s = ((1.0 - busy) * decode_s**2 + busy * mixed_s**2) / (2.0 * ((1.0 - busy) * decode_s + busy * mixed_s))
     own_s = mix.pieces * (mixed_s - first * decode_s)
-    answer_s = step_s * mix.steps
-    waiting_s = (load.in_flight / mix.working - 1.0) * (rest_s + own_s + answer_s)
-    first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
+    between_s = min(step_s, mixed_s) if load.mixes else step_s
+    present_s = between_s * mix.steps + (rest_s + own_s if load.mixes else 0.0)
+    present_s = max(present_s, mix.working * step_s / mix.starts) if mix.share > 1.0 else present_s
+    waiting_s = load.request_s + (load.in_flight / mix.working - 1.0) * present_s + load.rank_wait_steps * step_s
+    queued_s = present_s - between_s * (mix.steps - 1.0) if load.mixes and mix.share > 1.0 else 0.0
+    first_s = waiting_s + max(rest_s + own_s, queued_s)
     return SteadyCost(
         first_token_s=first_s,
-        step_s=step_s / load.accepted_tokens,
+        step_s=between_s / load.accepted_tokens,
         median_step_s=decode_s / load.accepted_tokens,
-        request_s=first_s + answer_s,
+        request_s=max(first_s, waiting_s + present_s),
         output_tokens_per_s=mix.starts * load.output_tokens / step_s,
         power_w=step_j / step_s,
     )
