@@ -28,7 +28,6 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.role import ROLES
 from joulemap.plan.catalogue import known_hardware
-from joulemap.present.cell import show_quantity
 from joulemap.present.document import Grid
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query

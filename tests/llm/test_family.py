@@ -225,6 +225,43 @@ def test_state_spaces_and_attention_alternate_as_the_configuration_says() -> Non
     assert decoder.cache_bytes(1000) == 2.0 * (1000 * 2 * 2 * HEAD + 512 * 16 + 512 * 3)
 
 
+def test_short_convolutions_are_counted_by_hand() -> None:
+    # LFM2-1.2B: 10 of 16 layers mix three tokens, the others attend; 8,192 = 12,288 x 2 / 3. Published: 1,170,340,608.
+    lfm2 = {
+        "model_type": "lfm2", "hidden_size": 2048, "block_ff_dim": 12288, "block_auto_adjust_ff_dim": True,
+        "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256, "conv_L_cache": 3, "conv_bias": False,
+        "conv_dim": 2048, "full_attn_idxs": [2, 5, 8, 10, 12, 14], "num_attention_heads": 32,
+        "num_key_value_heads": 8, "num_hidden_layers": 16, "vocab_size": 65536,
+    }  # fmt: skip
+    decoder = read_config(lfm2, "own")
+    step = describe_step(decoder, Step(cached=999), 1, NO_KEY)
+    assert step.parameter_count == 1_170_340_608
+    assert decoder.notes == ()
+    products = 10 * 4 * 2048**2 + 6 * 2 * 2048 * (2048 + 512) + 16 * 3 * 2048 * 8192
+    assert step.mac_count == products + 10 * 2048 * 3 + 6 * 2 * 1000 * 2048 + 65536 * 2048
+    assert decoder.cache_bytes(1000) == 2.0 * (6 * 1000 * 2 * 8 * 64 + 10 * 2048 * 2)
+
+
+def test_attention_beside_a_state_space_is_counted_by_hand() -> None:
+    # Falcon-H1-0.5B: every layer has both. Published: 521,411,104.
+    falcon = {
+        "model_type": "falcon_h1", "head_dim": 64, "hidden_size": 1024, "intermediate_size": 2048,
+        "mamba_d_conv": 4, "mamba_d_head": 64, "mamba_d_ssm": 1536, "mamba_d_state": 128, "mamba_n_groups": 1,
+        "mamba_n_heads": 24, "mamba_rms_norm": False, "mlp_expansion_factor": 8, "num_attention_heads": 8,
+        "num_hidden_layers": 36, "num_key_value_heads": 2, "vocab_size": 32784, "ssm_multipliers": [0.3, 0.2],
+    }  # fmt: skip
+    decoder = read_config(falcon, "own")
+    assert describe_step(decoder, Step(), 1, NO_KEY).parameter_count == 521_411_104
+    assert decoder.notes == ()
+    assert (decoder.recurrent_count, len(decoder.score_heads)) == (36, 36)
+    states = 1536 * 128 + 3 * (1536 + 2 * 128)
+    assert decoder.cache_bytes(1000) == 2.0 * 36 * (1000 * 2 * 2 * 64 + states)
+    halves = describe_step(decoder, Step(devices=2, cached=99), 1, NO_KEY)
+    assert halves.mac_count < describe_step(decoder, Step(cached=99), 1, NO_KEY).mac_count
+    with pytest.raises(ModelError, match="state"):
+        read_config({**falcon, "mamba_d_state": 0}, "own")
+
+
 def test_a_key_that_a_known_type_does_not_read_is_named() -> None:
     assert read_config({**BASE, "model_type": "llama", "rope_theta": 1e6}, "own").notes == ()
     (note,) = read_config({**BASE, "model_type": "llama", "frob_dim": 64}, "own").notes

@@ -419,6 +419,47 @@ def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int,
     assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.35)
 
 
+@pytest.mark.parametrize("mixes", [True, False])
+@pytest.mark.parametrize("output", [2, 10])
+def test_prompts_of_short_answers_wait_for_each_other(output: int, mixes: bool) -> None:
+    limits = Limits(step_tokens=2048, sequences=64, cache_tokens=1_000_000, mixes=mixes)
+    served = simulate(STEADY, Load(requests=600, in_flight=32, prompt_tokens=1000, output_tokens=output), limits)
+    load = Steady(in_flight=32, prompt_tokens=1000, output_tokens=output, room=64, step_tokens=2048, mixes=mixes)
+    closed = run_steady(STEADY, load)
+    assert served.latency.mean == pytest.approx(closed.request_s, rel=0.06)
+    # requests in flight = requests per second x time of a request (Little's law)
+    assert closed.output_tokens_per_s / output * closed.request_s == near(32.0)
+    if mixes:
+        assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.2, abs=0.01)
+        assert served.between_tokens.mean == pytest.approx(closed.step_s, rel=0.02)
+    longer = run_steady(STEADY, attrs.evolve(load, output_tokens=output + 1))
+    assert longer.request_s > closed.request_s
+
+
+@pytest.mark.parametrize("mixes", [True, False])
+@pytest.mark.parametrize("step_tokens", [512, 8192])
+@pytest.mark.parametrize("output", [100, 400])
+def test_more_work_is_never_faster_in_a_steady_load(output: int, step_tokens: int, mixes: bool) -> None:
+    load = Steady(
+        in_flight=32, prompt_tokens=1000, output_tokens=output, room=64, step_tokens=step_tokens, mixes=mixes,
+        speculated_tokens=3,
+    )  # fmt: skip
+    plain, times = attrs.evolve(load, speculated_tokens=0), ("first_token_s", "request_s")
+    laws: tuple[tuple[Steady, str, tuple[Any, ...], tuple[str, ...]], ...] = (
+        (plain, "in_flight", (1, 8, 17, 64, 300), (*times, "step_s")),
+        (plain, "prompt_tokens", (50, 511, 513, 600, 8000), (*times, "step_s")),
+        (plain, "cached_tokens", (900, 500, 0), times),
+        (load, "accepted_tokens", (3.9, 2.5, 1.5, 1.0), ("request_s", "step_s")),
+        (plain, "output_tokens", (10, output, 20 * output), ("request_s",)),
+    )
+    for base, name, values, rising in laws:
+        changes: list[dict[str, Any]] = [{name: value} for value in values]
+        found = [run_steady(STEADY, attrs.evolve(base, **change)) for change in changes]
+        for one, other in pairwise(found):
+            for field in rising:
+                assert getattr(other, field) >= getattr(one, field) * (1.0 - 1e-9), (name, field)
+
+
 def test_it_is_faster_than_what_it_simulates() -> None:
     load = Load(requests=2000, rate_per_s=10.0, prompt_tokens=1024, output_tokens=256, spread_fraction=0.5)
     start = time.process_time()

@@ -242,6 +242,11 @@ def test_engines_are_found_by_date() -> None:
     assert find_stack("deepspeed", "", "Gaudi 2").name == "optimum_habana"
     assert find_stack("deepspeed", "", "Ampere GA100").name == find_stack("deepspeed").name == "deepspeed_mii"
     assert all(find_stack(name).label for name in stack_names())
+    # a row that states the year alone has the numbers of boards that were measured once in that year
+    early, later = find_stack("llama.cpp", "2024"), find_stack("llama.cpp", "2024-05")
+    for name, kind in (("layer_time", "Apple"), ("layer_time", "GDDR"), ("memory_rate", "GDDR"), ("unit_stream", "SM")):
+        assert early.value(name, kind) == later.value(name, kind) > 0.0
+    assert early.value("memory_rate", "HBM") < later.value("memory_rate", "HBM")
     with pytest.raises(UnknownNameError, match="vllm"):
         find_stack("vlm")
 

@@ -123,6 +123,24 @@ def test_those_that_keep_a_target_come_first_and_by_cost(kept: UsersAnswer) -> N
     assert [one.label for one in rank_rows(rows)] == ["cheap", "dear", "unpriced", "near", "late"]
 
 
+def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> None:
+    row = kept.rows[0]
+    told = ((1.0, "risky", 0.6), (1.1, "doubtful", 0.7), (1.2, "best", 0.9), (1.3, "next", 0.95))
+
+    def choose(*names: str) -> UsersAnswer:
+        rows = [
+            attrs.evolve(row, label=name, hardware=name, usd_per_million=usd, is_met=True, met_probability=chance)
+            for usd, name, chance in told
+            if name in names
+        ]
+        return attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=tuple(rows)))
+
+    every = choose("risky", "doubtful", "best", "next")
+    assert every.chosen.label == "best"
+    assert "next other chip is next" in str(every.document().insights)
+    assert "next other chip is doubtful" in str(choose("risky", "doubtful").document().insights)
+
+
 @pytest.mark.parametrize(
     ("engine", "weights", "names"),
     [("llamacpp", "awq", ("llama.cpp", "gguf")), ("tensorrt_llm", "nf4", ("bitsandbytes", "awq", "gptq"))],

@@ -295,12 +295,19 @@ class UsersAnswer(RunAnswer):
                     PUBLISHED(published, servers=spell_servers(published)) if is_met else self._describe_miss(published)
                 )
             yield QUALITY(best, published=told)
-        rest = self.rows.rows[self.rows.rows.index(best) + 1 :]
-        other = next((row for row in rest if row.is_met and row.hardware not in (best.hardware, first.hardware)), None)
-        if other is not None:
+        if (other := self._find_next(best)) is not None:
             yield NEXT_RUNNER(other, servers=spell_servers(other), times=_compare_costs(other, best))
         if self.host_bound:
             yield self.host_bound
+
+    def _find_next(self, best: UserRow) -> UserRow | None:
+        """Return the cheapest deployment of another chip that meets the target, as surely as `best` does if that is
+        `LIKELY`.
+        """
+        least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
+        named = (best.hardware, self.rows[0].hardware)
+        others = (row for row in self.rows if row.is_met and row.hardware not in named)
+        return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""

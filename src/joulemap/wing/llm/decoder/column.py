@@ -217,7 +217,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1
-    windows = {limit for one in decoder.layers if one.mixer is not None for limit in one.mixer.limits} - {0}
+    windows = {limit for layer in decoder.layers for one in layer.mixers for limit in one.limits} - {0}
     if any(window - tokens < cached < window for window in windows):
         return cached + len(windows) + 1
     return sum(cached >= window for window in windows)

@@ -158,15 +158,15 @@ class Compressed:
 
 @frozen(kw_only=True)
 class Recurrence:
-    """Recurrent mixer, with a state of fixed size for any number of tokens."""
+    """Recurrent mixer, with a state of fixed size for any number of tokens; a `conv` keeps its last few tokens only."""
 
-    kind: Literal["mamba", "mamba2", "delta"]
+    kind: Literal["mamba", "mamba2", "delta", "conv"]
     heads: int
-    """Number of value heads."""
+    """Number of value heads; of channels in a `conv`."""
     head_dim: int
     """Elements per value head."""
-    state: int
-    """Elements per key head, each with one row of the state."""
+    state: int = 0
+    """Elements per key head, each with one row of the state; 0 for a `conv`."""
     groups: int
     """Number of key heads."""
     kernel: int = 0
@@ -177,6 +177,8 @@ class Recurrence:
     bias: bool = False
     has_norms: bool = False
     """True if the decay input and both keys of a mamba are normalized, without weights."""
+    has_output_norm: bool = True
+    """True if the result of a mamba2 or delta recurrence is normalized."""
 
     @property
     def limits(self) -> tuple[int, ...]:
@@ -191,7 +193,7 @@ class Recurrence:
     @property
     def conv_width(self) -> int:
         """Channels of the convolution."""
-        return self.inner if self.kind == "mamba" else self.inner + 2 * self.groups * self.state
+        return self.inner if self.kind in ("mamba", "conv") else self.inner + 2 * self.groups * self.state
 
     @property
     def state_count(self) -> int:
@@ -247,6 +249,8 @@ class Layer:
 
     mixer: Mixer | None
     network: Network | Experts | None
+    beside: Mixer | None = None
+    """Second mixer, which reads the same input; the results of both are added."""
     is_parallel: bool = False
     """True if mixer and network read the same input and their results are added."""
     norms: Literal[1, 2] = 2
@@ -256,6 +260,11 @@ class Layer:
     has_norms_before: bool = True
     stored: tuple[tuple[str, str], ...] = ()
     """(weight, format) of weights that the checkpoint does not store in its main format; no format for 16 bits."""
+
+    @property
+    def mixers(self) -> tuple[Mixer, ...]:
+        """Both mixers, or the only one."""
+        return tuple(one for one in (self.mixer, self.beside) if one is not None)
 
 
 @frozen(kw_only=True)
@@ -340,13 +349,12 @@ class Decoder:
     @property
     def recurrent_count(self) -> int:
         """Number of layers that keep a state of fixed size per sequence."""
-        return sum(isinstance(layer.mixer, Recurrence) for layer in self.layers)
+        return sum(isinstance(one, Recurrence) for layer in self.layers for one in layer.mixers)
 
     @property
     def score_heads(self) -> tuple[tuple[int, int], ...]:
         """Heads of each layer that scores cached tokens, and its window; 0 for none."""
-        mixers = (layer.mixer for layer in self.layers)
-        scoring = (one for one in mixers if one is not None and not isinstance(one, Recurrence))
+        scoring = (one for layer in self.layers for one in layer.mixers if not isinstance(one, Recurrence))
         return tuple((one.heads, getattr(one, "window", 0)) for one in scoring)
 
     @property
@@ -365,7 +373,7 @@ class Decoder:
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
-        return sum(_held(layer.mixer, tokens, devices) for layer in self.layers if layer.mixer) * item_bytes
+        return sum(_held(one, tokens, devices) for layer in self.layers for one in layer.mixers) * item_bytes
 
     @cached_property
     def is_routed(self) -> bool:

@@ -155,7 +155,7 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
         elif not layer.is_parallel:
             before = x
         taken = one.gather(f"{path}.{name}", before)
-        result = _mix(one, path, part, taken) if part is layer.mixer else _think(one, path, part, taken, x)
+        result = _mix(one, path, layer, taken) if part is layer.mixer else _think(one, path, part, taken, x)
         if layer.is_parallel:
             made.append(result)
             continue
@@ -179,7 +179,7 @@ def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
         token, mix = collapse(one, joint, streams, x)
         name = "post_attention_layernorm" if place else "input_layernorm"
         before = one.gather(f"{path}.{name}", one.norm(f"{path}.{name}", token, one.held, one.decoder.hidden))
-        result = _mix(one, path, part, before) if part is layer.mixer else _think(one, path, part, before, token)
+        result = _mix(one, path, layer, before) if part is layer.mixer else _think(one, path, part, before, token)
         x = expand(one, joint, streams, x, _finish(one, path, part, result), mix)
     return x
 
@@ -192,9 +192,12 @@ def _finish(one: Pass, path: str, part: object, result: int) -> int:
     return one.sum_up(f"{path}.{name}", result)
 
 
-def _mix(one: Pass, path: str, mixer: object, x: int) -> int:
+def _mix(one: Pass, path: str, layer: Layer, x: int) -> int:
+    """Return the result of a layer's mixers, before it is summed over devices."""
     one.keeps = one.decoder.keeps_mixers
-    made = _run_mixer(one, path, mixer, x)
+    made = _run_mixer(one, path, layer.mixer, x)
+    if layer.beside is not None:
+        made = one.each(path, "add", made, _run_mixer(one, path, layer.beside, x), suffix="add_mixers")
     one.keeps = False
     return made
 

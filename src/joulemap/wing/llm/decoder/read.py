@@ -41,6 +41,7 @@ FREE: Final = frozenset(
         "norms",
         "plain",
         "selected",
+        "state",
         "ratio",
         "value_dim",
     )
@@ -65,16 +66,20 @@ def check_decoder(decoder: Decoder) -> Decoder:
         refuse("num_hidden_layers", 0, "at least 1")
     total = float(decoder.hidden * decoder.vocabulary)
     for layer in decoder.layers:
-        for part in (layer.mixer, layer.network):
+        for part in (*layer.mixers, layer.network):
             for owner, field, value in _list_sizes(part):
                 if value < 0 or (value == 0 and field not in FREE):
                     refuse(f"{field} of {owner}", value, "at least 1")
             total += _count_weights(part, decoder.hidden)
-        mixer, network = layer.mixer, layer.network
-        if isinstance(mixer, Attention) and mixer.heads % mixer.kv_heads:
-            raise ModelError(f"{decoder.name}: {mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly")
-        if isinstance(mixer, Attention) and mixer.rotary > mixer.head_dim:
-            refuse("the rotary part of a head", mixer.rotary, f"at most its {mixer.head_dim:,} elements")
+        network = layer.network
+        for mixer in layer.mixers:
+            if isinstance(mixer, Attention) and mixer.heads % mixer.kv_heads:
+                told = f"{mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly"
+                raise ModelError(f"{decoder.name}: {told}")
+            if isinstance(mixer, Attention) and mixer.rotary > mixer.head_dim:
+                refuse("the rotary part of a head", mixer.rotary, f"at most its {mixer.head_dim:,} elements")
+            if isinstance(mixer, Recurrence) and mixer.kind != "conv" and not mixer.state:
+                refuse("state of a recurrence", 0, "at least 1")
         if isinstance(network, Experts) and network.taken > network.count:
             refuse("experts per token", network.taken, f"at most the {network.count:,} that there are")
     if total > LARGEST:
@@ -207,7 +212,7 @@ def _is_size(value: Any) -> bool:
 def _list_blocks(decoder: Decoder) -> Iterator[str]:
     """Yield the kinds of blocks of a decoder."""
     for layer in dict.fromkeys(decoder.layers):
-        for part in (layer.mixer, layer.network):
+        for part in (*layer.mixers, layer.network):
             if part is not None:
                 yield NAMES.get(type(part), getattr(part, "kind", ""))
 

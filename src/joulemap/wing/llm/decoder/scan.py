@@ -18,7 +18,9 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
     hidden, rows = one.decoder.hidden, one.count
     heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
     inner, keys = heads * mixer.head_dim, groups * mixer.state
-    wide = inner + (0 if mixer.kind == "mamba" else 2 * keys)
+    wide = inner if mixer.kind in ("mamba", "conv") else inner + 2 * keys
+    if mixer.kind == "conv":
+        return _mix_near(one, path, mixer, x, inner)
     if mixer.kind == "mamba":
         mixed = one.linear(f"{path}.in_proj", x, 2 * inner, hidden, bias=mixer.bias)
         gate = mixed
@@ -34,7 +36,7 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
     if mixer.kind == "mamba":
         more = _decide(one, path, mixer, turned, inner)
     results = [_scan(one, path, mixer, piece, (conv, *more)) for piece, conv in zip(one.pieces, turned, strict=True)]
-    if mixer.kind != "mamba":
+    if mixer.kind != "mamba" and mixer.has_output_norm:
         group = mixer.head_dim if mixer.kind == "delta" else inner
         normal = one.graph.run(f"{path}.norm", "rms_norm", results, rows=rows * inner // group, columns=group)
         results = [normal]
@@ -44,9 +46,21 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
     return one.linear(f"{path}.out_proj", opened, hidden, inner, bias=mixer.bias)
 
 
+def _mix_near(one: Pass, path: str, mixer: Recurrence, x: int, inner: int) -> int:
+    """Return a convolution over the last few tokens, gated before and after (LFM2)."""
+    count, hidden = one.count * inner, one.decoder.hidden
+    mixed = one.linear(f"{path}.in_proj", x, 3 * inner, hidden, bias=mixer.bias)
+    cost = Cost(kind="elementwise", operation="gated", elementwise_count=count)
+    part, shape = ITEM_BYTES * count, (one.count, inner)
+    opened = one.graph.call(path, cost, ((mixed, 2 * part),), shape, suffix="gate_before")
+    turned = [_convolve(one, path, mixer, piece, opened, inner) for piece in one.pieces]
+    closed = one.graph.call(path, cost, (*turned, (mixed, part)), shape, suffix="gate")
+    return one.linear(f"{path}.out_proj", closed, hidden, inner, bias=mixer.bias)
+
+
 def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int, wide: int) -> int:
     """Return the convolution over the last few tokens of each channel, and the tail that a sequence stores."""
-    rows = piece.count
+    rows, is_active = piece.count, mixer.kind != "conv"
     weights = [one.graph.weigh(f"{path}.conv1d.weight", (wide, 1, mixer.kernel))]
     if mixer.conv_bias:
         weights.append(one.graph.weigh(f"{path}.conv1d.bias", (wide,)))
@@ -55,8 +69,8 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
         kind="depthwise_conv",
         operation="conv1d",
         mac_count=rows * wide * mixer.kernel,
-        elementwise_count=rows * wide * (3 + mixer.conv_bias),
-        special_count=rows * wide,
+        elementwise_count=rows * wide * (3 * is_active + mixer.conv_bias),
+        special_count=rows * wide * is_active,
         gemm=(rows, 1, mixer.kernel, wide),
         tap_count=mixer.kernel,
     )

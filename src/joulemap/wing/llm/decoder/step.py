@@ -174,15 +174,15 @@ def check_devices(
     if expert_devices > 1 and not decoder.is_routed:
         raise UsageError(f"{decoder.name} has no experts: leave out expert_devices")
     for layer in dict.fromkeys(decoder.layers):
-        mixer, network = layer.mixer, layer.network
-        if mixer is not None:
+        network = layer.network
+        for mixer in layer.mixers:
             refuse("heads", mixer.heads, devices)
-        if isinstance(mixer, Attention) and mixer.kv_heads % devices and devices % mixer.kv_heads:
-            refuse("heads of keys", mixer.kv_heads, devices)
-        if isinstance(mixer, Compressed):
-            refuse("output groups", mixer.output_groups, devices)
-        if isinstance(mixer, Recurrence) and mixer.groups % devices and devices % mixer.groups:
-            refuse("groups of keys", mixer.groups, devices)
+            if isinstance(mixer, Attention) and mixer.kv_heads % devices and devices % mixer.kv_heads:
+                refuse("heads of keys", mixer.kv_heads, devices)
+            if isinstance(mixer, Compressed):
+                refuse("output groups", mixer.output_groups, devices)
+            if isinstance(mixer, Recurrence) and mixer.groups % devices and devices % mixer.groups:
+                refuse("groups of keys", mixer.groups, devices)
         if isinstance(network, Network):
             refuse("inner columns", network.inner, devices)
         if isinstance(network, Experts):

@@ -7,9 +7,11 @@
     mean step   = decode + q (mixed - decode)             median step = decode
     first token = request + waiting for memory and for other ranks + rest of the step at hand
                   + own chunks, in passes with those of others
+    request     = first token + steps of an answer; without chunked prefill, the steps contain the prefill passes
 
 Chunks of one step share its pass, which is launched once. Without chunked prefill, a separate prefill pass precedes the
-decode pass. If a pass has no room for a / q chunks, more steps have one.
+decode pass. If a pass has no room for a / q chunks, more steps have one. If all are full, they limit the requests that
+start; a prompt waits for others, so that a request takes the requests in flight over their rate (Little's law).
 
 The median step is a decode pass for any q: on H100 and B200 the measured median stays at 0.8 to 1.1 times the decode
 pass where nearly all steps should have a chunk, and the mean at 1.1 to 1.4 times the median. Source: ML.ENERGY
@@ -191,7 +193,7 @@ class _Mix:
     starts: float
     """Requests that start per decode step."""
     share: float
-    """Passes with prompt chunks per decode step; above 1 for separate passes of which a step has several."""
+    """Passes with prompt chunks per decode step, at most 1; above 1 for separate passes of which a step has several."""
     shares: Floats
     """Share of decode steps that each of the contexts in `passes` represents."""
     passes: Passes
@@ -203,10 +205,12 @@ class _Mix:
         working = min(load.in_flight, load.room)
         steps = max(1.0, load.output_tokens / load.accepted_tokens)
         fresh = max(1.0, load.prompt_tokens - load.cached_tokens)
-        most = max(1.0, load.step_tokens - (working * (load.speculated_tokens + 1) if load.mixes else 0.0))
+        each = load.speculated_tokens + 1.0
+        answering = min(working, load.step_tokens * steps / (fresh + each * steps)) if load.mixes else 0.0
+        most = max(1.0, load.step_tokens - each * answering)
         piece = min(fresh, most)
         pieces = fresh / piece
-        starts = working / (steps + pieces) if load.mixes else working / steps
+        starts = min(working / (steps + pieces), most / fresh) if load.mixes else working / steps
         arrivals = starts * pieces
         together = min(arrivals / -math.expm1(-arrivals), most / piece)
         answering = starts * steps
@@ -248,13 +252,15 @@ def _run(surface: Surface, load: Steady) -> SteadyCost:
     rest_s = ((1.0 - busy) * decode_s**2 + busy * mixed_s**2) / (2.0 * ((1.0 - busy) * decode_s + busy * mixed_s))
     own_s = mix.pieces * (mixed_s - first * decode_s)
     answer_s = step_s * mix.steps
-    waiting_s = (load.in_flight / mix.working - 1.0) * (rest_s + own_s + answer_s)
-    first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + rest_s + own_s
+    prompt_s = max(rest_s + own_s, mix.working * step_s / mix.starts - answer_s)
+    after_s = answer_s if load.mixes else max(0.0, answer_s - prompt_s)
+    waiting_s = (load.in_flight / mix.working - 1.0) * (prompt_s + after_s)
+    first_s = load.request_s + waiting_s + load.rank_wait_steps * step_s + prompt_s
     return SteadyCost(
         first_token_s=first_s,
         step_s=step_s / load.accepted_tokens,
         median_step_s=decode_s / load.accepted_tokens,
-        request_s=first_s + answer_s,
+        request_s=first_s + after_s,
         output_tokens_per_s=mix.starts * load.output_tokens / step_s,
         power_w=step_j / step_s,
     )
