@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.catalog.family import find_members, is_family, list_members, load_member
+from joulemap.catalog.family import Member, find_members, is_family, list_members, load_member
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
@@ -545,7 +545,8 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
 
         if isinstance(error, AmbiguousNameError):
             raise
-        every, vendors = {**list_members(), **known}, find_vendors(name)
+        every: dict[str, Member | HardwareEntry] = {**list_members(), **known}
+        vendors = find_vendors(name)
         of_vendor = [one.names for one in every.values() if one.vendor.lower() in vendors]
         near = find_nearest(shorten(name), of_vendor or [one.names for one in every.values()])
         boxes = [] if near else [one for kind in list_kinds() for one in kind.list_near(name)]
