@@ -136,7 +136,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
             yield Check(
                 hardware=hardware or entry.id,
                 tool=tool["name"],
-                command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)),
+                command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)).rstrip(),
                 prints=_choose_prints(tool, run).format_map(words),
                 needs="" if "{weights}" in needs and not values["weights"] else needs.format_map(words),
                 power=power,
