@@ -38,8 +38,9 @@ SMALL: Final = "llama-3.2-1b"
 """Model that fits almost every machine; the intervals of a chip depend little on the model."""
 
 POPULAR: Final = (
-    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "gemma-3-12b", "qwen3-14b",
-    "gpt-oss-20b", "mistral-small-3.1-24b", "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
+    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "qwen3-8b", "gemma-3-12b", "qwen3-14b",
+    "gpt-oss-20b", "mistral-small-3.1-24b", "gemma-3-27b", "qwen3-30b-a3b", "qwen3-32b", "qwen3.6-35b-a3b",
+    "llama-3.1-70b", "glm-4.5-air", "gpt-oss-120b",
 )  # fmt: skip
 """Language models that people run at home, by size."""
 
