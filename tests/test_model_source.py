@@ -15,7 +15,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.domain.workload import Workload
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
-from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace import source
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.trace.version import builder_version, tracer_version
@@ -56,6 +56,16 @@ def test_only_what_counts_and_fuses_is_in_the_key_of_what_ships(tmp_path: Path) 
         assert resolve_model(name, load_models()).key.tracer_version == tracer_version()
     own = resolve_model(f"{tmp_path / 'net.py'}:net", load_models()).key
     assert own.tracer_version == builder_version() != tracer_version()
+
+
+def test_a_file_of_no_known_format_and_a_folder_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ggml-base.bin").write_bytes(b"lmgg")
+    (tmp_path / "net").mkdir()
+    with pytest.raises(ModelError, match=r"\.gguf"):
+        resolve_model("ggml-base.bin", load_models())
+    with pytest.raises(UnknownNameError, match=r"\./net"):
+        resolve_model("net", load_models())
 
 
 def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.printed import list_readings, read_words
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import split_hardware
+from joulemap.plan.selection import find_chip, split_hardware
 from joulemap.system.errors import AmbiguousNameError, UnknownNameError
 
 PRINTED = {
@@ -47,6 +47,10 @@ def test_rules_reduce_a_printed_name_to_the_words_of_a_plain_one(printed: str, p
         ("12th Gen Intel(R) Core(TM) i7-12700H", "core_i7_12700h"),
         ("AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "ryzen_ai_max_395_cpu"),
         ("AMD Radeon 8060S Graphics (RADV GFX1151)", "ryzen_ai_max_395"),
+        ("Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz", "xeon_e5_2670"),
+        ("NVIDIA Jetson Orin Nano Developer Kit", "jetson_orin_nano_8gb"),
+        ("NVIDIA TITAN X (Pascal)", "titan_x_pascal"),
+        ("Raspberry Pi 3 Model B Plus Rev 1.3", "raspberry_pi_3b"),
     ],
 )
 def test_a_printed_name_resolves_where_hardware_is_named(printed: str, expected: str) -> None:
@@ -69,6 +73,14 @@ def test_an_unknown_chip_is_described_from_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match=r"rtx_4090\[clock=2.52GHz") as caught:
         find_entry(known_hardware(), "NVIDIA GeForce RTX 4091")
     assert not isinstance(caught.value, AmbiguousNameError)
+
+
+def test_the_nearest_chips_are_those_of_the_vendor_each_once() -> None:
+    for name, near in (("NVIDIA A30", ["a10", "a40"]), ("AMD Radeon RX 6600S", "rx_6600")):
+        with pytest.raises(UnknownNameError) as caught:
+            find_chip(known_hardware(), name)
+        assert caught.value.near[0] in near
+        assert len(set(caught.value.near)) == len(caught.value.near)
 
 
 def test_a_clock_that_is_set_stays_a_mode() -> None:

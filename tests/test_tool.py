@@ -56,6 +56,8 @@ def test_a_batch_of_sequences_fills_its_context() -> None:
         ("hailo_8", {"precision": "int8"}, ["hailortcli benchmark"]),
         ("coral_edge_tpu", {"precision": "int8"}, ["benchmark_model"]),
         ("raspberry_pi_5", {"model": "net.tflite", "runtime": "eager"}, ["benchmark_model"]),
+        ("raspberry_pi_5", {"precision": "fp32"}, ["onnxruntime_perf_test"]),
+        ("ryzen_ai_max_395_npu", {"precision": "int8"}, ["onnxruntime_perf_test"]),
         ("kpu_t256", {"precision": "int8"}, []),  # no device exists
         ("l4", {"precision": "fp16", "weights": "int4"}, []),  # no tool stores weights so
     ],
@@ -82,6 +84,13 @@ def test_an_apple_gpu_has_its_own_devices_in_each_tool() -> None:
     }  # fmt: skip
     (network,) = list_checks(chip, CheckedRun(model="resnet18", runtime="fused", shape=(3, 224, 224)))
     assert "'mps'" in network.command
+
+
+def test_open_sizes_of_inputs_are_those_of_the_prediction() -> None:
+    run = CheckedRun(model="net.onnx", inputs=(("x", (1, 3, 64, 64)), ("mask", (1, 8))))
+    for chip, told in (("l4", "--shapes=x:1x3x64x64,mask:1x8"), ("xeon_8490h", "x[1,3,64,64],mask[1,8]")):
+        (one,) = list_checks(find_entry(chip), run)
+        assert told in shlex.split(one.command)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16", "int8", "fp8"])

@@ -1297,12 +1297,14 @@ class Workspace:
         memory: str = "",
         asked: Asked = ASKED,
         precision: str = "",
+        inputs: Sequence[str] = (),
         probe: bool = False,
     ) -> HereAnswer:
         """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
 
         `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
-        the memory configuration, as DDR5-5600x2. With `probe`, this machine's memory bandwidth is measured.
+        the memory configuration, as DDR5-5600x2. `inputs` are the open sizes of a model file, as ids=1,128:int64. With
+        `probe`, this machine's memory bandwidth is measured.
 
         Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
         """

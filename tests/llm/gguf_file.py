@@ -281,3 +281,83 @@ def mamba_2_8b() -> tuple[dict[str, Value], list[Described]]:
             (f"{begin}ssm_out.weight", (5120, 2560), "q4_k"),
         ]
     return values, tensors
+
+
+def small_hybrid(architecture: str, kinds: str) -> tuple[dict[str, Value], list[Described]]:
+    """Return the header of a small model with a state space (M), attention (*), a network (-) or experts (E) by layer.
+
+    A layer of granitehybrid has experts beside its first part.
+    """
+    begin = f"{architecture}."
+    values: dict[str, Value] = {
+        "general.architecture": architecture,
+        f"{begin}block_count": len(kinds),
+        f"{begin}context_length": 4096,
+        f"{begin}embedding_length": 256,
+        f"{begin}feed_forward_length": [512 * (kind == "-") for kind in kinds],
+        f"{begin}attention.head_count": 4,
+        f"{begin}attention.head_count_kv": [2 * (kind == "*") for kind in kinds],
+        f"{begin}attention.key_length": 64,
+        f"{begin}expert_count": 8,
+        f"{begin}expert_used_count": 2,
+        f"{begin}ssm.conv_kernel": 4,
+        f"{begin}ssm.state_size": 16,
+        f"{begin}ssm.group_count": 2,
+        f"{begin}ssm.inner_size": 512,
+        f"{begin}ssm.time_step_rank": 8,
+    }
+    tensors: list[Described] = [
+        ("token_embd.weight", (256, 1024), "q4_k"),
+        ("output_norm.weight", (256,), "f32"),
+        ("output.weight", (256, 1024), "q6_k"),
+    ]
+    is_wide = architecture == "granitehybrid"
+    for index, kind in enumerate(kinds):
+        one = f"blk.{index}."
+        tensors += _norms(one, 256, "attn_norm", *(["ffn_norm"] if is_wide else []))
+        if kind == "M":
+            tensors += [
+                (f"{one}ssm_in.weight", (256, 2 * 512 + 2 * 2 * 16 + 8), "q4_k"),
+                (f"{one}ssm_conv1d.weight", (4, 512 + 2 * 2 * 16), "f32"),
+                (f"{one}ssm_conv1d.bias", (512 + 2 * 2 * 16,), "f32"),
+                *((f"{one}ssm_{name}", (8,), "f32") for name in ("dt.bias", "a", "d")),
+                (f"{one}ssm_norm.weight", (512,), "f32"),
+                (f"{one}ssm_out.weight", (512, 256), "q4_k"),
+            ]
+        if kind == "*":
+            tensors += _heads(one, 256, 256, 128, "q4_k")
+        if kind == "-":
+            tensors += [(f"{one}ffn_up.weight", (256, 512), "q4_k"), (f"{one}ffn_down.weight", (512, 256), "q4_k")]
+        if kind == "E" or is_wide:
+            tensors += [(f"{one}ffn_gate_inp.weight", (256, 8), "f32")]
+            tensors += _gated(one, 256, 768, "q4_k", "_exps", 8) + _gated(one, 256, 1280, "q4_k", "_shexp")
+    return values, tensors
+
+
+def small_llama_4() -> tuple[dict[str, Value], list[Described]]:
+    """Return the header of a small Llama 4: experts, and one that all tokens share, in every layer."""
+    values: dict[str, Value] = {
+        "general.architecture": "llama4",
+        "llama4.block_count": 4,
+        "llama4.context_length": 32768,
+        "llama4.embedding_length": 256,
+        "llama4.feed_forward_length": 1024,
+        "llama4.attention.head_count": 4,
+        "llama4.attention.head_count_kv": 2,
+        "llama4.attention.key_length": 64,
+        "llama4.expert_count": 8,
+        "llama4.expert_used_count": 1,
+        "llama4.expert_feed_forward_length": 512,
+        "llama4.interleave_moe_layer_step": 1,
+    }
+    tensors: list[Described] = [
+        ("token_embd.weight", (256, 1024), "q4_k"),
+        ("output_norm.weight", (256,), "f32"),
+        ("output.weight", (256, 1024), "q6_k"),
+    ]
+    for index in range(4):
+        begin = f"blk.{index}."
+        tensors += _norms(begin, 256, "attn_norm", "ffn_norm") + _heads(begin, 256, 256, 128, "q4_k")
+        tensors += [(f"{begin}ffn_gate_inp.weight", (256, 8), "f32")]
+        tensors += _gated(begin, 256, 512, "q4_k", "_exps", 8) + _gated(begin, 256, 512, "q4_k", "_shexp")
+    return values, tensors

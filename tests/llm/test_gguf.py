@@ -20,6 +20,8 @@ from gguf_file import (
     mamba_2_8b,
     phi_3_mini,
     qwen3_30b_a3b,
+    small_hybrid,
+    small_llama_4,
     text,
     write_gguf,
 )
@@ -31,14 +33,17 @@ from joulemap.plan.hold import find_targets
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.wing.llm.capacity.case import OK, list_cases, plan_served
+from joulemap.wing.llm.capacity.case import OK, find_file_weights, list_cases, plan_served
+from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.layer import tell
-from joulemap.wing.llm.decoder.name import find_decoder, find_pass, find_shipped, is_pass, load_shipped
+from joulemap.wing.llm.decoder.name import find_decoder, find_pass, find_shipped, is_pass, load_shipped, split_pass
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
-from joulemap.wing.llm.file.model import read_model_file
+from joulemap.wing.llm.file.model import count_weights, read_model_file
 from joulemap.workspace import Workspace
+
+REST = "enough to predict, but llama.cpp needs them all"
 
 Make = Callable[[], tuple[dict[str, Value], list[Described]]]
 
@@ -65,7 +70,55 @@ def test_a_header_makes_the_decoder_of_its_configuration(tmp_path: Path, make: M
     assert (found.hidden, found.vocabulary, found.is_tied) == (shipped.hidden, shipped.vocabulary, shipped.is_tied)
     assert found.notes == ()
     frequencies = 64 * (model == "llama-3.1-8b")  # no weights of a product
+    assert found.file_notes[0].startswith(f"the weights take {read_gguf(path).byte_count:,} bytes")
+    assert found.file_notes[1:] == (f"the file holds 0 of {read_gguf(path).byte_count:,} bytes of weights: {REST}",)
     assert read_gguf(path).element_count == load_shipped()[find_shipped(model)]["parameters"] + frequencies
+
+
+def test_layers_that_differ_in_kind_are_read_from_the_tensors(tmp_path: Path) -> None:
+    granite = write_gguf(tmp_path / "granite.gguf", *small_hybrid("granitehybrid", "MM*M"))
+    decoder = read_model_file(granite, str(granite))
+    assert [isinstance(layer.mixer, Attention) for layer in decoder.layers] == [False, False, True, False]
+    assert all(isinstance(layer.network, Experts) for layer in decoder.layers)
+    assert decoder.notes == ()
+    assert count_weights(decoder) == read_gguf(granite).element_count
+    values, tensors = small_hybrid("nemotron_h", "M-*-")
+    dense = write_gguf(tmp_path / "nemotron.gguf", values, tensors)
+    decoder = read_model_file(dense, str(dense))
+    assert [layer.network is None for layer in decoder.layers] == [True, False, True, False]
+    assert count_weights(decoder) == read_gguf(dense).element_count
+
+
+def test_experts_of_llama_4_are_narrower_than_its_dense_layers(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "llama4.gguf", *small_llama_4())
+    decoder = read_model_file(path, str(path))
+    assert count_weights(decoder) == read_gguf(path).element_count
+    mixers = [layer.mixer for layer in decoder.layers]
+    assert [one.window for one in mixers if isinstance(one, Attention)] == [8192, 8192, 8192, 0]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "told"), [("clip", "mmproj"), ("bert", "encoder"), ("lfm2", "'lfm2' is not known")]
+)
+def test_a_file_without_a_known_decoder_says_what_it_holds(tmp_path: Path, architecture: str, told: str) -> None:
+    path = write_gguf(tmp_path / "model.gguf", {"general.architecture": architecture}, [])
+    with pytest.raises(ModelError, match=told) as caught:
+        read_model_file(path, str(path))
+    assert len(str(caught.value)) < 400
+
+
+def test_a_download_that_is_not_complete_is_noted(tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "model.gguf", *phi_3_mini())
+    header = read_gguf(path)
+    with path.open("r+b") as stream:
+        stream.truncate(path.stat().st_size + header.byte_count)  # sparse
+    assert len(read_model_file(path, str(path)).file_notes) == 1
+
+
+def test_files_of_experts_in_mxfp4_keep_them() -> None:
+    models = {name: find_decoder(name) for name in ("gpt-oss-20b", "llama-3.1-8b", "deepseek-r1")}
+    found = {name: find_file_weights(one) for name, one in models.items() if one is not None}
+    assert found == {"gpt-oss-20b": "mxfp4+q8_0", "llama-3.1-8b": "", "deepseek-r1": ""}
 
 
 @pytest.mark.parametrize(("context", "cached"), [(2048, 2047), (2049, 2048), (131072, 2048)])
@@ -114,6 +167,9 @@ def test_a_folder_and_a_file_are_names_of_passes(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert is_pass("phi.gguf(cached=8)")
     assert is_pass(f"{tmp_path}(cached=8)")
+    write_gguf(tmp_path / "phi (1).gguf", *phi_3_mini())
+    assert split_pass("phi (1).gguf(cached=8)") == ("phi (1).gguf", "(cached=8)")
+    assert find_decoder("phi (1).gguf") is not None
 
 
 def test_a_file_without_a_pass_runs_as_llamacpp_serves_it(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def check_runs(
         return Checks((), tuple(dict.fromkeys(row.hardware for row in rows)))
     models = load_models()
     entry = models.get(find_model_name(model, models))
-    name, _, arguments = model.partition("(")
+    name, _, arguments = model.rpartition("(") if model.endswith(")") else (model, "", "")
     given = dict(ARGUMENT.findall(arguments))
     is_language = count_in(model) != INFERENCES
     tokens = int(given.get("tokens", 1))

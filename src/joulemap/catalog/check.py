@@ -85,6 +85,8 @@ class CheckedRun:
     """Layers on the GPU under llama.cpp; None for all of a GPU's."""
     shape: tuple[int, ...] = ()
     """Shape of one sample of a model with a single input."""
+    inputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Name and sizes of inputs whose sizes the model leaves open."""
 
     @property
     def is_load(self) -> bool:
@@ -134,7 +136,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
             yield Check(
                 hardware=hardware or entry.id,
                 tool=tool["name"],
-                command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)),
+                command=re.sub(r"(?<=\S)  +(?=\S)", " ", command.format_map(words)).rstrip(),
                 prints=_choose_prints(tool, run).format_map(words),
                 needs="" if "{weights}" in needs and not values["weights"] else needs.format_map(words),
                 power=power,
@@ -173,11 +175,18 @@ def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
     )
 
 
+def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str = "") -> str:
+    """Return the option of a tool for the open sizes of inputs; empty if there are none."""
+    told = ",".join(f"{name}{begin}{between.join(map(str, sizes))}{end}" for name, sizes in run.inputs)
+    return option + shlex.quote(told) if told else ""
+
+
 def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
     """Return the values of a command's places."""
     is_gpu = entry.architecture == "gpu"
     stem = PurePath(run.model).stem if run.model.endswith((".onnx", ".gguf", ".tflite")) else run.model
-    gguf = run.model if run.model.endswith(".gguf") else f"{stem}-{run.weights or run.precision}.gguf"
+    weights = (run.weights or run.precision).partition("+")[0]
+    gguf = run.model if run.model.endswith(".gguf") else f"{stem}-{weights}.gguf"
     onnx = run.model if run.model.endswith(".onnx") else f"{stem}.onnx"
     layers = (ALL_LAYERS if is_gpu else 0) if run.layers is None else run.layers
     return {
@@ -204,4 +213,6 @@ def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
         "torch_device": ("mps" if entry.vendor == APPLE else "cuda") if is_gpu else "cpu",
         "compile": COMPILED.get(run.runtime, ""),
         "shape": ", ".join(map(str, run.shape)),
+        "shapes": _join_sizes(run, "--shapes=", ":", "x"),
+        "layout": _join_sizes(run, "-shape ", "[", ",", "]"),
     }

@@ -32,6 +32,7 @@ _REMOVED: Final = tuple(
         r"\b(?:with|w)[/ ]+(?:amd |ati )?radeon\b.*",
         r"\brev(?:ision)?\.? *\d[\d. ]*\b|\bmodel [a-d]\b",
         r"\b(?:gddr|lpddr|ddr|hbm)\d\w*\b",
+        r"(?<=\be\d[- ]\d{4}) 0\b",
     )
 )
 """Parts of a printed name that do not identify the chip, in lower case and in the order of their removal."""
@@ -58,7 +59,7 @@ VENDORS: Final = {
 
 NEEDLESS: Final = frozenset(VENDORS).union(
     ("arm", "broadcom", "chip", "co", "core", "corp", "corporation", "design", "devices", "graphics", "inc", "ltd"),
-    ("micro", "processor", "series", "soc", "technologies", "the", "with", "generation", "edition"),
+    ("developer", "kit", "micro", "processor", "series", "soc", "technologies", "the", "with", "generation", "edition"),
 )
 """Words of vendors, brands and kinds that a name may have or lack."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.catalog.family import find_members, is_family, list_members, load_member
+from joulemap.catalog.family import Member, find_members, is_family, list_members, load_member
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import (
@@ -541,15 +541,19 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
     try:
         return find_entry(known, name)
     except UnknownNameError as error:
-        from joulemap.domain.printed import shorten
+        from joulemap.domain.printed import find_vendors, shorten
 
-        members = find_nearest(shorten(name), [one.names for one in list_members().values()])
-        near = members or [one for kind in list_kinds() for one in kind.list_near(name)]
-        if isinstance(error, AmbiguousNameError) or not near:
+        if isinstance(error, AmbiguousNameError):
             raise
-        like = [*error.near, *members][:1]
-        hint = f"{LIST_HINT}, {describe_like(known, like[0])}" if like else LIST_HINT
-        raise UnknownNameError("hardware", name, (), hint, near=(*error.near, *near)) from error
+        every: dict[str, Member | HardwareEntry] = {**list_members(), **known}
+        vendors = find_vendors(name)
+        of_vendor = [one.names for one in every.values() if one.vendor.lower() in vendors]
+        near = find_nearest(shorten(name), of_vendor or [one.names for one in every.values()])
+        boxes = [] if near else [one for kind in list_kinds() for one in kind.list_near(name)]
+        if not near and not boxes:
+            raise
+        hint = f"{LIST_HINT}, {describe_like(known_hardware(near[:1]), near[0])}" if near else LIST_HINT
+        raise UnknownNameError("hardware", name, (), hint, near=(*near, *boxes)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

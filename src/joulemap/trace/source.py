@@ -37,6 +37,10 @@ MAX_DIMENSIONS: Final = 64
 MAX_ELEMENTS: Final = 2**48
 """Maximum elements of one input: a petabyte of fp32."""
 
+MODEL_HINT: Final = "see `joulemap model list`, or give path/to/file.py:factory"
+
+FILE_FORMATS: Final = "known are .gguf, .safetensors beside a config.json, .onnx, .tflite, .pt2 and file.py:factory"
+
 DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool")
 """Dtypes that an input can have."""
 
@@ -333,11 +337,14 @@ def resolve_model(
                 "if so, give its sizes with --config config.json",
                 near=(f"hf:{FAMILIES[family]}",),
             )
+        if is_text(name) and os.path.isfile(name):
+            raise ModelError(f"{quote(name)} is a file of no known format: {FILE_FORMATS}")
+        is_folder = is_text(plain) and "/" not in plain and os.path.isdir(plain)
         raise UnknownNameError(
             "model",
             plain,
             (),
-            "see `joulemap model list`, or give path/to/file.py:factory",
+            f"the folder here is ./{plain}" if is_folder else MODEL_HINT,
             near=difflib.get_close_matches(plain.lower(), kin, cutoff=0) or _find_meant(plain, models, others()),
         )
     return _resolve_known(name, models, size, inputs, given)

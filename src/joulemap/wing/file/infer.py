@@ -220,7 +220,7 @@ class Values:
         if proto.domain not in ("", "ai.onnx"):
             found = infer_contrib(proto.op_type, inputs, read_attributes(proto))
             if found is None:
-                raise ModelError(f"{self.name}: {proto.domain}.{proto.op_type} {proto.name!r} is not known")
+                raise ModelError(f"{self.name}: {proto.domain}.{_call(proto)} is not known")
             return [
                 self.keep(Value(one, shape, *DTYPES[kind]), kind)
                 for one, (shape, kind) in zip(outputs, found, strict=False)
@@ -245,9 +245,7 @@ class Values:
                 types = self._infer_function(proto)
         except defs.SchemaError as error:
             version = self.opsets.get("", self.opsets.get("ai.onnx", 1))
-            raise ModelError(
-                f"{self.name}: {proto.op_type} {proto.name!r} is not an operator of ONNX's set {version}"
-            ) from error
+            raise ModelError(f"{self.name}: {_call(proto)} is not an operator of ONNX's set {version}") from error
         except (checker.ValidationError, shape_inference.InferenceError, *BROKEN) as error:
             reason = self.describe_outside(proto) or str(error).strip().splitlines()[-1][:120]
             raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
@@ -296,6 +294,11 @@ class Values:
         shape = (first.count,) if axis is None else first.shape
         is_index = list(proto.output).index(output) > 0
         return self.keep(Value(output, shape, *DTYPES[7 if is_index else kind]), 7 if is_index else kind)
+
+
+def _call(proto: NodeProto) -> str:
+    """Return the operator of a node with its name, or else with that of its first output."""
+    return f"{proto.op_type} {proto.name or next(iter(proto.output), '')!r}"
 
 
 def read_attributes(proto: NodeProto) -> dict[str, Any]:

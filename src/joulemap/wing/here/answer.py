@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, take
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section
@@ -24,6 +27,7 @@ from joulemap.wing.here.run import POPULAR, run_model
 from joulemap.wing.here.serve import SMALL, Asked, choose_row, serve_model, serve_popular
 
 if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
     from joulemap.wing.here.machine import Machine
 
@@ -137,12 +141,14 @@ def here(
     memory: str = "",
     asked: Asked = ASKED,
     precision: str = "",
+    inputs: Sequence[str] = (),
     probe: bool = False,
 ) -> HereAnswer:
     """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
 
     `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
-    the memory configuration, as DDR5-5600x2. With `probe`, this machine's memory bandwidth is measured.
+    the memory configuration, as DDR5-5600x2. `inputs` are the open sizes of a model file, as ids=1,128:int64. With
+    `probe`, this machine's memory bandwidth is measured.
 
     Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
     """
@@ -158,8 +164,10 @@ def here(
         machine, told = apply_probe(machine)
         notes.append(told)
     found = match_machine(machine)
-    served, runs = _answer(source, model, found, asked, precision)
+    served, runs = _answer(source, model, found, asked, attrs.evolve(SETTINGS, inputs=tuple(inputs)), precision)
     usable = found.list_kind(GPU, CPU, NPU)
+    cut, whole = _read_file_notes(model) if served else ((), ())
+    notes += whole
     notes.append(text.TARIFF(usd=asked.usd_per_kwh))
     notes += [text.INTERVAL_OF(model=SMALL)] if served and not model else []
     notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
@@ -176,8 +184,8 @@ def here(
         devices=make_table("here devices", DeviceRow, [DeviceRow(**take(DeviceRow, one)) for one in found.devices]),
         served=make_table("here served", ServedHere, served),
         runs=make_table("here runs", RunHere, runs),
-        checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system)),
-        gaps=(*machine.gaps, *found.notes),
+        checks=tuple(_list_checks(model, usable, served, runs, asked, machine.system, inputs)),
+        gaps=(*cut, *machine.gaps, *found.notes),
         assumptions=tuple(notes),
     )
 
@@ -187,15 +195,15 @@ def _read(recorded: str | Path) -> Recording:
 
 
 def _answer(
-    source: Source, model: str, found: Found, asked: Asked, precision: str
+    source: Source, model: str, found: Found, asked: Asked, settings: Settings, precision: str
 ) -> tuple[list[ServedHere], list[RunHere]]:
     if not found.list_kind(GPU, CPU, NPU):
         return [], []
     if not model:
-        return serve_popular(source, found, asked), run_model(source, POPULAR, found, precision)
+        return serve_popular(source, found, asked), run_model(source, POPULAR, found, precision, settings)
     if is_language_model(model):
         return serve_model(source, model, found, asked), []
-    return [], run_model(source, (model,), found, precision)
+    return [], run_model(source, (model,), found, precision, settings)
 
 
 def is_language_model(model: str) -> bool:
@@ -203,6 +211,17 @@ def is_language_model(model: str) -> bool:
     from joulemap.wing.llm.decoder.name import find_decoder
 
     return not model.lower().endswith((".onnx", ".py")) and ".py:" not in model and find_decoder(model) is not None
+
+
+def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the notes on missing weights of a model file, and all others."""
+    from joulemap.wing.llm.decoder.name import find_decoder
+    from joulemap.wing.llm.file.model import INCOMPLETE
+
+    decoder = find_decoder(model) if model else None
+    notes = decoder.file_notes if decoder is not None else ()
+    cut = [one for one in notes if one.startswith(INCOMPLETE)]
+    return cut, [one for one in notes if one not in cut]
 
 
 def _keep_fastest(rows: Iterable[ServedHere]) -> list[ServedHere]:
@@ -242,6 +261,7 @@ def _list_checks(
     runs: Sequence[RunHere],
     asked: Asked,
     system: str,
+    inputs: Sequence[str],
 ) -> Iterator[str]:
     """Yield a command that measures the prediction for the fastest chip; none where nothing fits."""
     if not usable:
@@ -257,4 +277,4 @@ def _list_checks(
     labels = {one.label: one for one in reversed(usable)}
     for row in sorted((one for one in runs if not one.reason), key=lambda row: row.latency_s or math.inf):
         if row.label in labels:
-            yield from list_run_checks(row, labels[row.label], system)
+            yield from list_run_checks(row, labels[row.label], system, inputs)

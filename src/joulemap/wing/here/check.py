@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from joulemap.catalog.check import LANGUAGE, Check, CheckedRun, list_checks
@@ -13,6 +13,7 @@ from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.settings import Settings
 from joulemap.plan.selection import select_hardware
 from joulemap.present.template import Template
+from joulemap.trace.source import parse_input
 from joulemap.wing.here.match import Device
 from joulemap.wing.here.record import RunHere, ServedHere
 from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
@@ -62,10 +63,15 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
             yield from _compare(check.command, device, system)
 
 
-def list_run_checks(row: RunHere, device: Device, system: str) -> Iterator[str]:
-    """Yield the command that measures another model on a chip; none for a chip without a common tool."""
-    for check in list_checks(_find_entry(device), CheckedRun(model=row.model, precision=row.precision)):
-        if check.tool in UNREAD:
+def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the command that measures another model on a chip; none for a chip without a common tool.
+
+    The comparison cannot be told the open sizes of `inputs`, so that such a command stands alone.
+    """
+    sizes = tuple((one.name, one.shape) for one in map(parse_input, inputs))
+    run = CheckedRun(model=row.model, precision=row.precision, inputs=sizes)
+    for check in list_checks(_find_entry(device), run):
+        if check.tool in UNREAD or sizes:
             yield check.command + _add_needs(check, row)
         else:
             told = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None

@@ -50,6 +50,13 @@ def here(
         shown="fp16 on GPUs, fp32 on CPUs, int8 on NPUs",
         complete=complete_precisions,
     ),
+    inputs: list[str] | None = option(
+        None,
+        "Open sizes of a model file, e.g. images=1,3,640,640; repeatable.",
+        "--input",
+        metavar="SHAPE",
+        is_advanced=True,
+    ),
     tariff: float = option(0.30, "Electricity tariff in USD per kWh.", metavar="USD", min=0.0),
     limit: int = option(24, LIMIT_HELP, min=1, panel=OUTPUT),
     output: ServedOutputOptions,
@@ -78,6 +85,7 @@ def here(
         "memory": memory,
         "asked": asked,
         "precision": precision,
+        "inputs": tuple(inputs or ()),
         "probe": probe,
     }
     try:

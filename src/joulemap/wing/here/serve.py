@@ -38,8 +38,9 @@ SMALL: Final = "llama-3.2-1b"
 """Model that fits almost every machine; the intervals of a chip depend little on the model."""
 
 POPULAR: Final = (
-    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "gemma-3-12b", "qwen3-14b",
-    "gpt-oss-20b", "mistral-small-3.1-24b", "qwen3-30b-a3b", "qwen3-32b", "llama-3.1-70b",
+    "llama-3.2-1b", "llama-3.2-3b", "gemma-3-4b", "mistral-7b", "llama-3.1-8b", "qwen3-8b", "gemma-3-12b", "qwen3-14b",
+    "gpt-oss-20b", "mistral-small-3.1-24b", "gemma-3-27b", "qwen3-30b-a3b", "qwen3-32b", "qwen3.6-35b-a3b",
+    "llama-3.1-70b", "glm-4.5-air", "gpt-oss-120b",
 )  # fmt: skip
 """Language models that people run at home, by size."""
 
@@ -89,7 +90,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     Raise as `llm` does, but for a model that fits nowhere.
     """
     devices = found.list_kind(GPU, CPU)
-    weights = _choose_weights(source, model, asked)
+    weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
     question, cases = _list_cases(source, model, settings, asked.serving, {})
     rows = _ask(source, model, settings, asked.serving)
@@ -147,7 +148,7 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
     rows: list[ServedHere] = small if is_served else []
     targets: dict[str, Hardware] = {}
     for model in (one for one in POPULAR if one != SMALL or not is_served):
-        settings = _settings(devices, _choose_weights(source, model, attrs.evolve(asked, weights=USUAL_WEIGHTS)))
+        settings = _settings(devices, _choose_weights(source, model, "", (USUAL_WEIGHTS,)))
         try:
             question, cases = _list_cases(source, model, settings, asked.serving, targets)
         except JoulemapError:
@@ -161,14 +162,18 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
     return attrs.evolve(SERVED, hardware=list_chips(devices), batch=(1,), weight_precision=tuple(weights))
 
 
-def _choose_weights(source: Source, model: str, asked: Asked) -> tuple[str, ...]:
-    """Return the weight formats to try; none for a checkpoint that is already quantized."""
+def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
+    """Return the weight formats to try; none for a GGUF file, which has its own."""
+    from joulemap.domain.weight import GGUF_METHOD
+    from joulemap.wing.llm.capacity.case import find_file_weights
     from joulemap.wing.llm.source import read_decoder
 
-    published = read_decoder(source, model, SERVED, asked.prompt).published
-    if published is not None and published.weights:
+    if asked:
+        return (asked,)
+    decoder = read_decoder(source, model, SERVED, Asked().prompt)
+    if decoder.published is not None and decoder.published.method == GGUF_METHOD:
         return ()
-    return (asked.weights,) if asked.weights else WEIGHTS
+    return (found,) if (found := find_file_weights(decoder)) else usual
 
 
 def _list_cases(

@@ -52,13 +52,13 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
 
     Return None and an empty text if the models include none.
     """
-    from joulemap.wing.llm.decoder.name import is_pass, is_weight_file
+    from joulemap.wing.llm.decoder.name import drop_arguments, is_pass, is_weight_file
 
     name = next((one for one in models if is_pass(one) and ("(" not in one or is_weight_file(one))), "")
     if not name:
         return None, ""
-    asked = shlex.join(["joulemap", "llm", name.partition("(")[0], *dict.fromkeys(hardware)])
-    told = EVALUATION if "(" not in name else _describe_step(name)
+    asked = shlex.join(["joulemap", "llm", drop_arguments(name), *dict.fromkeys(hardware)])
+    told = EVALUATION if drop_arguments(name) == name else _describe_step(name)
     return ((name, told), INSTEAD(command=asked)) if told else (None, "")
 
 
@@ -77,17 +77,17 @@ def apply_file(
 
     Precisions other than the default stay. Raise UsageError for files with different weights in one question.
     """
-    from joulemap.wing.llm.decoder.name import find_file_engine, is_weight_file
+    from joulemap.wing.llm.decoder.name import drop_arguments, find_file_engine, is_weight_file
 
     named = tuple(_name_step(one) if _is_bare_file(one) else one for one in models)
     files = [one for one in named if is_weight_file(one)]
     if settings.precision != SETTINGS.precision or settings.weight_precision:
         return named, settings
-    stored = {one: find_published(one.partition("(")[0]) for one in files}
+    stored = {one: find_published(drop_arguments(one)) for one in files}
     if len(files) < len(named) or len(set(stored.values())) > 1:
         told = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
         raise UsageError(f"{told} weights: ask about one file at a time, or state --weight-precision for all models")
-    precisions = _list_activations(files[0].partition("(")[0])
+    precisions = _list_activations(drop_arguments(files[0]))
     precision = next((one for one in precisions if one in shared), precisions[0])
     weights = next(iter(stored.values()))
     runtime = settings.runtime
@@ -119,9 +119,9 @@ def _name_step(file: str) -> str:
 
 
 def _is_bare_file(model: str) -> bool:
-    from joulemap.wing.llm.decoder.name import is_weight_file
+    from joulemap.wing.llm.decoder.name import drop_arguments, is_weight_file
 
-    return "(" not in model and is_weight_file(model)
+    return drop_arguments(model) == model and is_weight_file(model)
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:

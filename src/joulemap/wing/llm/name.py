@@ -99,8 +99,9 @@ class DecoderNames(ModelNames):
     def find_checkpoint(self, model: str) -> str:
         """Return the name of a built-in language model, or of one of its passes, in its publisher's hub."""
         from joulemap.wing.llm.answer.check import find_checkpoint
+        from joulemap.wing.llm.decoder.name import drop_arguments
 
-        return find_checkpoint(model.partition("(")[0])
+        return find_checkpoint(drop_arguments(model))
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
         """Return one evaluation of a language model named without a pass, and the `llm` command to ask about it."""

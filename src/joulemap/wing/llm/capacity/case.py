@@ -62,6 +62,11 @@ LOCAL_ENGINE: Final = "llamacpp"
 LOCAL_WEIGHTS: Final = "q4_k_m"
 """Weights that llama.cpp's files and Ollama have by default."""
 
+MXFP4_WEIGHTS: Final = "mxfp4+q8_0"
+"""Weights of the files of checkpoints whose experts are published in MXFP4. Source: gpt-oss-20b-GGUF of ggml-org, whose
+11.27 GiB are 4.25 bits for experts and 8.5 for all else.
+"""
+
 NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
@@ -298,8 +303,17 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
     if not all(entry.architecture == "cpu" and "datacenter" not in entry.deployment for entry in entries):
         return settings, serving
     if not settings.precision and not settings.weight_precision:
-        settings = attrs.evolve(settings, weight_precision=(LOCAL_WEIGHTS,))
+        settings = attrs.evolve(settings, weight_precision=(find_file_weights(decoder) or LOCAL_WEIGHTS,))
     return settings, attrs.evolve(serving, engine=LOCAL_ENGINE)
+
+
+def find_file_weights(decoder: Decoder) -> str:
+    """Return the weights of a model's GGUF files if its checkpoint is published in a format that these keep; empty if
+    files come in many formats, or if the model is such a file.
+    """
+    published = decoder.published
+    keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"
+    return MXFP4_WEIGHTS if keeps else ""
 
 
 def _check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
@@ -334,10 +348,13 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
         check_name("precision of a cache", serving.cache, CACHES)
     decoder = read_decoder(source, model, settings, serving.prompt)
     settings, serving = choose_engine(decoder, settings, serving)
+    stack = find_engine(serving.engine)
+    if not settings.precision and not settings.weight_precision and stack.methods == (GGUF_METHOD,):
+        settings = attrs.evolve(settings, weight_precision=tuple(filter(None, (find_file_weights(decoder),))))
     guesser = find_guesser(source, decoder, settings, serving)
     question = Question(
         decoder=decoder,
-        stack=find_engine(serving.engine),
+        stack=stack,
         serving=serving,
         guesser=guesser,
         takes_published=not settings.precision and not settings.weight_precision,

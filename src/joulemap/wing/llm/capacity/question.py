@@ -268,13 +268,13 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
 
 def find_served(model: str) -> tuple[str, Serving]:
     """Return the model of a named pass and the serving parameters that reproduce it; UsageError if it is not a pass."""
-    from joulemap.wing.llm.decoder.name import find_pass
+    from joulemap.wing.llm.decoder.name import drop_arguments, find_pass
 
     asked = find_pass(model)
     if asked is None:
         raise UsageError(f"{model} is not a pass of a language model")
     step = asked.step
-    return model.partition("(")[0], Serving(
+    return drop_arguments(model), Serving(
         prompt=max(step.cached, step.tokens),
         engine=step.engine or SERVING.engine,
         devices=(step.devices,),

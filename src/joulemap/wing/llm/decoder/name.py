@@ -72,7 +72,8 @@ _VERSION: Final = re.compile(r"-(?:v\d+(?:\.\d+)?|\d{4})$")
 _MAKER: Final = re.compile(r"^(?:meta|nvidia|c4ai)-")
 """Publisher's prefix of a model name."""
 
-_CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
+_CALL: Final = re.compile(r"(?P<name>.+?\.(?:gguf|json|safetensors)(?=\s*\(|$)|[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
+"""Name and arguments of a pass; the path of a file may have brackets: `model (1).gguf(cached=8)`."""
 
 
 @frozen
@@ -224,6 +225,12 @@ def split_pass(name: str) -> tuple[str, str] | None:
     """Return the text before the brackets of a name, and the brackets."""
     found = _CALL.fullmatch(name.strip())
     return (found["name"].strip(), found["rest"] or "()") if found else None
+
+
+def drop_arguments(name: str) -> str:
+    """Return the name of a model without the arguments of a pass."""
+    parts = split_pass(name)
+    return parts[0] if parts else name
 
 
 def is_traced_pass(name: str, settings: Settings) -> bool:

@@ -75,7 +75,8 @@ def read_gguf(path: Path) -> FileHeader:
     names = {tensor.name for tensor in tensors}
     if len(names) != len(tensors):
         raise ModelError(f"{quote(str(path))} cannot be read: two tensors have one name")
-    return FileHeader(values=values, tensors=tensors)
+    present = sum(min(header.present_bytes, header.byte_count) for header in headers)
+    return FileHeader(values=values, tensors=tensors, present_bytes=present)
 
 
 def _list_parts(path: Path) -> list[Path]:
@@ -108,7 +109,8 @@ def _read_part(path: Path) -> FileHeader:
         for _ in range(key_count):
             key = _text(reader, MOST_NAME_BYTES)
             values[key] = _value(reader, key, _number(reader, "I"))
-        return FileHeader(values=values, tensors=tuple(_tensor(reader) for _ in range(tensor_count)))
+        tensors = tuple(_tensor(reader) for _ in range(tensor_count))
+        return FileHeader(values=values, tensors=tensors, present_bytes=reader.size - reader.position)
 
 
 def _number(reader: HeaderReader, code: str) -> Any:

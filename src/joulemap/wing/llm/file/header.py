@@ -48,6 +48,8 @@ class FileHeader:
 
     values: Mapping[str, Any]
     tensors: tuple[StoredTensor, ...]
+    present_bytes: int
+    """Bytes behind the headers; fewer than `byte_count` if a download is not complete."""
 
     @property
     def byte_count(self) -> int:
@@ -86,7 +88,9 @@ class HeaderReader:
 
     def _check(self, count: int, what: str) -> None:
         if not 0 <= count <= self.size - self.position:
-            raise self.refuse(f"{what} takes {count:,} bytes, and {self.size - self.position:,} are left: is it whole?")
+            raise self.refuse(
+                f"{what} should have {count:,} bytes, and {self.size - self.position:,} are left: is it whole?"
+            )
 
     def refuse(self, reason: str) -> ModelError:
         """Return the error of this file."""

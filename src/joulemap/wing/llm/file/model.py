@@ -8,9 +8,10 @@ The weights of the decoder are counted against those of the file, so that a wron
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
@@ -19,6 +20,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.system.errors import ModelError
+from joulemap.system.units import format_si
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
 from joulemap.wing.llm.decoder.layer import tell
 from joulemap.wing.llm.decoder.read import read_config
@@ -29,6 +31,12 @@ from joulemap.wing.llm.file.header import FileHeader, StoredTensor
 LARGEST_GAP: Final = 0.01
 """Relative difference between the weights of a file and of its sizes above which the file is refused."""
 
+INCOMPLETE: Final = "the file holds"
+"""Beginning of the note on a file that lacks weights."""
+
+WIDE: Final = "16 and 32 bits"
+"""Name of the formats that a run keeps at its own precision."""
+
 JOINED: Final = (
     ("mlp.gate_proj.weight", "mlp.up_proj.weight"),
     ("mlp.shared_experts.gate_proj.weight", "mlp.shared_experts.up_proj.weight"),
@@ -38,6 +46,9 @@ JOINED: Final = (
     ("self_attn.v_proj.weight", "self_attn.qkv_proj.weight"),
 )
 """Weight -> weight whose format it shares if a file does not contain it."""
+
+PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "ffn_up_exps": "moe", "ffn_up": "mlp"}
+"""Tensor of a layer -> kind of the layer; the first that a layer has decides."""
 
 
 def read_model_file(path: Path, name: str) -> Decoder:
@@ -58,8 +69,22 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
     del changed_ns, size
     header = read_gguf(path)
     decoder = read_config(form_config(header, name), name)
-    decoder = _check_weights(decoder, header)
-    return _apply_formats(decoder, header)
+    decoder = _apply_formats(_check_weights(decoder, header), header)
+    return attrs.evolve(decoder, file_notes=(*_describe_bytes(header), *decoder.file_notes))
+
+
+def _describe_bytes(header: FileHeader) -> Iterator[str]:
+    """Yield a note on the bytes of all weights by type, and one on those that are missing."""
+    sizes = Counter[str]()
+    for tensor in header.tensors:
+        sizes[tensor.stored or WIDE] += tensor.byte_count
+    types = ", ".join(f"{stored} {format_si(size, 'B')}" for stored, size in sizes.most_common())
+    yield f"the weights take {header.byte_count:,} bytes in {len(header.tensors):,} tensors: {types}"
+    if header.present_bytes < header.byte_count:
+        yield (
+            f"{INCOMPLETE} {header.present_bytes:,} of {header.byte_count:,} bytes of weights: enough to predict, but "
+            "llama.cpp needs them all"
+        )
 
 
 def form_config(header: FileHeader, name: str) -> dict[str, Any]:
@@ -69,14 +94,14 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     routed = bool(header.values.get(f"{architecture}.expert_count"))
     kind = (routed and tables["routed"].get(architecture)) or tables["architectures"].get(architecture)
     if kind is None:
-        known = ", ".join(tables["architectures"])
-        raise ModelError(f"{name}: the architecture {architecture[:60]!r} has no decoder; known: {known}")
+        raise ModelError(_describe_unknown(name, architecture[:60]))
     begin = f"{architecture}."
     told = {key.removeprefix(begin): value for key, value in header.values.items() if key.startswith(begin)}
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     values: dict[str, Any] = {"model_type": kind}
-    for key, one in tables["keys"].items():
-        value = _read_even(told.get(key), key, name)
+    hybrid = tables["hybrid"].get(kind)
+    for key, one in {**tables["keys"], **tables["named"].get(architecture, {})}.items():
+        value = None if hybrid and key in hybrid["unread"] else _read_even(told.get(key), key, name, hybrid is not None)
         if value is not None and one not in values:
             values[one] = value
     table = shapes.get("token_embd.weight")
@@ -88,6 +113,9 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     values["attention_bias"] = any(f"blk.0.attn_{one}.bias" in shapes for one in ("q", "qkv"))
     values["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
     values |= _read_heads(told, values) | _read_windows(told, values, architecture) | _read_states(told, values, kind)
+    values |= tables["fixed"].get(architecture, {})
+    if hybrid:
+        values |= _read_hybrid(hybrid, shapes, told, values["num_hidden_layers"])
     if kind == "glm4_moe":
         values["use_qk_norm"] = "blk.0.attn_q_norm.weight" in shapes
     if kind == "nemotron":
@@ -97,10 +125,49 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     return values
 
 
-def _read_even(value: Any, key: str, name: str) -> Any:
-    """Return a size that may be given layer by layer; ModelError if layers differ."""
+def _describe_unknown(name: str, architecture: str) -> str:
+    """Return the refusal of an architecture without a rule: what the file holds, or the nearest known name."""
+    tables = load_tables()
+    if other := tables["others"].get(architecture):
+        return f"{name}: it holds {other}"
+    near = difflib.get_close_matches(architecture, tables["architectures"], 1)
+    nearest = f"; the nearest that is known is {near[0]}" if near else ""
+    return (
+        f"{name}: the GGUF architecture {architecture!r} is not known{nearest}. The config.json of the model can be "
+        "named instead, with a family.toml beside it if necessary (docs/llm.md)"
+    )
+
+
+def _read_hybrid(
+    words: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any], count: int
+) -> dict[str, Any]:
+    """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
+
+    `words` has the key of a configuration for each of them.
+    """
+    heads, experts = told.get("ssm.time_step_rank", 0), told.get("expert_count", 0)
+    kinds = [
+        next((kind for part, kind in PARTS.items() if f"blk.{index}.{part}.weight" in shapes), "none")
+        for index in range(count)
+    ]
+    found = {words["layers"]: kinds, words["experts"]: experts, words["heads"]: heads}
+    found[words["head"]] = told.get("ssm.inner_size", 0) // max(heads, 1)
+    for index in range(count):
+        for part, key in words["widths"].items():
+            if (shape := shapes.get(f"blk.{index}.{part}.weight")) is not None:
+                found[key] = shape[-2]
+    return found
+
+
+def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
+    """Return a size that may be given layer by layer; ModelError if layers differ.
+
+    With `has_gaps` some layers lack the part of that size, and state zero.
+    """
     if not isinstance(value, list):
         return value
+    if has_gaps:
+        value = [one for one in value if one]
     if len(set(value)) > 1:
         raise ModelError(f"{name}: {key} differs between layers, {min(value)} to {max(value)}, which is not supported")
     return value[0] if value else None
@@ -194,7 +261,7 @@ def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
             f"{decoder.model_type} of another build"
         )
     if gap:
-        decoder.file_notes = (describe_gap("the file holds", stated, gap),)
+        decoder.file_notes = (describe_gap("the tensors hold", stated, gap),)
     return decoder
 
 
