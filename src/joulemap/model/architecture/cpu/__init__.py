@@ -4,7 +4,7 @@ A CPU whose first memory level is `sram` is a microcontroller, with formulas of 
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
-    tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else O / 16384, at least 1
     rows    = min(tile_rows, M)                            fewer rows make a shorter block
     waves   = ⌈tiles / U⌉
     special = max(special_function_fmas / vector rate, [engine] special_function_clocks / f)
@@ -231,11 +231,11 @@ class Cpu(Indifferent):
         tiles = np.where(
             work.is_gemm | is_grouped,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
-            ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
+            work.output_element_count / ELEMENTS_PER_TASK,
         )
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
-        shown = np.where(kernels.rides, 0.0, tiles)
+        shown = np.where(kernels.rides, 0.0, np.ceil(tiles))
         efficiency = np.where(
             is_depthwise,
             hardware.coefficient("depthwise_efficiency"),
