@@ -248,6 +248,8 @@ def test_vector_cores_of_an_npu_follow_its_units(name: str, units: int, cores: i
     plain = CATALOGUE[name]
     changed = change_hardware(plain, [Change.of(list_constants(plain)["unit_count"], units)])
     assert changed.geometry["vector_core_count"].value == cores
+    grown = 2.0 if name == "rk3588_npu" else 1.0  # its cores run copies of a model, each in an SRAM of its own
+    assert changed.memory_levels[-1].capacity.value == grown * plain.memory_levels[-1].capacity.value
     count = attrs.evolve(plain.unit_count, value=float(units))
     mode = PowerMode(name="some", tdp=plain.tdp, clock=plain.clock, unit_count=count)
     assert attrs.evolve(plain, power_modes=(mode,)).in_mode("some").geometry["vector_core_count"].value == cores

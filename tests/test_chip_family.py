@@ -13,7 +13,7 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import fold_name
 from joulemap.domain.settings import Settings
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import name_configuration, select_hardware
 from joulemap.system.errors import CatalogueError, UnknownNameError
 
 FAMILY = """\
@@ -116,6 +116,7 @@ def test_members_are_found_by_the_names_that_machines_print() -> None:
 )
 def test_boards_have_the_names_of_their_benchmarks(name: str, found: str) -> None:
     assert find_entry(known_hardware((name,)), name).id == found
+    assert name_configuration(name) == found
 
 
 def test_members_join_only_questions_that_name_them() -> None:

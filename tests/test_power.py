@@ -232,7 +232,9 @@ def test_any_limit_within_the_range_of_the_board_is_a_mode() -> None:
 def test_a_named_mode_comes_before_a_cap_of_the_same_name() -> None:
     orin = load_catalogue().find("jetson_agx_orin_64gb_gpu")
     assert orin.in_mode("15W").clock.value == 408e6
-    assert orin.in_mode("20W").clock.value == orin.clock.value
+    assert orin.in_mode("20W").clock.value == orin.in_mode("30W").clock.value == 612e6
+    assert orin.in_mode("20W").tdp.value == 20.0
+    assert orin.in_mode("55W").clock.value == orin.clock.value
     with pytest.raises(UnknownNameError, match="has a clock"):
         HardwareEntry.of(gpu()).find_mode("eco")
 

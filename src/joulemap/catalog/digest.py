@@ -43,8 +43,11 @@ def is_hardware_path(name: str) -> bool:
     plain, bracket, settings = name.partition("[")
     if bracket and settings.endswith("]") and "=" in settings:  # settings may contain units such as GB/s
         name = plain
-    printed = name.replace(" w/ ", " ")  # as in `AMD Ryzen 7 7840U w/ Radeon 780M Graphics`
-    return name.endswith(".toml") or os.sep in printed or name in (".", "..")
+    if name.endswith(".toml") or name in (".", ".."):
+        return True
+    if " " in name and name[0] not in "./~":  # `rockchip RK3566/RK3568`, `AMD Ryzen 7 7840U w/ Radeon 780M Graphics`
+        return os.sep in name and os.path.exists(name)
+    return os.sep in name
 
 
 def expand_paths(paths: Iterable[Path]) -> tuple[Path, ...]:

@@ -563,10 +563,10 @@ class Hardware:
         """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.
 
         Besides its named modes, `900MHz` locks the clock, `300W` sets the power cap, and `4cores` uses part of a CPU's
-        cores. UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active
-        units and the clock, vector cores of an NPU with the units. A mode may lower the highest clock but never raises
-        it. Cap, memory bandwidth and static power are replaced if the mode states them. Otherwise static power is not
-        lowered.
+        cores. A cap below a named mode's also has that mode's clock, so that a lower cap is never faster.
+        UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active units and
+        the clock, vector cores of an NPU with the units. A mode may lower the highest clock but never raises it. Cap,
+        memory bandwidth and static power are replaced if the mode states them. Otherwise static power is not lowered.
         """
         if name == self.power_mode:
             return self
@@ -645,10 +645,11 @@ class Hardware:
             units = attrs.evolve(self.unit_count, value=point.value, basis="derived", source=asked)
             return PowerMode(name=name, tdp=self.tdp, clock=self.clock, unit_count=units)
         if point.unit == "W":
-            return PowerMode(
-                name=name,
-                tdp=attrs.evolve(self.tdp, value=point.value, basis="derived", source=asked),
-                clock=self.clock,
+            full = PowerMode(name=name, tdp=self.tdp, clock=self.clock)
+            above = [mode for mode in self.power_modes if point.value <= mode.tdp.value < self.tdp.value]
+            nearest = min((*above, full), key=lambda mode: (mode.tdp.value, -mode.clock.value))
+            return attrs.evolve(
+                nearest, name=name, tdp=attrs.evolve(self.tdp, value=point.value, basis="derived", source=asked)
             )
         ratio = point.value / self.full_clock.value
         clock = attrs.evolve(

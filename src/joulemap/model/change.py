@@ -18,6 +18,7 @@ from joulemap.domain.constant import Change, word_changes
 from joulemap.domain.hardware import VECTOR_UNITS
 from joulemap.domain.reference import FJ_PER_J
 from joulemap.domain.target import changes_word, extend_digest
+from joulemap.model.stream import DIVIDED
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -80,7 +81,10 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
 
 
 def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
-    """Yield the quantities that follow units and clock, and the peaks that are set."""
+    """Yield the quantities that follow units and clock, and the peaks that are set.
+
+    Units that run copies of a model bring their on-chip memory along.
+    """
     if not any(one in (CLOCK, UNIT_COUNT) or one.kind == "peak" for one in values):
         return
     clock_ratio = values[CLOCK] / hardware.clock.value if CLOCK in values else 1.0
@@ -102,6 +106,8 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
     for level in hardware.memory_levels if has_clock or has_units else ():
         if level.bandwidth is not None:
             yield Address("memory", level.name, "bandwidth"), level.bandwidth.value * (clock_ratio * unit_ratio)
+        if has_units and level.per == "chip" and DIVIDED in hardware.geometry:
+            yield Address("memory", level.name, "capacity"), level.capacity.value * unit_ratio
     if has_units and VECTOR_UNITS in hardware.geometry:
         cores = hardware.geometry[VECTOR_UNITS].value * unit_ratio
         yield Address("geometry", VECTOR_UNITS), np.maximum(1.0, np.rint(cores))

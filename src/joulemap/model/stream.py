@@ -2,7 +2,7 @@
 
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory,
-               or its inputs and outputs of the host link
+               or its inputs and outputs of the host link; copies of a model stream parts of a batch if that is faster
 
 A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
 `shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
@@ -135,6 +135,28 @@ def find_share(hardware: Hardware) -> Hardware:
         geometry={
             name: cut(one) if name in {VECTOR_UNITS, ALL_UNITS} else one for name, one in hardware.geometry.items()
         },
+    )
+
+
+def choose_shorter(one: Overlap, other: Overlap, kernels: KernelColumns) -> Overlap:
+    """Return for each workload the overlap whose units and shared memory take less time."""
+
+    def total_s(overlap: Overlap) -> Floats:
+        busy = np.maximum(kernels.per_kernel(overlap.compute_s), kernels.per_kernel(overlap.memory_s))
+        return np.maximum(
+            kernels.sum_kernels(overlap.launch_s + busy), kernels.sum_workload(np.asarray(overlap.shared_s))
+        )
+
+    is_shorter = total_s(other) < total_s(one)
+    if not is_shorter.any():
+        return one
+    each, of_kernel = kernels.of_workload(is_shorter), kernels.kernel_workload(is_shorter.astype(float)) > 0.0
+    return Overlap(
+        limit=one.limit,
+        compute_s=np.where(each, other.compute_s, one.compute_s),
+        memory_s=np.where(each, other.memory_s, one.memory_s),
+        launch_s=np.where(of_kernel, other.launch_s, one.launch_s),
+        shared_s=np.where(each, other.shared_s, one.shared_s),
     )
 
 

@@ -4,8 +4,9 @@
 
 A chip whose runtime accepts at most `samples_at_once` samples runs a larger batch in equal sequential parts, each of
 which reads the weights again. Its memory holds the samples of one part; the others wait in the host. An engine whose
-class states `engine_part` runs a batch in 1, 2, 4 … equal parts of at least that many samples. It uses the number with
-the least time under the cap, because the next kernel finds a small part's data in the last cache.
+class states `engine_part` runs a batch at once, in parts of 1, 2, 4 … times that many samples, or in equal parts of 3,
+6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a small part's data in
+the last cache. A last part with fewer samples takes their share of a whole one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_li
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import Counts, order_counts, split_j, with_unattributed
 from joulemap.model.pace import SAME, Pace
-from joulemap.model.placement import Placed, Placement, add_host
+from joulemap.model.placement import Overlap, Placed, Placement, add_host
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import POWER_CAP
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
-from joulemap.model.stream import add_transfers, count_streams, find_share, leave_out_transfers, overlap_streams
-from joulemap.model.workload import Booleans, Floats, Texts
+from joulemap.model.stream import (
+    DIVIDED,
+    add_transfers,
+    choose_shorter,
+    count_streams,
+    find_share,
+    leave_out_transfers,
+    overlap_streams,
+)
+from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import define
 
 ENGINE_PART: Final = "engine_part"
@@ -77,8 +86,8 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
     if parts:
         return time(times if parts == 1.0 else np.full(len(times), parts))
-    counts = _list_parts(kernels, hardware)
-    trials = [times, *(np.where(_may_cut(kernels, hardware, count), count, times) for count in counts)]
+    counts = [kernels.each(count) for count in _list_parts(kernels, hardware)]
+    trials = [times, *(np.where(count > 1.0, count, times) for count in counts)]
     found = [time(trial) for trial in trials]
     best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
     if (best == best[0]).all():
@@ -88,32 +97,27 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the number of parts in which each chip's engine runs a batch; a single 1 if none cuts it."""
-    counts = _list_parts(kernels, hardware)
-    seconds: list[Floats] = []
-    for count in (1.0, *counts) if counts else ():
-        whole = kernels.sum_kernels(time_kernels(kernels, hardware, count).kernel_s)
-        seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
-    if not seconds:
+    counts = [float(np.ravel(count)[0]) for count in _list_parts(kernels, hardware)]
+    if not counts:
         return np.ones(1)
+    seconds = [kernels.sum_kernels(time_kernels(kernels, hardware, count).kernel_s) for count in (1.0, *counts)]
     best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)]
     return best[..., 0]
 
 
-def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
-    """Return the numbers of parts above 1 in which an engine tries to run a batch."""
+def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
+    """Return the numbers of parts above 1 in which an engine tries to run a batch; at most 1 if a batch is no larger
+    than the part.
+    """
     least = hardware.coefficients.get(ENGINE_PART)
-    counts: list[float] = []
+    counts: list[Floats | float] = []
     if kernels.runtime == "engine" and least is not None:
-        while np.any(kernels.batch >= (count := 2.0 ** (len(counts) + 1)) * least.value):
-            counts.append(count)
+        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(kernels.batch)) / least.value))))):
+            for size in (least.value * 2.0**step, 3.0 * least.value * 2.0**step):
+                count = kernels.batch / size
+                if size == least.value * 2.0**step or np.any((count > 1.0) & (count % 1.0 == 0.0)):
+                    counts.append(count)
     return counts
-
-
-def _may_cut(kernels: KernelColumns, hardware: Hardware, count: float) -> Booleans:
-    """Return a mask of operators whose workload's batch an engine may run in `count` parts."""
-    least, batch = hardware.coefficients[ENGINE_PART], kernels.batch
-    mask: Booleans = kernels.each(np.equal(np.mod(batch, count), 0.0) & np.greater_equal(batch, count * least.value))
-    return mask
 
 
 def _time_parts(
@@ -226,12 +230,33 @@ def _place(
     placement = add_host(add_transfers(linked, kernels, hardware), kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
     if decide(np.greater(streams, 1.0)):
-        share = find_share(hardware)
-        on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
-        on_share = add_host(add_links(on_share, kernels, share), kernels, share)
-        placement = attrs.evolve(placement, overlap=overlap_streams(on_share, kernels, hardware))
+        placement = attrs.evolve(placement, overlap=_overlap_streams(kernels, step, hardware, architecture))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not (is_one(device) and is_one(launch)):
         placement = placement.scaled(device, launch)
     placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
+
+
+def _overlap_streams(
+    kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
+) -> Overlap:
+    """Return the times of a batch in streams that take whole batches; where each unit takes requests of its own, in
+    streams of parts of 1, 2, 4 … samples if that is faster.
+    """
+    share = find_share(hardware)
+
+    def stream(size: float) -> Overlap:
+        parts = kernels.each(np.maximum(1.0, kernels.batch / size))
+        is_whole = size == np.inf or (parts == 1.0).all()
+        part, part_step = (kernels, step) if is_whole else (kernels.part(parts), step.part(parts))
+        simple = part_step.without_dequantization
+        on_share = repeat_step(architecture.place(simple, share).hiding(part_step.feeds), simple, share)
+        found = overlap_streams(add_host(add_links(on_share, part, share), part, share), part, hardware)
+        return found if is_whole else found.scaled(parts, kernels.of_leader(parts))
+
+    best = stream(np.inf)
+    largest = float(np.max(kernels.batch)) if DIVIDED in hardware.geometry and kernels.runtime == "engine" else 1.0
+    for power in range(int(np.ceil(np.log2(max(1.0, largest))))):
+        best = choose_shorter(best, stream(2.0**power), kernels)
+    return best

@@ -4,12 +4,11 @@ A CPU whose first memory level is `sram` is a microcontroller, with formulas of 
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 
-    tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else ⌈O / 16384⌉, at least 1
+    tiles   = G ⌈M / rows⌉ ⌈N / tile_columns⌉              GEMMs and grouped convolutions; else O / 16384, at least 1
     rows    = min(tile_rows, M)                            fewer rows make a shorter block
     waves   = ⌈tiles / U⌉
     special = max(special_function_fmas / vector rate, special_function_clocks / f)
-    compute = waves x (tile MACs / (rate x efficiency) + (EW / vector rate + SF special) / tasks)
-    tasks   = tiles of GEMMs, else max(1, O / 16384)       the longest task is a full one
+    compute = waves x (tile MACs / (rate x efficiency) + (EW / vector rate + SF special) / tiles)
     pool    = max(compute, waves x O taps / tiles x pooled_tap_clocks / f)         in eager: tap by tap
     swish   = compute + O hardswish_clocks / f             on bytes: a runtime without a kernel takes one core
     launch  = region_cost                                                          one thread fork and join
@@ -232,14 +231,11 @@ class Cpu(Indifferent):
         tiles = np.where(
             work.is_gemm | is_grouped,
             work.gemm_groups * ceil_divide(work.gemm_m, tile_m) * ceil_divide(work.gemm_n, tile_n),
-            ceil_divide(work.output_element_count, ELEMENTS_PER_TASK),
+            work.output_element_count / ELEMENTS_PER_TASK,
         )
         tiles = np.maximum(tiles, 1.0)
         waves = ceil_divide(tiles, units)
-        # tasks are full ones: in equal shares, 80,000 elements in five would be faster than 32,768 in two
-        full = np.maximum(work.output_element_count / ELEMENTS_PER_TASK, 1.0)
-        tasks = np.where(work.is_gemm | is_grouped, tiles, full)
-        shown = np.where(kernels.rides, 0.0, tiles)
+        shown = np.where(kernels.rides, 0.0, np.ceil(tiles))
         efficiency = np.where(
             is_depthwise,
             hardware.coefficient("depthwise_efficiency"),
@@ -264,7 +260,7 @@ class Cpu(Indifferent):
             dense_rate = np.where(unpacks, unpacked, dense_rate)
         special_s = hardware.coefficient("special_function_fmas") / vector_rate
         special_s = np.maximum(special_s, hardware.coefficient("special_function_clocks") / peak.clock_hz)
-        simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / tasks
+        simple = (work.elementwise_count + special_s * vector_rate * work.special_count) / np.maximum(tiles, 1.0)
         if work.decomposes.any():  # lanes of four bytes at least
             wide = PRECISION_BYTES[kernels.precision if kernels.precision in LANE_PRECISIONS else LEAST_SOLVER]
             slower = max(PRECISION_BYTES[LEAST_SOLVER] / wide, 1.0)
