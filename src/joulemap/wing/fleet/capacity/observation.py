@@ -224,7 +224,7 @@ Tried: TypeAlias = tuple[Option, int]
 
 @frozen(kw_only=True, eq=False)
 class Seen:
-    """Whether the devices of one option meet the target, by simulation or by a closed form."""
+    """Devices of one option that meet the target or miss it, by simulation or by a closed form."""
 
     option: Option
     devices: int
