@@ -13,9 +13,16 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.wing.fleet.capacity.observation import Candidate, Promise, constant_wait_percentile, form_candidate
+from joulemap.wing.fleet.capacity import queue
+from joulemap.wing.fleet.capacity.observation import (
+    Candidate,
+    Promise,
+    constant_wait_percentile,
+    form_candidate,
+    form_waits,
+)
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
-from joulemap.wing.fleet.capacity.size import find_rates, observe_at, save_energy, size_fleets
+from joulemap.wing.fleet.capacity.size import count_devices, find_rates, observe_at, save_energy, size_fleets
 from sample import thin
 
 LOADS: Final = (0.1, 0.5, 0.85)
@@ -54,6 +61,15 @@ def test_waits_of_one_device_in_closed_form() -> None:
     assert constant_wait_percentile(0.5, 1.0, 1, 0.5) == 0.0
     share = 0.5 * math.exp(0.25)  # of those that wait for up to half a service: (1 - load) exp(load x / D)
     assert_close(constant_wait_percentile(0.5, 1.0, 1, share), 0.5, rel=1e-6)
+
+
+def test_a_wait_is_the_percentile_of_its_share() -> None:
+    """By hand near the start, and by the inverse up to the exponential tail."""
+    waits = form_waits(0.5, 1.0, 1)
+    assert waits is not None
+    assert_close(waits.find_share(0.5), 0.5 * math.exp(0.25), rel=1e-6)
+    for share in (0.9, 0.999, 1.0 - 1e-6):
+        assert_close(waits.find_share(waits.find_percentile(share)), share, rel=1e-9)
 
 
 def test_two_devices_make_a_third_wait_at_half_load() -> None:
@@ -316,6 +332,25 @@ def test_more_requests_or_slower_devices_need_no_fewer() -> None:
     assert slow is not None
     assert fast is not None
     assert slow.devices >= 2 * fast.devices - 1
+
+
+def test_of_a_kind_the_best_candidate_alone_is_sized() -> None:
+    some, promise = [candidate(2e-3, 2e-4), candidate(), candidate(1e-3, 1.1e-4)], within(0.03)
+    slow, fast, like = size_fleets(some, 2e4, promise)
+    assert slow is not None and fast is not None and like is not None
+    assert slow.devices > fast.devices == min(fast.devices, like.devices)
+    assert size_fleets(some[:2], 2e4, promise, ["one", "one"])[0] is None
+    best = size_fleets(some[:2], 2e4, promise, ["one", "one"])[1]
+    assert best is not None and attrs.asdict(best) == attrs.asdict(fast)
+    assert count_devices(some, 2e4, promise) == [slow.devices, fast.devices, like.devices]
+
+
+def test_simulations_in_parts_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    some, promise = [candidate(2e-3, 2e-4), candidate()], within(0.03)
+    whole = size_fleets(some, 2e4, promise)
+    monkeypatch.setattr(queue, "MOST_STEPPED", 1)
+    for one, other in zip(whole, size_fleets(some, 2e4, promise), strict=True):
+        assert one is not None and other is not None and attrs.asdict(one) == attrs.asdict(other)
 
 
 def test_what_a_fleet_carries_is_where_its_promise_ends() -> None:

@@ -116,7 +116,12 @@ def find_family(name: str) -> tuple[Hardware, ...]:
 
 def is_family(name: str) -> bool:
     """Return whether a name is a built-in family's, which means all its members."""
-    return fold_name(name) in {fold_name(one.family) for one in list_members().values()}
+    return fold_name(name) in _fold_families()
+
+
+@cache
+def _fold_families() -> frozenset[str]:
+    return frozenset(fold_name(one.family) for one in list_members().values())
 
 
 def _read_members() -> Iterator[Member]:

@@ -51,8 +51,11 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 
 
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Return whether every name of a text, separated by commas, is in the catalogue or is known otherwise."""
-    if is_hardware_path(text):
+    """Return whether every name of a text is in the catalogue or is known otherwise.
+
+    Names are separated by commas. Ids may be separated by spaces, so that they are not compared with all members.
+    """
+    if is_hardware_path(text) or all(HardwareRef.read(word).id in entries for word in text.split()):
         return True
     names = (HardwareRef.read(name).id for name in split_names(text))
     return all(

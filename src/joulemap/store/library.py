@@ -28,22 +28,29 @@ VARIABLE = "JOULEMAP_QUERIES"
 
 
 @cache
-def _files(own: Path | None = None) -> dict[str, dict[int, Path]]:
+def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
     """Return name -> version -> file, from file names alone; SqlError if an own file has a shipped name."""
     if own is not None and not os.path.isdir(own):
         raise UsageError(f"there is no folder of queries at {own}")
-    found: dict[str, dict[int, Path]] = {}
-    for path in sorted((own or folder("queries")).glob("*/*.sql")):
-        stem, _, version = path.stem.rpartition(".v")
+    found: dict[str, dict[int, str]] = {}
+    for topic, file in _scan(own or folder("queries")):
+        stem, _, version = file.name.removesuffix(".sql").rpartition(".v")
         if stem and version.isdigit():
-            found.setdefault(f"{path.parent.name}.{stem}", {})[int(version)] = path
+            found.setdefault(f"{topic}.{stem}", {})[int(version)] = file.path
         elif own is not None:
-            raise SqlError(f"{path}: a query file is called NAME.vN.sql")
+            raise SqlError(f"{file.path}: a query file is called NAME.vN.sql")
     if own is None:
         return found
     for name in sorted(set(found) & set(_files())):
         raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a query that ships; choose another")
     return {**_files(), **found}
+
+
+def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
+    """Return the query files of a folder with their topics, in order; every command does so, and globs are slower."""
+    topics = [one for one in os.scandir(place) if one.is_dir()]
+    found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
+    return sorted(found, key=lambda one: (one[0], one[1].name))
 
 
 def name_queries() -> tuple[str, ...]:
@@ -57,7 +64,7 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     Raises SqlError naming each own file that breaks a rule, and the rule.
     """
     queries, refused = [], []
-    paths = [path for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
+    paths = [Path(path) for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
     _remember([path for path in paths if ships(path)])
     for path in paths:
         try:
@@ -77,10 +84,10 @@ def find_query(name: str, own: Path | None = None) -> Query:
     if versions is None:
         raise UnknownNameError("query", stem, _files(own), "see `joulemap query list`")
     if not version:
-        return _load(versions[max(versions)])
+        return _load(Path(versions[max(versions)]))
     if not version.isdigit() or int(version) not in versions:
         raise UnknownNameError("version", version, [str(number) for number in versions], f"of query {stem}")
-    return _load(versions[int(version)])
+    return _load(Path(versions[int(version)]))
 
 
 def _load(path: Path) -> Query:

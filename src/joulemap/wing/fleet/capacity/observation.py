@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
 
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_pools
+from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_parts
 
 APART: Final = 100
 """Requests beyond the devices and the arrival spread, above which their distribution is geometric, to 1e-12."""
@@ -27,41 +28,77 @@ FULL: Final = 1.0 - 1e-9
 
 
 def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
-    """Return the wait in seconds that this share of requests does not exceed, for a constant service time (M/D/c).
+    """Return the wait in seconds that this share of requests does not exceed; infinite if devices are overloaded."""
+    waits = form_waits(rate, service_s, devices)
+    return math.inf if waits is None else waits.find_percentile(share)
+
+
+@frozen(kw_only=True, eq=False)
+class Waits:
+    """Distribution of the wait for devices with a constant service time (M/D/c).
 
     Source: Crommelin 1932 for the number of requests at the devices, Franx 2001 ("A simple solution for the M/D/c
-    waiting time distribution") for the wait, Tijms 1994 ("Stochastic Models", 4.4) for its exponential tail. The wait
-    is infinite if requests arrive faster than they are served. Time and memory do not grow with the load.
+    waiting time distribution") for the wait, Tijms 1994 ("Stochastic Models", 4.4) for its exponential tail. Time and
+    memory do not grow with the load.
     """
-    load = rate * service_s
-    if load >= FULL * devices:
-        return math.inf
-    growth = _find_root(load, devices)
-    present = _find_present(load, devices, 1.0 / (1.0 + growth))
-    queued = np.cumsum(present)[devices:]
 
-    def keep(wait: float) -> float:
-        periods = math.floor(wait / service_s) + 1
-        rest = rate * (periods * service_s - wait)
-        places = np.arange(periods * devices)
+    rate: float
+    service_s: float
+    devices: int
+    decay_per_s: float
+    """Exponential decay of the tail."""
+    queued: Array
+    """Probability of at most each number of waiting requests."""
+    log_factorials: Array
+
+    @property
+    def _last_s(self) -> float:
+        return PERIODS * self.service_s
+
+    def find_share(self, wait_s: float) -> float:
+        """Return the share of requests that wait at most this long."""
+        if wait_s > self._last_s:
+            return 1.0 - (1.0 - self.find_share(self._last_s)) * math.exp((self._last_s - wait_s) * self.decay_per_s)
+        periods = math.floor(wait_s / self.service_s) + 1
+        rest = self.rate * (periods * self.service_s - wait_s)
+        places = np.arange(periods * self.devices)
         weights = np.zeros(len(places))
         weights[0] = math.exp(-rest)
         if rest > 0.0:
-            weights = np.exp(places * math.log(rest) - rest - _log_factorials(len(places)))
-        return float((queued[periods * devices - 1 - places] * weights).sum())
+            weights = np.exp(places * math.log(rest) - rest - self.log_factorials[: len(places)])
+        return float((self.queued[periods * self.devices - 1 - places] * weights).sum())
 
-    if keep(0.0) >= share - ROUNDED:
-        return 0.0
-    low, high = 0.0, service_s
-    while high <= PERIODS * service_s and keep(high) < share:
-        low, high = high, 2.0 * high
-    if high > PERIODS * service_s:
-        last = PERIODS * service_s
-        return last + math.log((1.0 - keep(last)) / (1.0 - share)) / (rate * growth)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if keep(middle) < share else (low, middle)
-    return high
+    def find_percentile(self, share: float) -> float:
+        """Return the wait in seconds that this share of requests does not exceed."""
+        if self.find_share(0.0) >= share - ROUNDED:
+            return 0.0
+        low, high = 0.0, self.service_s
+        while high <= self._last_s and self.find_share(high) < share:
+            low, high = high, 2.0 * high
+        if high > self._last_s:
+            excess = (1.0 - self.find_share(self._last_s)) / (1.0 - share)
+            return self._last_s + math.log(excess) / self.decay_per_s
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.find_share(middle) < share else (low, middle)
+        return high
+
+
+def form_waits(rate: float, service_s: float, devices: int) -> Waits | None:
+    """Return the wait at an arrival rate in requests per second; None if the queue grows without end."""
+    load = rate * service_s
+    if load >= FULL * devices:
+        return None
+    growth = _find_root(load, devices)
+    present = _find_present(load, devices, 1.0 / (1.0 + growth))
+    return Waits(
+        rate=rate,
+        service_s=service_s,
+        devices=devices,
+        decay_per_s=rate * growth,
+        queued=np.cumsum(present)[devices:],
+        log_factorials=_log_factorials((PERIODS + 1) * devices),
+    )
 
 
 def _find_root(load: float, devices: int) -> float:
@@ -181,44 +218,19 @@ class Option:
     """Maximum seconds that the first request of a batch waits for others."""
 
 
-class Figures(NamedTuple):
-    """Utilization, batch power and mean batch size of the devices."""
-
-    busy_fraction: float
-    batch_w: float
-    batch_mean: float
+Tried: TypeAlias = tuple[Option, int]
+"""Option and its number of devices."""
 
 
 @frozen(kw_only=True, eq=False)
 class Seen:
-    """Devices of one option, observed by simulation or by a closed form."""
+    """Devices of one option that meet the target or miss it, by simulation or by a closed form."""
 
     option: Option
     devices: int
     is_kept: bool
-    figures: Callable[[], Figures]
-    latencies: Callable[[], tuple[float, float]]
-    """Function that returns the median and the target percentile of the slowest model's latency, in seconds."""
-
-    @property
-    def batch_w(self) -> float:
-        """Watts of batches, summed over all devices."""
-        return self.figures().batch_w
-
-    def finish(self) -> Sized:
-        """Return the sized option with its figures and latencies, which are slow to compute."""
-        half_s, latency_s = self.latencies()
-        figures = self.figures()
-        return Sized(
-            devices=self.devices,
-            batch=self.option.batch,
-            wait_s=self.option.wait_s,
-            half_s=half_s,
-            latency_s=latency_s,
-            busy_fraction=figures.busy_fraction,
-            batch_w=figures.batch_w,
-            batch_mean=figures.batch_mean,
-        )
+    batch_w: float
+    """Watts of batches, summed over all devices; not computed where it is not asked for."""
 
 
 def scale(candidate: Candidate, factor: float) -> Candidate:
@@ -229,23 +241,50 @@ def scale(candidate: Candidate, factor: float) -> Candidate:
 
 
 def observe(
-    candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], rates: Rates, promise: Promise
+    candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise, *, reads_power: bool = True
 ) -> list[Seen]:
-    """Return the simulated or closed-form service of each option's devices at these rates.
+    """Return whether each option's devices meet the target at these rates, and the power of their batches.
 
     Single requests of one model with a constant service time use the closed form; all other options are simulated.
     """
+    found: dict[int, Seen] = {}
+    for places, queues in _form_queues(candidates, tried, rates, promise):
+        watts = queues.batch_w if reads_power else [math.nan] * len(places)
+        for place, is_kept, batch_w in zip(places, queues.find_kept(promise), watts, strict=True):
+            option, devices = tried[place]
+            found[place] = Seen(option=option, devices=devices, is_kept=is_kept, batch_w=batch_w)
+    return [found[place] for place in range(len(tried))]
+
+
+def size_options(
+    candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
+) -> list[Sized]:
+    """Return the service of each option's devices at these rates, with latencies, which are slow to compute."""
+    found: dict[int, Sized] = {}
+    for places, queues in _form_queues(candidates, tried, rates, promise):
+        found |= zip(places, queues.size(promise), strict=True)
+    return [found[place] for place in range(len(tried))]
+
+
+def _form_queues(
+    candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
+) -> Iterator[tuple[Sequence[int], _Closed | _Simulated]]:
+    """Yield the queues of the options with their indices: closed forms one at a time, simulations some at a time."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
-    stepped = iter(
-        _step(candidates, [one for one, closed in zip(tried, are_closed, strict=True) if not closed], each, promise)
-    )
-    return [
-        _solve(candidates[one[0].candidate], one, float(each[one[0].candidate, 0]), promise)
-        if closed
-        else next(stepped)
-        for one, closed in zip(tried, are_closed, strict=True)
-    ]
+    for place in itertools.compress(range(len(tried)), are_closed):
+        option, devices = tried[place]
+        rate = float(each[option.candidate, 0])
+        yield [place], _Closed(service=candidates[option.candidate].service, option=option, devices=devices, rate=rate)
+    stepped = list(itertools.compress(range(len(tried)), (not closed for closed in are_closed)))
+    if not stepped:
+        return
+    some = [tried[place] for place in stepped]
+    for places, observed in _simulate(candidates, some, each, promise):
+        yield (
+            [stepped[place] for place in places],
+            _Simulated(tried=[some[place] for place in places], observed=observed),
+        )
 
 
 def is_closed(option: Option, promise: Promise) -> bool:
@@ -253,34 +292,96 @@ def is_closed(option: Option, promise: Promise) -> bool:
     return option.batch == 1 and len(promise.models) == 1 and promise.variation == 0.0
 
 
-def _solve(candidate: Candidate, tried: tuple[Option, int], rate: float, promise: Promise) -> Seen:
-    """Return the closed-form observation of devices that serve single requests."""
+@frozen(kw_only=True, eq=False)
+class _Closed:
+    """Closed form of devices that serve single requests."""
+
+    service: Service
+    option: Option
+    devices: int
+    rate: float
+
+    @cached_property
+    def _waits(self) -> Waits | None:
+        shared = min(self.devices, TOGETHER)
+        return form_waits(self.rate * shared / self.devices, self._take("hold_s"), shared)
+
+    def _take(self, name: str) -> float:
+        return float(getattr(self.service, name)[0, 1])
+
+    @property
+    def _load(self) -> float:
+        return self.rate * self._take("hold_s") / self.devices
+
+    @property
+    def batch_w(self) -> list[float]:
+        """Watts of batches, summed over all devices."""
+        return [self.rate * self._take("energy_j") / max(self._load, 1.0)]
+
+    def find_kept(self, promise: Promise) -> list[bool]:
+        """Return whether the devices meet a target."""
+        slack = promise.latency_s - self._take("latency_s")
+        share = 0.0 if self._waits is None or slack < 0.0 else self._waits.find_share(slack)
+        return [share >= promise.share - ROUNDED]
+
+    def size(self, promise: Promise) -> list[Sized]:
+        """Return the service with its latencies."""
+        half_s, most_s = (
+            self._take("latency_s") + (math.inf if self._waits is None else self._waits.find_percentile(share))
+            for share in (0.5, promise.share)
+        )
+        return [_form_sized((self.option, self.devices), half_s, most_s, min(self._load, 1.0), self.batch_w[0], 1.0)]
+
+
+@frozen(kw_only=True, eq=False)
+class _Simulated:
+    """Simulated devices of some options."""
+
+    tried: Sequence[Tried]
+    observed: Observed
+
+    @cached_property
+    def batch_w(self) -> list[float]:
+        """Watts of batches of each option, summed over all devices."""
+        devices = np.array([devices for _, devices in self.tried])
+        watts: list[float] = (self.observed.energy_w * devices / np.minimum(devices, TOGETHER)).tolist()
+        return watts
+
+    def find_kept(self, promise: Promise) -> list[bool]:
+        """Return whether each option's devices meet a target."""
+        kept: list[bool] = (self.observed.count_late(promise.latency_s).max(axis=1) <= 1.0 - promise.share).tolist()
+        return kept
+
+    def size(self, promise: Promise) -> list[Sized]:
+        """Return the service of each option's devices with its latencies."""
+        found = []
+        for place, one in enumerate(self.tried):
+            half_s, most_s = map(max, zip(*self.observed.percentiles(place, (0.5, promise.share)), strict=True))
+            busy, mean = float(self.observed.busy_fraction[place]), float(self.observed.batch_mean[place])
+            found.append(_form_sized(one, half_s, most_s, busy, self.batch_w[place], mean))
+        return found
+
+
+def _form_sized(
+    tried: Tried, half_s: float, latency_s: float, busy_fraction: float, batch_w: float, batch_mean: float
+) -> Sized:
     option, devices = tried
-    shared = min(devices, TOGETHER)
-    hold_s, latency_s, energy_j = (
-        float(table[0, 1])
-        for table in (candidate.service.hold_s, candidate.service.latency_s, candidate.service.energy_j)
-    )
-
-    def find(share: float) -> float:
-        return latency_s + constant_wait_percentile(rate * shared / devices, hold_s, shared, share)
-
-    load = rate * hold_s / devices
-    return Seen(
-        option=option,
+    return Sized(
         devices=devices,
-        is_kept=find(promise.share) <= promise.latency_s,
-        figures=lambda: Figures(min(load, 1.0), rate * energy_j / max(load, 1.0), 1.0),
-        latencies=lambda: (find(0.5), find(promise.share)),
+        batch=option.batch,
+        wait_s=option.wait_s,
+        half_s=half_s,
+        latency_s=latency_s,
+        busy_fraction=busy_fraction,
+        batch_w=batch_w,
+        batch_mean=batch_mean,
     )
 
 
-def _step(
-    candidates: Sequence[Candidate], tried: Sequence[tuple[Option, int]], each: Array, promise: Promise
-) -> list[Seen]:
-    """Return the simulated observation of devices that serve batches."""
-    if not tried:
-        return []
+def _simulate(
+    candidates: Sequence[Candidate], tried: Sequence[Tried], each: Array, promise: Promise
+) -> Iterator[tuple[list[int], Observed]]:
+    """Yield the simulated devices of some options at a time, with their indices."""
     devices = np.array([count for _, count in tried])
     shared = np.minimum(devices, TOGETHER)
     places = [option.candidate for option, _ in tried]
@@ -292,28 +393,8 @@ def _step(
         batch=np.array([option.batch for option, _ in tried]),
         wait_s=np.array([option.wait_s for option, _ in tried]),
     )
-    seen = simulate_pools([candidates[place].service for place in known], pools, variation=promise.variation)
-    late = seen.count_late(promise.latency_s).max(axis=1)
-
-    def read_figures(place: int) -> Figures:
-        watts = float(seen.energy_w[place] * devices[place] / shared[place])
-        return Figures(float(seen.busy_fraction[place]), watts, float(seen.batch_mean[place]))
-
-    return [
-        Seen(
-            option=option,
-            devices=count,
-            is_kept=float(late[place]) <= 1.0 - promise.share,
-            figures=partial(read_figures, place),
-            latencies=partial(_find_latencies, seen, place, promise),
-        )
-        for place, (option, count) in enumerate(tried)
-    ]
-
-
-def _find_latencies(seen: Observed, place: int, promise: Promise) -> tuple[float, float]:
-    half, most = map(max, zip(*seen.percentiles(place, (0.5, promise.share)), strict=True))
-    return half, most
+    services = [candidates[place].service for place in known]
+    return simulate_parts(services, pools, variation=promise.variation)
 
 
 def spread_rates(rates: Rates, promise: Promise, count: int) -> Array:

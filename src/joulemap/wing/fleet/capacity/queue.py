@@ -27,6 +27,9 @@ Counts: TypeAlias = NDArray[np.int64]
 WARM_UP: Final = 0.2
 """Share of the batches, at the start, that is not counted because they find the devices idle."""
 
+SEEDS: Final = 8
+"""Simulations of a pool, each with its own requests."""
+
 BATCHES: Final = 500
 """Minimum batches per seed that a pool is simulated for."""
 
@@ -38,6 +41,9 @@ QUEUED: Final = 4800
 
 MOST_BATCHES: Final = 3000
 """Maximum batches per seed for pools with long queues or with a model that has few of the requests."""
+
+MOST_STEPPED: Final = 2**22
+"""Maximum batches of all rows that are simulated together; more use memory without a speedup."""
 
 MOST_CELLS: Final = 2**19
 """Maximum batches of all rows that are processed together; more use memory without a speedup."""
@@ -81,7 +87,7 @@ def simulate_pools(
     pools: Pools,
     *,
     batches: int | None = None,
-    seeds: int = 8,
+    seeds: int = SEEDS,
     variation: float = 0.0,
     draw: int = 0,
 ) -> Observed:
@@ -91,11 +97,33 @@ def simulate_pools(
     Overloaded pools are observed while their queues grow. A different `draw` uses different requests.
     """
     lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
+    requests = _Requests(pools, lengths, seeds, variation, draw)
+    return _observe(_Tables(services), requests, pools, lengths)
+
+
+def simulate_parts(
+    services: list[Service], pools: Pools, *, variation: float = 0.0
+) -> Iterator[tuple[list[int], Observed]]:
+    """Yield the same service for some pools at a time, with their indices, so that memory is freed between.
+
+    Single devices come first, because every pool of a part takes the time of the most devices.
+    """
+    lengths = _count_batches(pools)
+    requests, tables = _Requests(pools, lengths, SEEDS, variation, 0), _Tables(services)
+    order = np.lexsort((lengths, pools.devices > 1))
+    part = np.cumsum(SEEDS * lengths[order]) // MOST_STEPPED
+    for number in np.unique(part):
+        some = order[part == number]
+        yield some.tolist(), _observe(tables, requests, pools.take(some), lengths[some])
+
+
+def _observe(tables: _Tables, requests: _Requests, pools: Pools, lengths: Counts) -> Observed:
+    """Return the simulated service of the pools, each for its number of batches."""
     order = np.argsort(-lengths, kind="stable")  # pools that are simulated longest come first
-    rows = pools.take(np.repeat(order, seeds))
-    run = _Run(services, rows, np.repeat(lengths[order], seeds), seeds=seeds, variation=variation, draw=draw)
+    rows = pools.take(np.repeat(order, requests.seeds))
+    run = _Run(tables, requests, rows, np.repeat(lengths[order], requests.seeds))
     run.step_all()
-    return Observed(run, order, seeds)
+    return Observed(run, order, requests.seeds)
 
 
 def _count_batches(pools: Pools) -> Counts:
@@ -128,35 +156,51 @@ class _Steps:
         return _Steps(start_s=self.start_s[:, rows], place=self.place[:, rows], kind=self.kind[:, rows])
 
 
-class _Run:
-    """State of all pools; rows with the longest simulations come first."""
+class _Tables:
+    """Times and energy of the batches of all services, as flat tables [service, model, requests of the batch]."""
 
-    def __init__(
-        self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float, draw: int
-    ) -> None:
-        total, models = rows.rates.shape
-        self.rows, self.lengths, self.models = rows, lengths, models
-        self.count = int((lengths * rows.batch).max() + rows.batch.max())
-        arrivals = np.cumsum(_draw_gaps(models, seeds, self.count, draw), axis=1)
-        self.span = float(arrivals[:, -1].max()) + 1.0
-        """Time offset between the requests of consecutive models and seeds."""
-        self.arrivals = arrivals.ravel()
-        self.flat = (arrivals + self.span * np.arange(models * seeds)[:, None]).ravel()
+    def __init__(self, services: list[Service]) -> None:
         self.width = max(one.hold_s.shape[1] for one in services)
         self.hold, self.latency, self.energy = (
             np.stack([_pad(getattr(one, name), self.width) for one in services]).ravel()
             for name in ("hold_s", "latency_s", "energy_j")
         )
+
+
+class _Requests:
+    """Arrivals of all models and seeds, and factors of batch times, that the pools share."""
+
+    def __init__(self, pools: Pools, lengths: Counts, seeds: int, variation: float, draw: int) -> None:
+        self.models, self.seeds, self.varies = pools.rates.shape[1], seeds, variation > 0.0
+        self.count = int((lengths * pools.batch).max() + pools.batch.max())
+        arrivals = np.cumsum(_draw_gaps(self.models, seeds, self.count, draw), axis=1)
+        self.span = float(arrivals[:, -1].max()) + 1.0
+        """Time offset between the requests of consecutive models and seeds."""
+        self.arrivals = arrivals.ravel()
+        self.flat = (arrivals + self.span * np.arange(self.models * seeds)[:, None]).ravel()
+        self.factors = _draw_factors(variation, seeds, int(lengths.max()), draw)
+
+
+class _Run:
+    """State of all pools; rows with the longest simulations come first."""
+
+    def __init__(self, tables: _Tables, requests: _Requests, rows: Pools, lengths: Counts) -> None:
+        total, seeds = len(lengths), requests.seeds
+        self.rows, self.lengths, self.models = rows, lengths, requests.models
+        self.span, self.arrivals, self.flat = requests.span, requests.arrivals, requests.flat
+        self.second = self.flat[1:]
+        self.width, self.hold, self.latency, self.energy = tables.width, tables.hold, tables.latency, tables.energy
         self.at = np.arange(total)
         self.seed = self.at % seeds
-        self.table = rows.service * models * self.width
-        self.lines = np.arange(models)[:, None] * seeds + self.seed
+        self.table = rows.service * self.models * self.width
+        self.lines = np.arange(self.models)[:, None] * seeds + self.seed
+        self.offset = self.lines * self.span
         self.gaps = 1.0 / rows.rates.T
-        self.varies = variation > 0.0
+        self.ones = np.ones(total, np.int64)
+        self.varies, self.factors = requests.varies, requests.factors
         self.waits = bool(rows.wait_s.any())
-        self.factors = _draw_factors(variation, seeds, int(lengths.max()), draw)
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
-        self.spot = self.lines * self.count
+        self.spot = self.lines * requests.count
         """Next request of each model and row, on the line of arrivals."""
         self.parts: list[_Steps] = []
 
@@ -183,31 +227,31 @@ class _Run:
         full = self.arrivals.take(spot + self.rows.batch[:some] - 1) * gap
         return np.minimum(full, heads + self.rows.wait_s[:some])
 
-    def _find_server(self, some: int) -> Counts:
-        """Return the index of the device that is free first."""
+    def _find_server(self, some: int) -> tuple[Counts | None, Array]:
+        """Return the index of the device that is free first, None for single devices, and when it is free."""
         if self.free.shape[1] == 1:
-            return self.at[:some]
+            return None, self.free[:some, 0]
         server: Counts = self.free[:some].argmin(axis=1)
         server += self.at[:some] * self.free.shape[1]
-        return server
+        return server, self.free.reshape(-1).take(server)
 
     def _step_one(self, number: int, some: int, found: _Steps, row: int) -> None:
         """Start a batch in each pool of one model."""
         spot, gap = self.spot[0, :some], self.gaps[0, :some]
-        server, free = self._find_server(some), self.free.reshape(-1)
+        server, free = self._find_server(some)
         start = found.start_s[row]
-        np.maximum(free.take(server), self._find_ready(spot, gap, some), out=start)
+        np.maximum(free, self._find_ready(spot, gap, some), out=start)
         until = start / gap
         np.minimum(until, self.span - 0.5, out=until)
-        until += self.lines[0, :some] * self.span
+        until += self.offset[0, :some]
         self._serve(number, some, spot, until, server, found, row)
 
     def _step_any(self, number: int, some: int, found: _Steps, row: int) -> None:
         """Start a batch in each pool, from the model whose requests have waited longest."""
         at, spot, gap = self.at[:some], self.spot[:, :some], self.gaps[:, :some]
-        server, free = self._find_server(some), self.free.reshape(-1)
+        server, free = self._find_server(some)
         heads: Array = self.arrivals.take(spot) * gap
-        start = np.maximum(free.take(server), self._find_ready(spot, gap, some))
+        start = np.maximum(free, self._find_ready(spot, gap, some))
         first = found.start_s[row]
         start.min(axis=0, out=first)
         model = np.where(start <= first, heads, np.inf).argmin(axis=0)
@@ -222,17 +266,14 @@ class _Run:
         some: int,
         spot: Counts,
         until: Array,
-        server: Counts,
+        server: Counts | None,
         found: _Steps,
         row: int,
         table: Counts | None = None,
     ) -> Counts:
         """Record batches of the requests that wait until a time; return the number of requests in each."""
         found.place[row] = spot
-        taken: Counts = self.flat.searchsorted(until, side="right")
-        taken -= spot
-        np.maximum(taken, 1, out=taken)
-        np.minimum(taken, self.rows.batch[:some], out=taken)
+        taken = self._count_taken(spot, until, self.rows.batch[:some])
         if table is None:
             spot += taken  # a view of the requests that are next
         kind = self.table[:some] + taken
@@ -243,7 +284,26 @@ class _Run:
         if self.varies:
             hold *= self.factors[self.seed[:some], number]
         hold += found.start_s[row]
-        self.free.reshape(-1)[server] = hold
+        if server is None:
+            self.free[:some, 0] = hold
+        else:
+            self.free.reshape(-1)[server] = hold
+        return taken
+
+    def _count_taken(self, spot: Counts, until: Array, batch: Counts) -> Counts:
+        """Return the requests from the next one on that have come until a time: at least one, at most a batch.
+
+        Most batches have a single request or are full, which is cheaper to find than where a time is on the line.
+        """
+        taken = self.ones[: len(spot)].copy()
+        several = (self.second.take(spot) <= until).nonzero()[0]
+        if len(several):
+            spot, until, most = spot.take(several), until.take(several), batch.take(several)
+            between = (self.flat.take(spot + most - 1) > until).nonzero()[0]
+            found = self.flat.searchsorted(until.take(between), side="right")
+            found -= spot.take(between)
+            most[between] = np.minimum(found, most.take(between))
+            taken[several] = most
         return taken
 
     def read(self, rows: slice) -> _Steps:
@@ -395,7 +455,9 @@ class Observed:
 
 
 def _pad(table: Array, width: int) -> Array:
-    return np.pad(table, ((0, 0), (0, width - table.shape[1])), mode="edge")
+    """Return a table with its last column repeated up to a width."""
+    padded: Array = table[:, np.minimum(np.arange(width), table.shape[1] - 1)]
+    return padded
 
 
 def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -16,8 +16,10 @@ from joulemap.wing.fleet.capacity.observation import (
     Rates,
     Seen,
     Sized,
+    Tried,
     is_closed,
     observe,
+    size_options,
     spread_rates,
 )
 from joulemap.wing.fleet.capacity.queue import Array
@@ -26,8 +28,8 @@ from joulemap.wing.fleet.demand import MOST_CARRIED
 FULLEST: Final = 0.95
 """Maximum utilization at full batches; closer to 1, queues grow for longer than a simulation covers."""
 
-STEPS: Final = (1.0, 1.15, 1.35, 1.7, 2.4, 4.0)
-"""Multiples of the devices that full batches need, which are tried first."""
+STEPS: Final = ((1.0, 1.15, 1.35), (1.7, 2.4, 4.0))
+"""Multiples of the devices that full batches need, which are tried first, those of a group together."""
 
 NEAR: Final = 1.01
 """Ratio of two numbers of devices below which simulation does not distinguish them further."""
@@ -45,16 +47,31 @@ CLOSE: Final = 0.02
 """Difference of the logarithms of a met and a missed rate below which the search stops."""
 
 
-def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[Sized | None]:
+def size_fleets(
+    candidates: Sequence[Candidate], rates: Rates, promise: Promise, kinds: Sequence[str] = ()
+) -> list[Sized | None]:
     """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
     All evaluated batches within the target are tried: a large one may miss it by its wait for the next batch. The
     choice needs fewer devices, then less energy; of batches with equal energy, the largest has the most capacity.
+    If `kinds` names a kind of each candidate, the result is None for all but the best candidate of a kind.
     """
-    found: list[list[Seen]] = [[] for _ in candidates]
-    for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
-        found[option.candidate].append(seen)
-    return [_choose(some).finish() if some else None for some in found]
+    found: dict[int, list[Seen]] = {}
+    kinds = kinds or _name(candidates)
+    for option, seen in _fit(candidates, rates, promise, kinds).items():
+        found.setdefault(option.candidate, []).append(seen)
+    best: dict[str, Seen] = {}
+    for place in sorted(found):
+        one = _choose(found[place])
+        best[kinds[place]] = min(best.get(kinds[place], one), one, key=lambda seen: (seen.devices, seen.batch_w))
+    sized = size_options(candidates, [(one.option, one.devices) for one in best.values()], rates, promise)
+    by_place = {one.option.candidate: some for one, some in zip(best.values(), sized, strict=True)}
+    return [by_place.get(place) for place in range(len(candidates))]
+
+
+def _name(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the kinds of candidates that are each of their own."""
+    return [str(place) for place in range(len(candidates))]
 
 
 def _choose(found: Sequence[Seen]) -> Seen:
@@ -68,17 +85,9 @@ def _choose(found: Sequence[Seen]) -> Seen:
 def count_devices(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[int | None]:
     """Return each candidate's number of devices as in `size_fleets`; None if no number meets the target."""
     found: dict[int, int] = {}
-    for option, seen in _fit(candidates, _list_options(candidates, promise), rates, promise).items():
+    for option, seen in _fit(candidates, rates, promise, _name(candidates), is_counted=True).items():
         found[option.candidate] = min(seen.devices, found.get(option.candidate, seen.devices))
     return [found.get(place) for place in range(len(candidates))]
-
-
-def _list_options(candidates: Sequence[Candidate], promise: Promise) -> list[Option]:
-    return [
-        Option(candidate=place, batch=batch)
-        for place, one in enumerate(candidates)
-        for batch in _list_batches(one, promise)
-    ]
 
 
 def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
@@ -98,7 +107,9 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     for (place, _, _), now in zip(options, tried, strict=True):
         if now.is_kept and now.batch_w < (best[place] if place in best else sized[place]).batch_w:
             best[place] = now
-    return [best[place].finish() if place in best else one for place, one in enumerate(sized)]
+    better = size_options(candidates, [(one.option, one.devices) for one in best.values()], rates, promise)
+    found = dict(zip(best, better, strict=True))
+    return [found.get(place, one) for place, one in enumerate(sized)]
 
 
 def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int]:
@@ -109,10 +120,10 @@ def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int
 
 def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
     """Return the service of fleets at rates other than those that they were sized for."""
-    return [one.finish() for one in observe(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)]
+    return size_options(candidates, list(map(_try, range(len(sized)), sized)), rates, promise)
 
 
-def _try(place: int, sized: Sized) -> tuple[Option, int]:
+def _try(place: int, sized: Sized) -> Tried:
     return Option(candidate=place, batch=sized.batch, wait_s=sized.wait_s), sized.devices
 
 
@@ -139,7 +150,7 @@ def find_rates(
             return [float(one) for one in np.where(found, np.exp(low), 0.0)]
         some = [candidates[place] for place in places.tolist()]
         options = [_try(number, sized[place]) for number, place in enumerate(places.tolist())]
-        seen = observe(some, options, list((np.exp(tried) * rates)[places]), promise)
+        seen = observe(some, options, list((np.exp(tried) * rates)[places]), promise, reads_power=False)
         kept = np.array([one.is_kept for one in seen])
         low[places[kept]] = tried[places[kept]]
         high[places[~kept]] = tried[places[~kept]]
@@ -155,54 +166,88 @@ def _list_batches(candidate: Candidate, promise: Promise, room: float = 1.0) -> 
 
 
 def _fit(
-    candidates: Sequence[Candidate], options: Sequence[Option], rates: Rates, promise: Promise
+    candidates: Sequence[Candidate], rates: Rates, promise: Promise, kinds: Sequence[str], *, is_counted: bool = False
 ) -> dict[Option, Seen]:
     """Return the fewest devices of each option that meet the target.
 
-    Options that never meet it are omitted, as are options that need more than another option of their candidate. The
+    Options that never meet it are omitted, as are options that need more than another option of their kind. The
     devices that full batches keep busy are tried first, because they usually suffice; then more, and then numbers in
-    between.
+    between. If devices are only counted (`is_counted`), other options that need as many are omitted too.
     """
     each = spread_rates(rates, promise, len(candidates))
     least = {
-        option: _count_least(candidates[option.candidate], option.batch, each[option.candidate]) for option in options
+        Option(candidate=place, batch=batch): _count_least(one, batch, each[place])
+        for place, one in enumerate(candidates)
+        for batch in _list_batches(one, promise)
     }
     kept: dict[Option, Seen] = {}
     failed: dict[Option, int] = {}
-    fewest: dict[int, int] = {}
+    fewest: dict[str, int] = {}
 
-    def look(tried: Sequence[tuple[Option, int]]) -> None:
-        for seen in observe(candidates, tried, rates, promise):
-            option, devices = seen.option, seen.devices
+    def look(tried: Sequence[Tried]) -> None:
+        for seen in observe(candidates, tried, rates, promise, reads_power=not is_counted):
+            option, devices, kind = seen.option, seen.devices, kinds[seen.option.candidate]
             if not seen.is_kept:
                 failed[option] = max(failed.get(option, 0), devices)
             elif option not in kept or devices < kept[option].devices:
                 kept[option] = seen
-                fewest[option.candidate] = min(fewest.get(option.candidate, devices), devices)
+                fewest[kind] = min(fewest.get(kind, devices), devices)
 
-    floor: dict[int, int] = {}
-    for option in options:
-        floor[option.candidate] = min(least[option], floor.get(option.candidate, least[option]))
-    look([(option, least[option]) for option in options if least[option] == floor[option.candidate]])
-    look(
-        [
+    def find_limit(option: Option) -> float:
+        """Return the most devices of an option that may be chosen."""
+        return fewest.get(kinds[option.candidate], math.inf) - is_counted
+
+    def list_least(names: Sequence[str]) -> list[Tried]:
+        """Return the options with the fewest devices of each name."""
+        floor: dict[str, int] = {}
+        for option, devices in least.items():
+            name = names[option.candidate]
+            floor[name] = min(devices, floor.get(name, devices))
+        return [
             (option, devices)
-            for option in options
-            if option not in kept
-            for devices in sorted({math.ceil(least[option] * factor) for factor in STEPS})
-            if failed.get(option, 0) < devices <= fewest.get(option.candidate, devices)
+            for option, devices in least.items()
+            if devices == floor[names[option.candidate]] <= find_limit(option)
+            if option not in kept and option not in failed
         ]
-    )
+
+    def list_steps(factors: Sequence[float]) -> Iterator[Tried]:
+        """Yield more devices of the options that may still be chosen, up to the first that is too many."""
+        for option in (one for one in least if one not in kept):
+            below = max(failed.get(option, 0), least[option] - 1)
+            for devices in sorted({math.ceil(least[option] * factor) for factor in factors}):
+                if devices > below and below < find_limit(option):
+                    yield option, devices
+                    below = devices
+
+    own = _name(candidates)
+    if is_counted:
+        look(_pick_likely(candidates, list_least(own), promise))
+    look(list_least(kinds))
+    look(list_least(own))
+    for factors in STEPS:
+        look([*list_steps(factors)])
     while True:
         tried = []
         for option, seen in kept.items():
             below = max(failed.get(option, 0), least[option] - 1)
             near = 1.0 if is_closed(option, promise) else NEAR
-            if seen.devices > below + 1 and seen.devices > near * below and fewest[option.candidate] > below:
+            if seen.devices > below + 1 and seen.devices > near * below and below < find_limit(option):
                 tried.append((option, (seen.devices + below) // 2))
         if not tried:
             return kept
         look(tried)
+
+
+def _pick_likely(candidates: Sequence[Candidate], tried: Sequence[Tried], promise: Promise) -> list[Tried]:
+    """Return the option of each candidate that is the most likely to meet the target: of large batches, whose latency
+    leaves room for a wait as long.
+    """
+    found: dict[int, Tried] = {}
+    for option, devices in tried:
+        latency_s = float(candidates[option.candidate].service.latency_s[:, option.batch].max())
+        if option.candidate not in found or 2.0 * latency_s <= promise.latency_s:
+            found[option.candidate] = option, devices
+    return [*found.values()]
 
 
 def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:

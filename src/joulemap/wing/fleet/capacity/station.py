@@ -43,11 +43,6 @@ class _Fleet:
     candidate: Candidate
     sized: Sized
 
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Sort key, lowest first: devices, then watts of batches."""
-        return self.sized.devices, self.sized.batch_w
-
 
 def size_stations(
     stations: Sequence[Station], shares: Mapping[str, float], levels: Sequence[Level], demand: Demand
@@ -61,13 +56,13 @@ def size_stations(
     promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
     runs = [one for one in _group(stations) if _fits(one, shares)]
     candidates = [_form_candidate(one, shares) for one in runs]
-    best: dict[str, _Fleet] = {}
-    found = size_fleets(candidates, levels[0].rate_per_s, promise)
-    for some, candidate, sized in zip(runs, candidates, found, strict=True):
-        if sized is not None:
-            one = _Fleet(runs=some, candidate=candidate, sized=sized)
-            name = _first(some).hardware
-            best[name] = min(best.get(name, one), one, key=lambda fleet: fleet.rank)
+    names = [_first(one).hardware for one in runs]
+    found = size_fleets(candidates, levels[0].rate_per_s, promise, names)
+    best = {
+        name: _Fleet(runs=some, candidate=candidate, sized=sized)
+        for name, some, candidate, sized in zip(names, runs, candidates, found, strict=True)
+        if sized is not None
+    }
     best = _fill_nodes(best, levels[0].rate_per_s, demand, promise)
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
     fleets = [*best.values()]
