@@ -59,7 +59,7 @@ RATES: Final = (
 
 
 CPU_DOUBTS: Final = (
-    "Memory bandwidth and TDP are estimated by rules, not read from this machine; so are the numbers derived from them.",
+    "Memory bandwidth and TDP are estimated by rules, not read from this machine. Other numbers follow from them.",
     "A virtual machine: its cores may be threads that share one; caches and channels are shared with others.",
 )
 """Caveats in the file; the second applies only to virtual machines."""

@@ -46,8 +46,8 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
         "{varying}*hardware | [*within {budget} budget_throughput_per_s | ]*lowest latency least_latency_s | "
         "*highest throughput throughput_per_s | latency at highest throughput throughput_latency_s | "
         "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
-        "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | largest batch largest_batch | "
-        "batch scaling largest_batch_scaling_ratio"
+        "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
+        "largest batch largest_batch | batch scaling largest_batch_scaling_ratio"
     ),
     "batch": Template(
         "{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "

@@ -83,7 +83,8 @@ LATENCIES: Final = "*p99 p99_latency_s"
 TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
 FLEETS: Final = Template(
     "hardware @label | *devices | *{objective} | {latencies} | *batch | wait | *utilization utilization_fraction? | "
-    "*power power_w | capacity carried_ratio | energy per request energy_per_request_j | {others} | paid way | price price_told?"
+    "*power power_w | capacity carried_ratio | energy per request energy_per_request_j | {others} | "
+    "paid way | price price_told?"
 )
 DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]")
 BATCH: Final = Template("{batch_mean:plain} of {batch}")
