@@ -167,7 +167,7 @@ class ServingOptions(ServerOptions):
     """Options for a server, its users and the arrival of its requests."""
 
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="fewest that fit")
-    users: int | None = option(None, "Concurrent users, each with one request at a time.", metavar="N")
+    users: int | None = option(None, "Concurrent users with one request each.", metavar="N")
     first_token: str = option("", "Target mean TTFT with --users, e.g. 1s.", "--first-token", "--ttft", metavar="TIME")
     between_tokens: str = option(
         "", "Target mean TPOT with --users, e.g. 30ms.", "--between-tokens", "--tpot", metavar="TIME"
