@@ -58,6 +58,19 @@ def test_every_recorded_machine_answers_with_and_without_a_model(path: Path, tmp
 
 
 @pytest.mark.slow
+def test_a_popular_model_larger_than_a_card_runs_on_both(tmp_path: Path) -> None:
+    workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "server_two_cards.json"
+    (popular,) = [
+        row for row in workspace.here(recorded=recorded).served if row.label == "2 x l40s" and "120b" in row.model
+    ]
+    answer = workspace.here("gpt-oss-120b", recorded=recorded)
+    (served,) = [row for row in answer.served if row.label == "2 x l40s"]
+    assert popular.tokens_per_s == pytest.approx(served.tokens_per_s, rel=0.01, abs=0)
+    assert popular.power_w == pytest.approx(served.power_w, rel=0.05, abs=0)
+    assert not any("verify" in check for check in answer.checks)
+
+
+@pytest.mark.slow
 def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Path) -> None:
     answer = Workspace(tmp_path / "here.duckdb").here(
         "llama-3.1-8b", recorded=MACHINES / "container.json", asked=Asked(weights="q4_k_m")

@@ -154,6 +154,15 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
         except JoulemapError:
             continue
         served = list(_price(model, question, cases, devices, widths, first, asked))
+        too_small = {row.label for row in served if row.fits == text.FITS_NOT}
+        for device in (one for one in devices if one.count > 1 and one.label in too_small):
+            own = attrs.evolve(settings, hardware=list_chips([device]))
+            serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
+            joined = _list_cases(source, model, own, serving, targets)
+            for row in _price(model, *joined, [device], widths, first, asked):
+                if row.fits == text.FITS:
+                    label = text.SEVERAL_LABEL(count=device.count, device=device.label)
+                    served.append(attrs.evolve(row, label=label))
         rows += [*served, *_divide(question, cases, devices, served, widths, settings, asked)]
     return rows
 
