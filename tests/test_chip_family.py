@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compare import assert_close
-from joulemap.catalog.family import find_members, list_families, list_members, load_family, load_member
+from joulemap.catalog.family import FOLDER, find_members, list_families, list_members, load_family, load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import fold_name
@@ -40,6 +40,12 @@ operations_per_clock = 64
 
 [variants.vector.narrow]
 """
+
+
+def test_no_two_lines_have_one_id() -> None:
+    paths = [FOLDER / f"{family}.csv" for family in list_families()]
+    ids = [line.partition(",")[0] for path in paths for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    assert len(ids) == len(set(ids)) >= len(list_members())
 
 
 def write(folder: Path, table: str) -> Path:
