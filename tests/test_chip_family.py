@@ -45,7 +45,7 @@ operations_per_clock = 64
 def test_no_two_lines_have_one_id() -> None:
     paths = [FOLDER / f"{family}.csv" for family in list_families()]
     ids = [line.partition(",")[0] for path in paths for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    assert len(ids) == len(set(ids)) == len(list_members())
+    assert len(ids) == len(set(ids)) >= len(list_members())
 
 
 def write(folder: Path, table: str) -> Path:
