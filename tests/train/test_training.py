@@ -350,7 +350,7 @@ def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None
         torch.nn.Linear(16, 8), torch.zeros(4, 16), hardware=("l4", "t4"), batch=4, precision="fp8"
     )
     assert [(row.status, row.batch, row.reason) for row in answer.rows] == [
-        ("ok", 4, ""), ("unsupported", 4, "t4 does not run it at fp8"),
+        ("ok", 4, ""), ("unsupported", 4, "t4 does not run this model at fp8"),
     ]  # fmt: skip
     assert "not hidden" not in str(answer)
 
