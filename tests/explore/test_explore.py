@@ -416,7 +416,7 @@ def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
         (["--vary", "units=2", "--cluster", "tcp://host:1"], "--cluster tcp://host:1 needs --lake FOLDER"),
         (["--vary", "units=2", "--max-area", "10"], "'10' is not an area: write 100mm2"),
         (["--vary", "units=2", "--objective", "speed"], "unknown objective 'speed'"),
-        (["--vary", "units=2", "--set", "tdp=60W"], "in place of --set tdp=60W write --vary tdp=60W"),
+        (["--vary", "units=2", "--set", "tdp=60W"], "write --vary tdp=60W instead"),
     ):
         done = joulemap(*chip, *words)
         assert (done.returncode, done.stdout) == (2, "")

@@ -436,7 +436,7 @@ def evaluate_deadly(_: Cell) -> Totals:
 @pytest.mark.slow
 def test_a_block_that_kills_every_process_ends_with_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)]))
-    with pytest.raises(JoulemapError, match="is there memory"):
+    with pytest.raises(JoulemapError, match="for lack of memory"):
         fill(tmp_path / "lake", [Cell(0)], evaluate_deadly, jobs=2)
 
 

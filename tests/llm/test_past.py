@@ -143,7 +143,7 @@ def test_a_piece_of_another_prompt_is_a_pass_of_its_own() -> None:
 
 
 def test_what_a_trace_cannot_do_is_named() -> None:
-    with pytest.raises(UsageError, match="in one piece: leave out cache=fp8, routing=balanced"):
+    with pytest.raises(UsageError, match="on one device: leave out cache=fp8, routing=balanced"):
         Counter().decoder().describe([(Step(cached=20, cache="fp8", routing="balanced"), 1)])
 
 

@@ -271,7 +271,7 @@ def test_a_box_of_the_catalogue_is_no_file_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_llm_of_a_box_says_what_it_is(tmp_path: Path) -> None:
     at = Workspace(tmp_path / "none.duckdb")
-    with pytest.raises(UsageError, match="--devices with a box, which has 8 of h100_sxm5"):
+    with pytest.raises(UsageError, match="does not apply to a box, which has 8 of h100_sxm5"):
         at.llm("qwen3-0.6b", settings=Settings(hardware=("dgx_h100",)), serving=Serving(devices=(2,)))
     with pytest.raises(UsageError, match="`offload` divides layers"):
         at.llm("qwen3-0.6b", settings=Settings(hardware=(PI,)))
