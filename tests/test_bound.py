@@ -57,7 +57,7 @@ def test_one_value_of_a_function_keeps_to_the_memory(joulemap: Run, database: Pa
     for more in ((), ("--output", tmp_path / "x.parquet")):
         done = joulemap("sql", statement, "--max-memory", "60MB", "--db", database, *more)
         assert (done.returncode, done.stdout) == (ExitCode.SQL, "")
-        assert done.stderr.startswith("joulemap: stopped as it takes more than 60 MB of memory: ")
+        assert done.stderr.startswith("joulemap: stopped, because it needs more than 60 MB of memory")
     assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
 
 

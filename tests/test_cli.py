@@ -144,7 +144,7 @@ BAD = [
     (("measure", "mlp", "--hardware", "kpu_t64@6W"), ExitCode.USAGE, "kept by hardware, not by power mode"),
     (("measure", "mlp", "--hardware", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
     (("measure", "mlp", "--device", "tpu"), ExitCode.USAGE, "'tpu' is not one of 'cpu', 'cuda'"),
-    (("measure", "mlp", "--runtime", "graph"), ExitCode.USAGE, "which a CPU has not: use eager or fused"),
+    (("measure", "mlp", "--runtime", "graph"), ExitCode.USAGE, "use eager or fused"),
     (("measure", "mlp", "--runtime", "slow"), ExitCode.USAGE, "known: eager, graph, fused"),
     (("measure", "mlp", "--precision", "int8"), ExitCode.USAGE, "expected one of fp32, bf16, fp16"),
     (("measure", "mlp", "--seconds", "0"), ExitCode.USAGE, "--seconds is 0, expected above 0"),
@@ -624,8 +624,7 @@ def test_hardware_is_an_argument_or_an_option(
 
 def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
     asked = ("analyze", "resnet18", "GPU", "--db", database)
-    told = "GPU means h100_sxm5, the default of its class; gpus are all of the class"
-    assert told in joulemap(*asked, "--notes", "--wide").stdout
+    assert "GPU means h100_sxm5" in joulemap(*asked, "--notes", "--wide").stdout
     assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
 
 

@@ -289,10 +289,10 @@ def test_one_row_of_a_column_is_best_and_what_cannot_be_told_apart_is_tied(tmp_p
         assert names.count("best") <= 1
 
 
-def test_two_that_are_equal_are_explained_and_two_that_tie_are_flipped(tmp_path: Path) -> None:
+def test_two_that_are_equal_are_analyzed_and_two_that_tie_are_flipped(tmp_path: Path) -> None:
     """l4@72W is l4 at its own limit, so `flip` refuses the two; a percent more static power sets them apart."""
     workspace = Workspace(tmp_path / "a.duckdb")
-    for changes, question in (({}, "explain"), ({"l4@72W:static_power": "x1.01"}, "flip")):
+    for changes, question in (({}, "analyze"), ({"l4@72W:static_power": "x1.01"}, "flip")):
         answer = workspace.compare("resnet18", hardware=["l4", "l4@72W"], precision="fp16", changes=changes)
         assert answer.document().steps[0].split()[1] == question
 

@@ -86,7 +86,7 @@ def test_rows_that_nobody_reads_keep_no_writer_out(own_database: Path) -> None:
         reader = opened.arrow()
         assert reader.read_next_batch().num_rows > 0
     assert workspace.analyze("resnet18", "l4", precision="int8").total.energy_fj > 0
-    with pytest.raises(SqlError, match="the statement was left"):
+    with pytest.raises(SqlError, match="statement is closed"):
         reader.read_all()
 
 

@@ -203,8 +203,8 @@ def test_cores_that_a_cpu_has_not_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("2000MHz", "unknown power mode '2000MHz'; the clock of a100_sxm4_80gb is locked at 141 to 1410 MHz"),
-        ("90MHz", "is locked at 141 to 1410 MHz"),
+        ("2000MHz", "unknown power mode '2000MHz'; the clock of a100_sxm4_80gb can be set from 141 to 1410 MHz"),
+        ("90MHz", "141 to 1410 MHz"),
         ("401W", "a100_sxm4_80gb takes a power limit of 100 to 400 W"),
         ("99W", "unknown power mode '99W'"),
     ],

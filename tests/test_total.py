@@ -103,8 +103,8 @@ def assert_sums(found: PointColumns, index: int, run: RunColumns) -> None:
                "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "throughput_limit")  # fmt: skip
     for name in numbers:
         assert getattr(found, name)[index] == getattr(run, name), name
-    assert found.dram_bytes[index] == run.operators.dram_bytes.sum()
-    assert found.moved_bytes[index] == run.operators.moved_bytes.sum()
+    assert_close(float(found.dram_bytes[index]), float(run.operators.dram_bytes.sum()), rel=1e-12)
+    assert_close(float(found.moved_bytes[index]), float(run.operators.moved_bytes.sum()), rel=1e-12)
     assert found.computed_mac_count[index] == run.subgraphs.computed_mac_count.sum()
     longest = np.zeros(3, dtype=np.int64)
     np.add.at(longest, run.subgraphs.bottleneck, run.subgraphs.latency_fs)

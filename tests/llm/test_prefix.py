@@ -129,7 +129,7 @@ def test_traces_are_read_with_their_blocks(tmp_path: Path) -> None:
     assert asked.prefixes is not None
     assert asked.prefixes.prompts == ((7, 8), (7, 9))
     path.write_text("\n".join(map(json.dumps, reversed(rows))), encoding="utf-8")
-    with pytest.raises(UsageError, match="line 2: timestamp is 500, before the 2500"):
+    with pytest.raises(UsageError, match="line 2: timestamp is 500, earlier than the 2500"):
         read_requests(path)
 
 

@@ -42,7 +42,7 @@ def test_requests_without_arrivals_are_there_at_once(tmp_path: Path) -> None:
         ("prompt_tokens,output_tokens\n10,ten\n", "line 2: output_tokens: 'ten' is not a whole number"),
         ("prompt_tokens,output_tokens\n0,5\n", "line 2: prompt_tokens is 0, expected 1 to"),
         ("prompt_tokens,output_tokens,arrival_s\n1,5,nan\n", "line 2: arrival_s: 'nan' is not a finite number"),
-        ("prompt_tokens,output_tokens,arrival_s\n1,5,2\n\n1,5,1\n", "line 4: arrival_s is 1, before the 2"),
+        ("prompt_tokens,output_tokens,arrival_s\n1,5,2\n\n1,5,1\n", "line 4: arrival_s is 1, earlier than the 2"),
         ("prompt_tokens,output_tokens,arrival_s\n1,5,-1\n", "line 2: arrival_s is -1, expected 0"),
         ("prompt_tokens,output_tokens,arrival_s\n1,5,1\n1,5,\n", "line 3: arrival_s is empty"),
         ("prompt_tokens,output_tokens,cached_tokens\n9,5,9\n", "line 2: cached_tokens is 9, expected fewer than the 9"),

@@ -37,7 +37,7 @@ from joulemap.model.stream import (
     overlap_streams,
 )
 from joulemap.model.workload import Floats, Texts
-from joulemap.system.record import define
+from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
 """Coefficient of classes whose engines run a batch in parts: minimum samples per part."""
@@ -97,6 +97,14 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return the number of parts in which each chip's engine runs a batch; a single 1 if none cuts it."""
+    least = hardware.coefficients.get(ENGINE_PART)
+    if least is not None and np.size(least.value) > 1:
+        sizes, found = np.ravel(least.value), np.ones(np.size(least.value))
+        for size in np.unique(sizes):
+            coefficients = {**hardware.coefficients, ENGINE_PART: attrs.evolve(least, value=float(size))}
+            alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
+            found = np.where(sizes == size, alike, found)
+        return found
     counts = [float(np.ravel(count)[0]) for count in _list_parts(kernels, hardware)]
     if not counts:
         return np.ones(1)
