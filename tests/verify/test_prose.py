@@ -13,6 +13,7 @@ import pytest
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import Price, Serving, Settings, Training, Usage
 from joulemap.present.cell import show_chance, show_share
+from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
@@ -244,7 +245,7 @@ def check_explore(workspace: Workspace) -> None:
         assert own[objective].value == pytest.approx(min(row[column] for row in front), rel=1e-9, abs=0)
         line = next(line for line in insights if f"{objective} changes" in line)
         slopes = [row for row in answer.margins if row.objective == objective == row.of]
-        assert all(f"{row.elasticity:+.2f} % for 1 % more {row.parameter}" in line for row in slopes
+        assert all(f"{row.elasticity:+.2f} % for 1 % more {name_parameter(answer.survey, row.parameter)}" in line for row in slopes
                    if row.elasticity and abs(row.elasticity) > 5e-4)  # fmt: skip
 
 

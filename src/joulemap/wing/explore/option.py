@@ -100,7 +100,7 @@ class DesignOptions:
         from joulemap.domain.settings import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
-            raise UsageError("--search optuna and --points 2000 go together; --random N draws at random, without --search")
+            raise UsageError("--search optuna and --points 2000 go together; --random N needs no --search")
         return {
             **{name: getattr(self, name) for name in ("search", "seed", "lake", "jobs", "cluster")},
             "like": split_names(self.like) if "/" not in self.like else self.like,

@@ -292,8 +292,12 @@ class ExploreAnswer(Answer):
                 clock = min(fraction for *_, fraction in moving)
                 yield text.EFFECT(objective=objective, changes=changes, clock=clock if clock < 1.0 - SAME else None)
         for objective in self.objectives:
-            rows = [row for row in self.margins if row.objective == objective == row.of]
-            names = [name_parameter(self.survey, row.parameter) for row in rows if row.elasticity is not None and abs(row.elasticity) <= MOVING]
+            still = [
+                row.parameter
+                for row in self.margins
+                if row.objective == objective == row.of and row.elasticity is not None and abs(row.elasticity) <= MOVING
+            ]
+            names = [name_parameter(self.survey, name) for name in still]
             if names:
                 yield text.STILL(objective=objective, parameters=names)
 

@@ -98,6 +98,11 @@ class Deployed:
         return self.first_token_s + self.question.steps * self.between_s
 
     @property
+    def device_s(self) -> float:
+        """Time of all devices per request, in seconds."""
+        return self.device_count / self.per_s
+
+    @property
     def miss(self) -> float:
         """Highest ratio of a time to its target."""
         return self.target.miss(self.first_token_s, self.between_s)
@@ -190,6 +195,34 @@ def find_deployment(
     return attrs.evolve(best, uncached_j=before.request_j)
 
 
+def find_likelier(
+    found: Deployed,
+    target: LatencyTarget,
+    questions: dict[int, Question],
+    paid: Paid,
+    *,
+    likely: float,
+    most_ratio: float,
+) -> Deployed | None:
+    """Return the fewest devices above a deployment's that meet the target with a probability of `likely`.
+
+    Device time per request represents the cost. It grows with the number of devices, so the search ends above
+    `most_ratio` times the deployment's. None if no such deployment exists; servers do both phases.
+    """
+    options = [one for one in _list_options(found.question, found.case, target, questions)
+               if one[1].world * one[2] > found.device_count]  # fmt: skip
+    search = _Search(options, target)
+    for count in sorted({search.count(place) for place in range(len(options))}):
+        best = search.find_quickest(count)
+        if best is None:
+            continue
+        if best.device_s > most_ratio * found.device_s:
+            return None
+        if best.miss <= 1.0 and (_find_chance(best, paid) or 0.0) >= likely:
+            return best
+    return None
+
+
 Option = tuple["Question", "Case", int]
 """Question, server and number of servers."""
 
@@ -262,6 +295,16 @@ class _Search:
             question, case, servers = self.options[place]
             self.tried[place] = _serve(question, case, self.target, servers)
         return self.tried[place]
+
+    def find_quickest(self, count: int) -> Deployed | None:
+        """Return the deployment of `count` devices that serves most requests; None if none holds the users."""
+        places = [place for place in range(len(self.options)) if self.count(place) == count]
+        self.prepare(places)
+        found = []
+        for place in places:
+            with contextlib.suppress(JoulemapError):
+                found.append(self.serve(place))
+        return max(found, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
     def prefer(self, found: Deployed) -> Deployed:
         """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
