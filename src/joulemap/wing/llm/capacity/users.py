@@ -3,6 +3,8 @@
     hardware x precision ─► devices up to a node ─► servers that share the users ─► fewest devices within the target
                                                 └─► a prefill pool and a decode pool, if these take fewer devices
 
+Where the fewest devices meet the target with a low probability, more servers that do both phases are evaluated.
+
 Each user has one request in flight, which the next one follows, after a pause if there is one. The times are means of
 the steady state, in closed form (`serving.steady`).
 """
