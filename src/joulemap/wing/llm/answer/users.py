@@ -141,7 +141,7 @@ NOTES: Final = (
     "M: a million tokens, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. More devices, without separate pools, follow where the fewest meet the target "
+    "has at most the devices of a node. More devices follow where the fewest meet the target "
     "with less than 80 % probability. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
     "ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",

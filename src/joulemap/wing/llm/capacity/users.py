@@ -3,7 +3,7 @@
     hardware x precision ─► devices up to a node ─► servers that share the users ─► fewest devices within the target
                                                 └─► a prefill pool and a decode pool, if these take fewer devices
 
-Where the fewest devices meet the target with a low probability, more servers that do both phases are evaluated.
+Where the fewest devices meet the target with a low probability, more devices are evaluated.
 
 Each user has one request in flight, which the next one follows, after a pause if there is one. The times are means of
 the steady state, in closed form (`serving.steady`).
@@ -209,20 +209,33 @@ def find_likelier(
     """Return the fewest devices above a deployment's that meet the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
-    `most_ratio` times the deployment's. None if no such deployment exists; servers do both phases.
+    `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
+    take fewer devices. None if no such deployment exists.
     """
-    options = [one for one in _list_options(found.question, found.case, target, questions)
-               if one[1].world * one[2] > found.device_count]  # fmt: skip
-    search = _Search(options, target)
+    options = list(_list_options(found.question, found.case, target, questions))
+    search, most_s = _Search(options, target), most_ratio * found.device_s
+    best, most = None, MOST_DEVICES
+    tried: list[Deployed] = []
     for count in sorted({search.count(place) for place in range(len(options))}):
-        best = search.find_quickest(count)
-        if best is None:
+        least = found.device_count // 2 if found.prompt_servers else found.device_count
+        if count <= least:  # pools around so few servers rarely have more devices than the deployment
             continue
-        if best.device_s > most_ratio * found.device_s:
-            return None
-        if best.miss <= 1.0 and (_find_chance(best, paid) or 0.0) >= likely:
-            return best
-    return None
+        one = search.find_quickest(count)
+        if one is None:
+            continue
+        if count > found.device_count:
+            if one.device_s > most_s:
+                break
+            if one.miss <= 1.0 and (_find_chance(one, paid) or 0.0) >= likely:
+                best, most = one, count - 1
+                break
+        tried.append(one)
+    for one in tried if found.prompt_servers else ():
+        pool = _split(one, most)
+        is_cheap = pool is not None and found.device_count < pool.device_count and pool.device_s <= most_s
+        if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
+            best, most = pool, pool.device_count - 1
+    return best
 
 
 Option = tuple["Question", "Case", int]
