@@ -299,6 +299,10 @@ def test_prefixes_are_of_si_units_alone_and_money_has_cents(value: float, unit: 
     assert show(value, "", unit) == text
 
 
+def test_a_number_without_a_unit_has_no_prefix_below_one() -> None:
+    assert [show_quantity(value, "") for value in (0.652, 2360.0)] == ["0.652", "2.36k"]
+
+
 @pytest.mark.parametrize(
     ("per", "amount", "price"),
     [("J", "708 µJ", "12.0 %"), ("s", "708 µs", "120 mW"), ("B", "708 µB", "120 mJ/B"), ("MAC", "708µ", "120 mJ")],

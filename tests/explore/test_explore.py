@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -31,7 +32,7 @@ from joulemap.wing.explore.design.front import EQUAL, TOLD_SHARE, find_band, fin
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
-from joulemap.wing.explore.design.survey import Survey
+from joulemap.wing.explore.design.survey import Survey, find_slopes
 from joulemap.wing.explore.design.task import Group
 from joulemap.workspace import Workspace
 
@@ -142,6 +143,22 @@ def test_the_area_of_a_gpu_is_fitted_to_dies_and_scored_leaving_one_out() -> Non
     ]
     assert np.exp(np.abs(np.log(off)).mean()) < 1.31
     assert np.exp(np.abs(np.log(off)).max()) < 1.63
+
+
+def test_an_elasticity_of_units_is_of_the_design_and_not_of_twice_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Latency is 1/units up to 128 and 40 times that above, where the power limit would lower the clock."""
+
+    def evaluate(_: Group, rows: list[dict[str, float]]) -> SimpleNamespace:
+        found = np.array([(1.0 if row["unit_count"] <= 128.0 else 40.0) / row["unit_count"] for row in rows])
+        return SimpleNamespace(refusal=np.full(len(rows), ""), value=lambda _: found)
+
+    monkeypatch.setattr("joulemap.wing.explore.design.survey.evaluate_rows", evaluate)
+    space = Space.of(KPU, {"units": "1,100"})
+    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(2))
+    for count in (1.0, 3.0, 100.0):
+        ((slope,),) = find_slopes(group, {"unit_count": count}, [OBJECTIVES["latency"]]).values()
+        assert slope is not None
+        assert_close(slope, -1.0, rel=1e-12)
 
 
 def test_designs_beyond_what_is_built_are_found() -> None:
@@ -375,7 +392,7 @@ def test_limits_that_nothing_keeps_name_the_nearest(joulemap: Run) -> None:
     words = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8", "--vary", "units=128,256"]
     done = joulemap(*words, "--max-power", "1W")
     assert done.returncode == 4
-    assert "kpu_t256: unit_count 128" in done.stderr
+    assert "kpu_t256: units 128" in done.stderr
     assert "--max-power 1 W" in done.stderr
     assert joulemap(*words[:2]).returncode == 2
 

@@ -59,6 +59,16 @@ def test_two_cards_count_as_two_at_their_own_power_limit() -> None:
     assert card.hardware == "rtx_3090@300W"
 
 
+@pytest.mark.parametrize(("name", "label"), [
+    ("laptop_snapdragon_windows", "snapdragon_x_elite_npu"), ("macbook_m4", "apple_m4_neural_engine"),
+])  # fmt: skip
+def test_a_neural_unit_has_the_memory_of_its_machine(name: str, label: str) -> None:
+    machine = read_machine(load_recording(MACHINES / f"{name}.json"))
+    unit = next(one for one in match_machine(machine).usable if one.label == label)
+    assert unit.memory_bytes == machine.memory.capacity_bytes
+    assert unit.shares_memory
+
+
 def test_what_cannot_be_read_is_one_line_each() -> None:
     gaps = read_machine(load_recording(MACHINES / "nothing.json")).gaps
     assert len(gaps) == 3

@@ -17,7 +17,7 @@ from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.llm.answer.users import UsersAnswer
+from joulemap.wing.llm.answer.users import LIKELY, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
@@ -71,6 +71,25 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]
     costs = [row.usd_per_million for row in answer.rows if row.usd_per_million is not None]
     assert costs == sorted(costs)
+
+
+def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path: Path) -> None:
+    """One board takes 33 ms per token or little less; two take less, and their time costs less than twice as much."""
+    answer = ask(
+        tmp_path,
+        LatencyTarget(users=8, first_token_s=2.0, between_s=0.033),
+        prices=(Price(hardware="l4", usd_per_hour=3.6),),
+        usage=Usage(pay="rented"),
+        precision="bf16",
+        weight_precision="int4",
+    )
+    few, more = answer.rows
+    assert (few.total_device_count, more.total_device_count) == (1, 2)
+    assert few.met_probability is not None and more.met_probability is not None
+    assert few.met_probability < LIKELY <= more.met_probability
+    assert few.usd_per_million is not None and more.usd_per_million is not None
+    assert_close(more.usd_per_million / few.usd_per_million, 2.0 * more.request_s / few.request_s, rel=1e-9)
+    assert answer.chosen == more
 
 
 @pytest.mark.slow
@@ -137,8 +156,8 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
 
     every = choose("risky", "doubtful", "best", "next")
     assert every.chosen.label == "best"
-    assert "chip is next in" in str(every.document().insights)
-    assert "chip is doubtful in" in str(choose("risky", "doubtful").document().insights)
+    assert "next best chip is next in" in str(every.document().insights)
+    assert "next best chip is doubtful in" in str(choose("risky", "doubtful").document().insights)
 
 
 @pytest.mark.parametrize(

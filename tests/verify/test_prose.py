@@ -13,6 +13,7 @@ import pytest
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import Price, Serving, Settings, Training, Usage
 from joulemap.present.cell import show_chance, show_share
+from joulemap.wing.explore.design.best import name_parameter
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.answer.offload import OffloadAnswer
@@ -99,6 +100,7 @@ def check_batches(workspace: Workspace) -> None:
         row.output_usd_per_million or math.inf))  # fmt: skip
     cost = next(line for line in insights if " USD per million output tokens" in line)
     assert least_cost.label in cost
+    assert "busy 12 of 24 hours" in cost  # twice the cost of a chip that never waits
     check(cost.partition("tokens,")[0], "USD", least_cost.output_usd_per_million, least_cost.prompt_usd_per_million)
 
 
@@ -243,9 +245,10 @@ def check_explore(workspace: Workspace) -> None:
     for objective, column in (("energy", "energy_per_inference_j"), ("latency", "latency_s")):
         assert own[objective].value == pytest.approx(min(row[column] for row in front), rel=1e-9, abs=0)
         line = next(line for line in insights if f"{objective} changes" in line)
-        slopes = [row for row in answer.margins if row.objective == objective == row.of]
-        assert all(f"{row.elasticity:+.2f} % for 1 % more {row.parameter}" in line for row in slopes
-                   if row.elasticity and abs(row.elasticity) > 5e-4)  # fmt: skip
+        for row in answer.margins:
+            if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-4:
+                name = name_parameter(answer.survey, row.parameter)
+                assert f"{row.elasticity:+.2f} % for 1 % more {name}" in line
 
 
 def check_verify(workspace: Workspace) -> None:

@@ -188,6 +188,12 @@ def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
     return next(row.value for row in assumptions if row.assumption == "utilization") * HOURS
 
 
+def enclose_seller(told: str, each: str = "") -> str:
+    """Return a price with its seller and date in brackets, such as `110 USD each (NVIDIA, list price, 2024)`."""
+    price, _, seller = told.partition(", ")
+    return f"{price}{each} ({seller})" if seller else f"{price}{each}"
+
+
 def describe_pay(pay: str, kind: str = "") -> str:
     """Return the way of paying for chips, and the kind of seller."""
     return PAID(way=EITHER_WAY if pay == "both" else pay, sellers=MANY[kind] if kind else "")

@@ -210,7 +210,7 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
 
 
 LEAST_RATE: Final = 1e-3
-"""Rate per second from which, up to 1, no prefix is used: m/s would be read as a unit."""
+"""Number without a unit, or rate per second, from which, up to 1, no prefix is used: `m` would be read as a unit."""
 
 
 LEAST_MINUTES_S: Final = 300.0
@@ -236,8 +236,9 @@ def show_quantity(value: float | None, unit: str) -> str:
         return _show_plain_unit(value, unit)
     if unit == "1":
         return f"{value:.4g}"
-    if unit == "1/s":
-        return f"{value:.3g}/s" if LEAST_RATE <= value < 1.0 else f"{format_si(value, '')}/s"
+    if unit in ("", "1/s"):
+        number = f"{value:.3g}" if LEAST_RATE <= value < 1.0 else format_si(value, "")
+        return f"{number}/s" if unit else number
     if unit == "1/J":
         return f"{format_si(value, '')}/J"
     return format_si(value, unit)

@@ -40,7 +40,7 @@ class DesignOptions:
     share: list[str] | None = option(
         None, "Share of a model in all inferences; repeatable.", metavar="MODEL=SHARE", is_advanced=True
     )
-    random: int | None = option(None, "Number of designs to draw, spread evenly, instead of all.", min=1, shown=False)
+    random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1, shown=False)
     search: str = option(
         "",
         "Optimizer for large spaces: NSGA-II, or TPE for one objective.",
@@ -100,7 +100,7 @@ class DesignOptions:
         from joulemap.domain.settings import Limits
 
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
-            raise UsageError("--search optuna and --points 2000 go together; --random N draws evenly, without --search")
+            raise UsageError("--search optuna and --points 2000 go together; --random N needs no --search")
         return {
             **{name: getattr(self, name) for name in ("search", "seed", "lake", "jobs", "cluster")},
             "like": split_names(self.like) if "/" not in self.like else self.like,

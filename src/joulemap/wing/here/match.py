@@ -51,6 +51,9 @@ Source: recalled; shared GPU memory of Windows' Task Manager, and the limit of L
 OWN_MEMORY: Final = ("GDDR", "HBM")
 """Beginnings of the memory types of GPUs with dedicated memory."""
 
+SHARED_MEMORY: Final = ("of the SoC", "(shared")
+"""Words in the memory types of NPUs that use the memory of the processor."""
+
 ENGINE: Final = "llamacpp"
 """Engine that serves language models on such machines."""
 
@@ -297,7 +300,7 @@ def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: l
     for name in machine.neural:
         found = _find(entries, _spell_neural(name, machine))
         if len(found) == 1:
-            yield _use(found[0], name, 1, Memory(), None)
+            yield _use(found[0], name, 1, machine.memory, None)
         else:
             notes.append(_explain(name, found, entries))
             yield Device(printed=name, kind=NPU, origin=text.UNKNOWN)
@@ -309,6 +312,7 @@ def _use(
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
     hardware = _describe(entry)
     shares = cpu is not None or (card is not None and not hardware.memory_type.startswith(OWN_MEMORY))
+    shares = shares or (card is None and any(words in hardware.memory_type for words in SHARED_MEMORY))
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
     usable = _limit_shared(entry.vendor, capacity, card) if capacity and card is not None and shares else None
     if usable:

@@ -26,13 +26,13 @@ SERVED_COLUMNS: Final = (
     "*on label | *weights weights | *fits fits | largest context context_tokens | "
     "*TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "*J/token output_token_j:output_token_half_width | "
-    "*electricity USD/M #usd_per_million | memory memory_fraction | *refused reason?"
+    "*electricity, USD/M tokens #usd_per_million | memory memory_fraction | *refused reason?"
 )
 POPULAR: Final = Template("Language models, each where it is fastest: prompt {prompt:#}, output {output:#}, {engine}")
 POPULAR_COLUMNS: Final = (
     "*model model | *weights weights | *fits fits | *on label | TTFT first_token_s | "
     "*tokens/s tokens_per_s | *power power_w | J/token output_token_j | "
-    "electricity USD/M #usd_per_million | memory memory_fraction"
+    "electricity, USD/M tokens #usd_per_million | memory memory_fraction"
 )
 EVERY: Final = "Language models on every chip"
 EVERY_COLUMNS: Final = (

@@ -41,6 +41,7 @@ from joulemap.wing.explore.design.best import (
     find_dimension,
     find_oversize,
     list_margins,
+    name_parameter,
     show_objective,
     show_objective_interval,
 )
@@ -176,6 +177,7 @@ class ExploreAnswer(Answer):
         margins = self._lay(
             self.margins,
             text.MARGINS,
+            parameter=lambda row: name_parameter(self.survey, row.parameter),
             value=lambda row: show_constant(row.value, row.unit),
             elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
         )
@@ -206,6 +208,7 @@ class ExploreAnswer(Answer):
         from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
 
         places = {name: place for place, name in enumerate(rows.names)}
+        named_parameters = {name: name_parameter(self.survey, name) for name in self.parameters}
         named = ("hardware", "precision", "batch", "runtime")
         many = [name for name in named if len({row[places[name]] for row in rows}) > 1]
         columns = [f"*{name}" for name in many]
@@ -213,7 +216,7 @@ class ExploreAnswer(Answer):
         for name in self.parameters:
             unit = find_unit(self.survey, name)
             column = name_column(name, unit)
-            columns.append(f"*{name} {column}")
+            columns.append(f"*{named_parameters[name]} {column}")
             cells[column] = partial(_format_constant, place=places[column], unit=unit)
         judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
         headings = {**{name: label for name, label in judged.items() if name in places}, **text.OUTCOMES}
@@ -234,7 +237,8 @@ class ExploreAnswer(Answer):
             ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
             **cells,
         )
-        varied = [name for name in self.parameters if len(set(drawn.column(drawn.headings.index(name)))) > 1]
+        headed = named_parameters.values()
+        varied = [heading for heading in headed if len(set(drawn.column(drawn.headings.index(heading)))) > 1]
         return attrs.evolve(drawn, telling=(*many, *varied))
 
     def _describe_front(self) -> str:
@@ -276,28 +280,33 @@ class ExploreAnswer(Answer):
         """Yield the effect of one percent more of each parameter at the best design of each objective."""
         for objective in self.objectives:
             moving = [
-                (abs(row.elasticity), row.parameter, row.elasticity)
+                (abs(row.elasticity), name_parameter(self.survey, row.parameter), row.elasticity, row.clock_fraction)
                 for row in self.margins
                 if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
             ]
             moving.sort(key=lambda one: -one[0])
             changes = tuple(
-                text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change in moving[:NAMED_PARAMETERS]
+                text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
             )
             if changes:
-                yield text.EFFECT(objective=objective, changes=changes)
+                clock = min(fraction for *_, fraction in moving)
+                yield text.EFFECT(objective=objective, changes=changes, clock=clock if clock < 1.0 - SAME else None)
         for objective in self.objectives:
-            rows = [row for row in self.margins if row.objective == objective == row.of]
-            still = [row.parameter for row in rows if row.elasticity is not None and abs(row.elasticity) <= MOVING]
-            if still:
-                yield text.STILL(objective=objective, parameters=still)
+            still = [
+                row.parameter
+                for row in self.margins
+                if row.objective == objective == row.of and row.elasticity is not None and abs(row.elasticity) <= MOVING
+            ]
+            names = [name_parameter(self.survey, name) for name in still]
+            if names:
+                yield text.STILL(objective=objective, parameters=names)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
         for row in self.rules:
             yield text.RULE(row)
         if self.is_usual:
-            yield text.VARIED(self)
+            yield text.VARIED(names=[name_parameter(self.survey, name) for name in self.parameters])
         yield from self.oversize
         if self.design_count > 1:
             known = self.point_count - self.evaluated_count
@@ -493,6 +502,7 @@ def _list_beyond(done: Survey) -> list[str]:
     found = {
         (text.BEYOND_MOST if one.value > one.most else text.BEYOND_LEAST)(
             one,
+            name=name_parameter(done, one.name),
             value=show_constant(one.value, one.unit),
             most=show_constant(one.most, one.unit),
             known=one.known or text.ANY_CHIP,

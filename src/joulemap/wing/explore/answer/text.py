@@ -35,7 +35,7 @@ OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle
 ONE_DESIGN_OVERSIZE: Final = "; it exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
-BEST: Final = "best by objective | *value | *design | gain over the chip own_ratio | tied designs like_count"
+BEST: Final = "best by objective | *value | *design | gain over the chip own_ratio | tied in this objective like_count"
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
     "energy_per_inference_j": "energy",
@@ -60,7 +60,10 @@ BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the cat
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
 STILL: Final = Template("at the design with the best {objective}, {objective} does not depend on {parameters:and}")
-EFFECT: Final = Template("at the design with the best {objective}, {objective} changes by {changes:and}")
+EFFECT: Final = Template(
+    "at the design with the best {objective}, {objective} changes by {changes:and}"
+    "[; the power limit lowers its clock to {clock:%} there]"
+)
 CHANGE: Final = Template("{change} % for 1 % more {parameter}")
 
 SURE: Final = Template(
@@ -72,7 +75,7 @@ NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, o
 
 RATE: Final = Template("{count:n design}[ of {total:#}], {rate:#} per second[; {known} more from the lake]")
 ALL_KNOWN: Final = Template("{count:n design}[ of {total:#}], all from the lake")
-VARIED: Final = Template("varied by default: {parameters:list}; choose with --vary units=16:1024:*2")
+VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 OVERSIZE: Final = Template(
     "{count:#} of {total:n best design} exceed the reticle limit of one die, {reticle:plain} mm2 ({source}; {basis}): "
     "up to {largest_mm2:plain} mm2, which is {dies} dies in a package; die cost assumes equal dies, without packaging "

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DESIGN: Final = Template("{base}: {values}")
 UNCHANGED: Final = "unchanged"
+UNITS: Final = "units"
 BATCH: Final = Template("batch {batch}")
 
 
@@ -50,8 +51,9 @@ class Margin:
     value: float = described("value at the design, in `unit`")
     unit: str = described("SI unit")
     of: str = described("objective that changes")
+    clock_fraction: float = described("clock at the design as a fraction of the full clock, by the power limit")
     elasticity: float | None = described(
-        "d ln `of` / d ln parameter, percent per percent; for an integer the mean from half to twice its value"
+        "d ln `of` / d ln parameter, percent per percent; for an integer the mean from 10 % fewer to 10 % more"
     )
 
 
@@ -65,11 +67,20 @@ def show_objective_interval(value: float, unit: str, half_width: float | None) -
     return show_objective(value, unit) if unit == "mm2" else show_interval(value, unit, half_width)
 
 
+def name_parameter(survey: Survey, name: str) -> str:
+    """Return the plain name of a varied constant, such as `memory bandwidth`."""
+    known = next(one.space.law.constants for one in survey.groups if name in one.space.law.constants)
+    return UNITS if name == "unit_count" else known[name].word
+
+
 def describe_design(done: Survey, row: int) -> str:
     """Return the base chip of a design and its parameters."""
     group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
-    values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
+    values = (
+        f"{name_parameter(done, name)} {show_constant(one, constants[name].unit)}"
+        for name, one in done.values_at(row).items()
+    )
     dimensions = {**group.dimensions, "batch": BATCH(batch=group.batch)}
     unlike = (
         value for name, value in dimensions.items() if len({str(find_dimension(one, name)) for one in done.groups}) > 1
@@ -112,6 +123,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
         row = done.find_best(objective)
         group = done.groups[int(done.group[row])]
         values = done.values_at(row)
+        clock_fraction = float(done.outcomes_at([row]).clock_fraction[0])
         for name, slopes in find_slopes(group, values, wanted).items():
             unit = group.space.law.constants[name].unit
             found += [
@@ -121,6 +133,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
                     value=values[name],
                     unit=unit,
                     of=one.name,
+                    clock_fraction=clock_fraction,
                     elasticity=slope,
                 )
                 for one, slope in zip(wanted, slopes, strict=True)

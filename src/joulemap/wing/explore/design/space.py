@@ -100,7 +100,7 @@ class Space:
         return math.prod(len(one.values) for one in self.parameters)
 
     def draw(self, count: int, seed: int) -> Integers:
-        """Return the numbers of `count` distinct designs, sampled evenly; all of them if there are fewer."""
+        """Return the numbers of `count` distinct designs, drawn uniformly at random; all of them if there are fewer."""
         if count >= self.size:
             return np.arange(self.size, dtype=np.int64)
         generator = np.random.default_rng(seed)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from joulemap.plan.variation import WHOLE_STEP
 from joulemap.system.record import define, frozen
 from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
@@ -74,6 +73,9 @@ on demand."""
 
 STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
+
+WHOLE_STEP: Final = 0.1
+"""Relative step of an integer; a smaller one meets single jumps of tiles per unit, a larger one leaves the design."""
 
 
 @frozen(kw_only=True)
@@ -295,15 +297,17 @@ def find_slopes(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Dependents of a parameter move with it. An integer parameter has the mean elasticity from half to twice its value.
+    Dependents of a parameter move with it. An integer parameter has the mean elasticity from 10 % fewer to 10 %
+    more, at least one.
     """
     names = list(values)
     rows = [dict(values)]
     for name in names:
         is_whole = group.space.law.constants[name].is_whole
         for sign in (-1.0, 1.0):
-            value = values[name] * (WHOLE_STEP**sign if is_whole else 1.0 + sign * STEP)
-            rows.append({**values, name: max(float(round(value)), 1.0) if is_whole else value})
+            step = max(float(round(WHOLE_STEP * values[name])), 1.0) if is_whole else STEP * values[name]
+            value = values[name] + sign * step
+            rows.append({**values, name: max(value, 1.0) if is_whole else value})
     found = evaluate_rows(group, rows)
     slopes: dict[str, tuple[float | None, ...]] = {}
     for place, name in enumerate(names):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.candidate import enclose_seller
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
@@ -267,7 +268,7 @@ class FleetAnswer(RunAnswer):
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return the assumed share of the energies in a headline; by default of the fleets that meet the demand."""
-        return super()._describe_assumed(headline, chosen or {row.run_id for row in self.ok})
+        return super()._describe_assumed(headline, chosen or {row.run_id for row in first_of_each(self.ok)})
 
     def _find_headline(self) -> str:
         """Return the best fleet by the objective, and by how much."""
@@ -343,6 +344,7 @@ class FleetAnswer(RunAnswer):
             least=text.ONE_KIND(least=least, without=_name_others(found[1])) if found else least,
             value=show(winner.value, "", winner.unit),
             paid=_format_payment(row),
+            price=enclose_seller(row.price_told, text.EACH if (row.device_count or 0) > 1 else ""),
             utilization=format_utilization(row),
             rate=self._name_rate(),
         )
@@ -450,8 +452,7 @@ class FleetAnswer(RunAnswer):
                 other = "" if self.pay == "both" else text.PAY_BOTH
                 yield text.UNPRICED(names=unpriced, price=text.PRICES[self.pay], other=other)
             if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
-                priced = [(name, *price.partition(", ")) for name, price in unlike.items()]
-                names = tuple(text.SELLER(name=name, price=price, seller=told) for name, price, _, told in priced)
+                names = tuple(text.PRICED(name=name, price=told.partition(", ")[0]) for name, told in unlike.items())
                 yield text.OTHER_SELLER(names=names)
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)

@@ -28,7 +28,7 @@ LEAST: Final[Mapping[Objective, str]] = {
     "carbon": "emits the least CO2",
 }
 BEST: Final = Template(
-    "A fleet of {fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price_told}]; it "
+    "A fleet of {fleet} {least}: {value} per month[ with cooling (PUE {pue:plain})][, {paid}][ at {price}]; it "
     "draws {power_w:W}[ and uses {utilization} of its capacity] at {rate}"
 )
 DEVICES_OF: Final = Template("{device_count} {name}")
@@ -82,8 +82,9 @@ MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
 LATENCIES: Final = "*p99 p99_latency_s"
 TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
 FLEETS: Final = Template(
-    "hardware @label | *devices | *{objective} | {latencies} | *batch | wait | *utilization utilization_fraction? | "
-    "*power power_w | capacity carried_ratio | energy per request energy_per_request_j | {others} | "
+    "hardware @label | *devices | *{objective} | {latencies} | *batch | maximum wait wait | "
+    "*utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
+    "energy per request energy_per_request_j | {others} | "
     "paid way | price price_told?"
 )
 DEVICES: Final = Template("{device_count}[ ({low}\N{EN DASH}{high})]")
@@ -158,16 +159,17 @@ OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compare
 UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
 PAY_BOTH: Final = "; --pay both takes rent or purchase price"
-SELLER: Final = Template("{name} at {price}[ ({seller})]")
-OTHER_SELLER: Final = Template("{names:few}: prices of another kind of seller, so not compared by cost (--seller)")
+PRICED: Final = Template("{name} at {price}")
+EACH: Final = " each"
+OTHER_SELLER: Final = Template("{names:few} (prices of another kind of seller, so not compared by cost; --seller)")
 LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
     "share one queue; ranges in brackets show the counts at both ends of the 80 % interval of predicted times",
-    "a free device takes the waiting requests, up to one batch; wait: how long the first request of a batch waits for "
-    "others, if that saves energy and meets the target",
+    "a free device takes the waiting requests, up to one batch; maximum wait: the longest time that the first request "
+    "of a batch waits for others, if that saves energy and meets the target",
     "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "
     "counts hosts; kWh, cost and carbon also include cooling (PUE)",
     "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
-from joulemap.answer.candidate import describe_pay, describe_use
+from joulemap.answer.candidate import HOURS, describe_pay, describe_use, enclose_seller, find_busy_hours
 from joulemap.answer.scope import TIE_RATIO
 from joulemap.answer.text import SPAN
 from joulemap.domain.doubt import TOLD_APART
@@ -397,7 +397,9 @@ class LlmAnswer(RunAnswer):
             return []
         row, label = self._find_row(winner), self.scope.mark(winner.label)
         each = text.EACH_DEVICE if row.device_count > 1 else ""
-        values = {"usd": winner.value, "prompt_usd": row.prompt_usd_per_million, "price": row.price_told, "each": each}
+        hours = find_busy_hours(self.assumptions)
+        values: dict[str, Any] = {"usd": winner.value, "prompt_usd": row.prompt_usd_per_million, "each": each}
+        values |= {"price": enclose_seller(row.price_told), "busy_hours": hours if hours < HOURS else None}
         cost = text.COST(row, **values)
         if winner.hardware_count < 2:
             return [cost if len({one.label for one in self.served}) == 1 else text.ONLY_PRICED(label=label, cost=cost)]
@@ -431,7 +433,7 @@ class LlmAnswer(RunAnswer):
                 yield text.OTHER_WAY(best, way=other, usd=usd, label=label)
         unlike = {self.scope.mark(row.hardware): row.unlike_told for row in self.phases if row.unlike_told}
         if unlike:
-            yield text.OTHER_SELLER(prices="; ".join(f"{name} {price}" for name, price in unlike.items()))
+            yield text.OTHER_SELLER(prices=[f"{name} at {enclose_seller(price)}" for name, price in unlike.items()])
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why the winner is ahead per output token, and where its energy goes."""

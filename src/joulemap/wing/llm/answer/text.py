@@ -104,7 +104,7 @@ BATCHES: Final = (
     "decode J/token output_token_j | decode USD/M #output_usd_per_million? | memory memory_fraction | "
     "largest batch largest_batch | decode limit decode_bound | prefill limit prefill_bound | "
     "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | "
-    "per device ~device_tokens_per_s"
+    "tokens/s per device ~device_tokens_per_s"
 )
 BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M | memory | largest batch"
 BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M"
@@ -120,7 +120,7 @@ LOADS_HEADING: Final = "Requests: medians, and p99 where stated"
 LOADS: Final = Template(
     "hardware @label | *TTFT first_token_s | *p99 TTFT first_token_p99_s | *TPOT between_s | *p99 TPOT between_p99_s | "
     "p99 ITL gap_p99_s | *tokens/s ~output_tokens_per_s | *J/token output_token_j | "
-    "{assumed}*USD/M #output_usd_per_million | *power power_w | idle energy idle_fraction | "
+    "{assumed}*USD/M output tokens #output_usd_per_million | *power power_w | idle energy idle_fraction | "
     "request latency request_s | keeps up up | preemptions preemption_count | refused refused_count | "
     "handover handover_s? | handover energy handover_j? | "
     "*prefix hits prefix_hit_fraction? | *J/request request_j? | *J without hits uncached_request_j? | "
@@ -176,7 +176,7 @@ ONLY_PRICED: Final = Template("only {label} has a known price: {cost}")
 CONFIDENCE: Final = Template("{chance:chance} confidence")
 COST: Final = Template(
     "{usd:plain} USD per million output tokens at batch {batch} and {prompt_usd:plain} USD per million prompt tokens, "
-    "{each}{way} at {price}"
+    "{each}{way} at {price}[, busy {busy_hours:plain} of 24 hours]"
 )
 EACH_DEVICE: Final = "each device "
 
@@ -223,7 +223,7 @@ OTHER_WAY: Final = Template(
     "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
 )
 OTHER_SELLER: Final = Template(
-    "cost not compared, because the price is from another kind of seller (--seller): {prices}"
+    "cost not compared, because the price is from another kind of seller (--seller): {prices:list}"
 )
 
 NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")

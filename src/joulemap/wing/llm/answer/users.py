@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,7 @@ from joulemap.wing.llm.capacity.users import (
     Paid,
     UserRow,
     find_deployment,
+    find_likelier,
     find_other,
     form_row,
     rank_rows,
@@ -90,6 +92,7 @@ REQUEST_PARTS: Final = (
 PUBLISHED: Final = Template(
     "with the checkpoint's own weights ({precision}), the best deployment is {servers}: "
     "[{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
+    "[, with {met_probability:chance} probability of meeting the target]"
 )
 PUBLISHED_NOT: Final = Template(
     "with the checkpoint's own weights ({precision}), no deployment meets the latency target; the nearest is "
@@ -138,7 +141,8 @@ NOTES: Final = (
     "M: a million tokens, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
+    "has at most the devices of a node. More devices follow where the fewest meet the target "
+    "with less than 80 % probability. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
     "ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",
 )
@@ -402,6 +406,7 @@ def serve_users(
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
+    places: list[int] = []
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
     asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
@@ -412,6 +417,7 @@ def serve_users(
             reasons.setdefault(case.hardware, one)
         else:
             found.append((one, is_free and own is question, plan))
+            places.append(place)
         if number % COLLECTED == 0:
             question.book.release()
             gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
@@ -419,17 +425,11 @@ def serve_users(
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
     tables, paid = _pay(source, question, whole, found, usage, prices)
-    rows = [
-        form_row(
-            one,
-            paid.get(one.case.hardware, Paid()),
-            "" if is_published else find_quality(one.case),
-            is_published=is_published,
-        )
-        for one, is_published, _ in found
-    ]
+    rows = [_form_row(one, is_published, paid) for one, is_published, _ in found]
     ranked = rank_rows(rows)
     first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
+    known = [(*one[:2], divided[place]) for one, place in zip(found, places, strict=True)]
+    ranked = rank_rows([*rows, *_list_likelier(known, rows, target, paid)])
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
         forms=compare_forms(first) if first.prompt_servers or is_asked else "",
@@ -444,6 +444,45 @@ def serve_users(
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),
         **tables,
     )
+
+
+def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserRow:
+    quality = "" if is_published else find_quality(one.case)
+    return form_row(one, paid.get(one.case.hardware, Paid()), quality, is_published=is_published)
+
+
+def _list_likelier(
+    found: Sequence[tuple[Deployed, bool, dict[int, Question]]],
+    rows: Sequence[UserRow],
+    target: LatencyTarget,
+    paid: dict[str, Paid],
+) -> list[UserRow]:
+    """Return deployments with more devices than the fewest that meet the target, if these are not a safe choice.
+
+    Each costs less than every other safe deployment of its chip, and at most `DEAR` times the lowest cost.
+    """
+    lowest = min((_cost(row) for row in rows if row.is_met), default=math.inf)
+    if lowest == math.inf:
+        return []
+    most: dict[str, float] = {}  # cost per chip above which a deployment is not named
+    for row in rows:
+        is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
+        most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
+    more: list[UserRow] = []
+    for row, (one, is_published, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
+        ratio = most[row.hardware] / _cost(row)
+        if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
+            continue
+        other = find_likelier(one, target, questions, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
+        if other is not None:
+            more.append(_form_row(other, is_published, paid))
+            most[row.hardware] = _cost(more[-1])
+    return more
+
+
+def _cost(row: UserRow) -> float:
+    """Return the cost of a million tokens; infinite if unknown."""
+    return row.usd_per_million or math.inf
 
 
 def _pay(

@@ -3,6 +3,8 @@
     hardware x precision ─► devices up to a node ─► servers that share the users ─► fewest devices within the target
                                                 └─► a prefill pool and a decode pool, if these take fewer devices
 
+Where the fewest devices meet the target with a low probability, more devices are evaluated.
+
 Each user has one request in flight, which the next one follows, after a pause if there is one. The times are means of
 the steady state, in closed form (`serving.steady`).
 """
@@ -98,6 +100,11 @@ class Deployed:
         return self.first_token_s + self.question.steps * self.between_s
 
     @property
+    def device_s(self) -> float:
+        """Time of all devices per request, in seconds."""
+        return self.device_count / self.per_s
+
+    @property
     def miss(self) -> float:
         """Highest ratio of a time to its target."""
         return self.target.miss(self.first_token_s, self.between_s)
@@ -190,6 +197,47 @@ def find_deployment(
     return attrs.evolve(best, uncached_j=before.request_j)
 
 
+def find_likelier(
+    found: Deployed,
+    target: LatencyTarget,
+    questions: dict[int, Question],
+    paid: Paid,
+    *,
+    likely: float,
+    most_ratio: float,
+) -> Deployed | None:
+    """Return the fewest devices above a deployment's that meet the target with a probability of `likely`.
+
+    Device time per request represents the cost. It grows with the number of devices, so the search ends above
+    `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
+    take fewer devices. None if no such deployment exists.
+    """
+    options = list(_list_options(found.question, found.case, target, questions))
+    search, most_s = _Search(options, target), most_ratio * found.device_s
+    best, most = None, MOST_DEVICES
+    tried: list[Deployed] = []
+    for count in sorted({search.count(place) for place in range(len(options))}):
+        least = found.device_count // 2 if found.prompt_servers else found.device_count
+        if count <= least:  # pools around so few servers rarely have more devices than the deployment
+            continue
+        one = search.find_quickest(count)
+        if one is None:
+            continue
+        if count > found.device_count:
+            if one.device_s > most_s:
+                break
+            if one.miss <= 1.0 and (_find_chance(one, paid) or 0.0) >= likely:
+                best, most = one, count - 1
+                break
+        tried.append(one)
+    for one in tried if found.prompt_servers else ():
+        pool = _split(one, most)
+        is_cheap = pool is not None and found.device_count < pool.device_count and pool.device_s <= most_s
+        if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
+            best, most = pool, pool.device_count - 1
+    return best
+
+
 Option = tuple["Question", "Case", int]
 """Question, server and number of servers."""
 
@@ -262,6 +310,16 @@ class _Search:
             question, case, servers = self.options[place]
             self.tried[place] = _serve(question, case, self.target, servers)
         return self.tried[place]
+
+    def find_quickest(self, count: int) -> Deployed | None:
+        """Return the deployment of `count` devices that serves most requests; None if none holds the users."""
+        places = [place for place in range(len(self.options)) if self.count(place) == count]
+        self.prepare(places)
+        found = []
+        for place in places:
+            with contextlib.suppress(JoulemapError):
+                found.append(self.serve(place))
+        return max(found, key=lambda one: (one.miss <= 1.0, one.per_s), default=None)
 
     def prefer(self, found: Deployed) -> Deployed:
         """Return a deployment, or another one of as many devices that meets the latency target and serves more."""
