@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.candidate import (
     AVAILABLE,
     BATCH_NOTE,
+    CHEAPEST,
     CONFIGURATIONS,
     KEPT,
     LIMIT,
@@ -58,7 +59,6 @@ BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
     "[, {ratio:x} {way} than {next}][, equal to {equal}]."
 )
-DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}]")
 ONLY: Final = Template(
     "{name} is the only [{available} ]configuration[ with {kept}]; its {metric.meaning}[ at {rate}] is {value}."
 )
@@ -119,7 +119,7 @@ MISSING: Final = (
 )
 NOT_KNOWN: Final = "not known"
 
-OTHER_WAY: Final = Template("{paying} {name} would be the cheapest option: {value} (--pay {way})")
+OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
@@ -318,10 +318,8 @@ class RecommendAnswer(RankedAnswer):
         ratio = None if second is None else second.objective_ratio
         is_equal = ratio is not None and ratio < TIE_RATIO
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
-        chip = find_chip(best)
-        tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
-        chance = self._chances("probability_best").get(chip) if second is not None else None
+        chances = self._chances("probability_best") if second is not None else {}
         told = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
@@ -334,7 +332,7 @@ class RecommendAnswer(RankedAnswer):
             way=name_direction(self._metric),
             next=None if second is None else self.scope.mark(second.hardware),
             equal=self.scope.mark(second.hardware) if second is not None and is_equal else None,
-            doubt=None if chance is None else DOUBT(chance=chance, tied=len(tied) or None),
+            doubt=self._describe_doubt(self._find_rivals("likely_best"), chances),
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
         lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
@@ -386,7 +384,7 @@ class RecommendAnswer(RankedAnswer):
         if other is not None:
             way = "rented" if other.pay == "bought" else "bought"
             value = show_metric("cost", _pay_otherwise(other))
-            lines.append(OTHER_WAY(paying=PAYING[way], way=way, name=self.name(other), value=value))
+            lines.append(OTHER_WAY(cheapest=CHEAPEST[way], way=way, name=self.name(other), value=value))
         lines += self._describe_left_out("unranked")
         lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
@@ -414,12 +412,14 @@ class RecommendAnswer(RankedAnswer):
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        standing = self._describe_standing(self._find_rivals("likely_best"), self._chances("probability_best"))
+        chances = self._chances("probability_best")
+        standing = self._describe_standing(self._find_rivals("likely_best"), chances)
+        rank = self._explain_rank(chances, "objective_half_width")
         kept = "" if best.probability_kept is None else KEEPS(best)
         price = (
             PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
         )
-        return "; ".join(filter(None, (standing, kept, price)))
+        return "; ".join(filter(None, (standing, rank, kept, price)))
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""

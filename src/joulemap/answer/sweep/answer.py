@@ -14,15 +14,14 @@ from joulemap.answer.run import show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.doubt import TOLD_APART
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_quantity, show_share, show_span
+from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Made, Section, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
@@ -132,8 +131,20 @@ class SweepAnswer(RunAnswer):
         frugal, swift = _find_frugal(had), _find_swift(had)
         among, also = "" if len(had) == len(found) else text.AMONG, "also " if swift is frugal else ""
         told = [
-            text.FRUGAL(frugal, name=self._name(frugal), among=among, **self._compare(frugal, had, _find_frugal)),
-            text.SWIFT(swift, name=self._name(swift), also=also, **self._compare(swift, had, _find_swift)),
+            text.FRUGAL(
+                frugal,
+                name=self._name(frugal),
+                among=among,
+                tied=self._find_tied(frugal, "energy_per_inference", frugal.energy_batch),
+                **self._compare(frugal, had, _find_frugal),
+            ),
+            text.SWIFT(
+                swift,
+                name=self._name(swift),
+                also=also,
+                tied=self._find_tied(swift, "throughput", swift.throughput_batch),
+                **self._compare(swift, had, _find_swift),
+            ),
         ]
         beyond = ((text.BEYOND_ENERGY, _find_frugal, frugal), (text.BEYOND_THROUGHPUT, _find_swift, swift))
         for template, find, own in beyond:
@@ -142,6 +153,17 @@ class SweepAnswer(RunAnswer):
                 ratio = _compare_rows(row, own, find)
                 told.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
         return " ".join(told)
+
+    def _find_tied(self, best: SweepSeries, metric: MetricName, batch: int | None) -> str:
+        """Return the chip that is statistically tied with a winner at its batch; empty for none."""
+        key = (best.model, best.hardware, best.precision, best.runtime, metric, batch)
+        rows = (row for row in self.winners if _is_tied(row))
+        names = (
+            self.scope.mark(row.runner_up or "")
+            for row in rows
+            if (row.model, row.winner, row.precision, row.runtime, row.metric, row.batch) == key
+        )
+        return next(names, "")
 
     def _compare(
         self, best: SweepSeries, rows: Sequence[SweepSeries], find: Callable[[Iterable[SweepSeries]], SweepSeries]
@@ -413,7 +435,7 @@ def _describe_span(batches: Sequence[int]) -> str:
 
 
 def _is_tied(row: SweepWinner) -> bool:
-    return bool(row.runner_up) and row.probability_ahead is not None and row.probability_ahead < TOLD_APART
+    return bool(row.runner_up) and is_tied(row.probability_ahead)
 
 
 def _show_range(low: float | None, high: float | None, unit: str = "") -> str:

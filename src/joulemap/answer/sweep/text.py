@@ -15,11 +15,11 @@ BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
 
 FRUGAL: Final = Template(
     "{name} uses the least energy per inference{among}: {energy_per_inference_j:J} at batch {energy_batch}"
-    "[, {ratio:x} less than {other}][, equal to {equal}]."
+    "[, {ratio:x} less than {other}][, equal to {equal}][ (statistically tied with {tied} at this batch)]."
 )
 SWIFT: Final = Template(
     "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
-    "[, {ratio:x} that of {other}][, equal to {equal}]."
+    "[, {ratio:x} that of {other}][, equal to {equal}][ (statistically tied with {tied} at this batch)]."
 )
 ALONE: Final = Template(
     "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
