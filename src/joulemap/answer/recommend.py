@@ -30,6 +30,7 @@ from joulemap.answer.candidate import (
     read_usage,
     show_metric,
 )
+from joulemap.answer.engine import INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.catalog.sheet import find_scenario
@@ -83,6 +84,7 @@ ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 HOURS_PER_YEAR: Final = 8760.0
+FRAMES: Final = "frames"
 WHOLE_DAYS: Final = 10.0
 """Days from which a lifetime is shown without decimals."""
 HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, its value is {whole}.")
@@ -101,6 +103,8 @@ PACED: Final = ("frame latency", "busiest stage", "busy")
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
+PER_INFERENCE, PER_FRAME = "per inference", "per frame"
+"""What a metric of a model and of a pipeline is divided by; a frame may need several inferences."""
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
@@ -139,8 +143,8 @@ HOST_NOTE: Final = (
     "compare, pareto and explain count a host with --host only"
 )
 RATE_NOTE: Final = Template(
-    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between inferences. "
-    "Average power = energy per inference x rate; `busy` is rate / throughput"
+    "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "
+    "Average power = {label} x rate; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"
@@ -253,7 +257,10 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def _metric(self) -> Metric:
-        return METRIC[self.objective]
+        metric = METRIC[self.objective]
+        if self.paced is None:
+            return metric
+        return attrs.evolve(metric, label=metric.label.replace(PER_INFERENCE, PER_FRAME))
 
     @property
     def _rate(self) -> str:
@@ -520,6 +527,13 @@ class RecommendAnswer(RankedAnswer):
             failed=lambda row: ", ".join(_list_other_misses(row)),
         )
 
+    def _describe_rate(self) -> str:
+        """Return the note on energy and power at a fixed rate."""
+        label = METRIC["energy_per_inference"].label
+        if self.paced is None:
+            return RATE_NOTE(rate=self._rate, inputs=INFERENCES, label=label)
+        return RATE_NOTE(rate=self._rate, inputs=FRAMES, label=label.replace(PER_INFERENCE, PER_FRAME))
+
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
         limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
@@ -528,7 +542,7 @@ class RecommendAnswer(RankedAnswer):
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
-            *([RATE_NOTE(rate=self._rate)] if self._rate else []),
+            *([self._describe_rate()] if self._rate else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
             *self._describe_unknown(unpriced, BEYOND_PRICE),

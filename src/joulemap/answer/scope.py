@@ -12,6 +12,7 @@ import attrs
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat, is_read
+from joulemap.answer.engine import INFERENCES, count_in
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import BOARD, MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
@@ -312,9 +313,11 @@ class Scope:
             spans += [text.SPAN(ends=ends, quantity=quantity)] if ends else []
         new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
         own = self.describe_own_uncertainty(is_yours=True)
+        is_step = any(count_in(model) != INFERENCES for model in self.models)
+        work = text.DECODE_STEP if is_step else text.ANY_WORK
         return "; ".join((
             *([text.SPREAD(spans=spans)] if spans else []),
-            *([text.NEW(hardware=new)] if self.new else []),
+            *([text.NEW(hardware=new, work=work, served=text.SERVED if is_step else "")] if self.new else []),
             *own,
         ))  # fmt: skip
 

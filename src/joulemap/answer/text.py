@@ -45,9 +45,11 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 SPREAD: Final = Template("80 % intervals: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
 NEW: Final = Template(
-    "[those of {hardware:and} are ]estimated from other kinds of work, because no run of this kind was measured on "
-    "that class of chip[; {served}]"
+    "[those of {hardware:and} are ]estimated from other kinds of work, because no {work} was measured on that class of "
+    "chip[; {served}]"
 )
+ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
+SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
 OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
 OWN_OF: Final = Template("{whose} alone give these 80 % intervals: {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")

@@ -72,8 +72,8 @@ NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 PACED_TITLE: Final = Template("At {rate}, with hosts and idle power[: {slow:and} cannot keep up]")
 PACED: Final = (
-    "hardware | *precision | share of frame time busy_fraction | frame latency latency_s | average power total_power_w | "
-    "busiest stage run_id"
+    "hardware | *precision | share of frame time busy_fraction | frame latency latency_s | "
+    "average power total_power_w | busiest stage run_id"
 )
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "

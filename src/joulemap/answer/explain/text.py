@@ -219,8 +219,8 @@ DEFINITIONS: Final = (
     "on-chip transfers per byte",
 )
 PURPOSE_NOTE: Final = (
-    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that; "
-    "computation takes 0 s if it is never slower than these transfers"
+    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond "
+    "that; computation takes 0 s if it is never slower than these transfers"
 )
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
