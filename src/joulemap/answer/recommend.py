@@ -104,7 +104,7 @@ IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
 PER_INFERENCE, PER_FRAME = "per inference", "per frame"
-"""What a metric of a model and of a pipeline is divided by; a frame may need several inferences."""
+"""Unit of work in the labels of a model, and of a pipeline, whose frame may need several inferences."""
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",

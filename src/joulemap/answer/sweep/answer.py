@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
@@ -14,7 +14,7 @@ from joulemap.answer.run import show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision, spell_precision
@@ -23,8 +23,10 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Made, Section, show_under
+from joulemap.row.compare import PairChance
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-from joulemap.store.query import start
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ SHOWN_MODELS: Final = 4
 
 SHOWN_BEST: Final = 3
 """Maximum models of the headline."""
+
+Search: TypeAlias = Callable[[Iterable[SweepSeries]], SweepSeries]
+"""Function that finds the best series in a metric."""
 
 
 @frozen(kw_only=True)
@@ -54,6 +59,8 @@ class SweepAnswer(RunAnswer):
     """One row per model, precision, runtime, metric and batch."""
     crossings: Table[SweepCrossing]
     """Pairs of hardware whose order reverses with the batch size."""
+    ties: frozenset[tuple[str, int, int]] = frozenset()
+    """Metric, best run and next run of each pair in the headline that is statistically tied."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -135,14 +142,14 @@ class SweepAnswer(RunAnswer):
                 frugal,
                 name=self._name(frugal),
                 among=among,
-                tied=self._find_tied(frugal, "energy_per_inference", frugal.energy_batch),
+                tied=self._is_tied(had, _find_frugal),
                 **self._compare(frugal, had, _find_frugal),
             ),
             text.SWIFT(
                 swift,
                 name=self._name(swift),
                 also=also,
-                tied=self._find_tied(swift, "throughput", swift.throughput_batch),
+                tied=self._is_tied(had, _find_swift),
                 **self._compare(swift, had, _find_swift),
             ),
         ]
@@ -154,20 +161,30 @@ class SweepAnswer(RunAnswer):
                 told.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
         return " ".join(told)
 
-    def _find_tied(self, best: SweepSeries, metric: MetricName, batch: int | None) -> str:
-        """Return the chip that is statistically tied with a winner at its batch; empty for none."""
-        key = (best.model, best.hardware, best.precision, best.runtime, metric, batch)
-        rows = (row for row in self.winners if _is_tied(row))
-        names = (
-            self.scope.mark(row.runner_up or "")
-            for row in rows
-            if (row.model, row.winner, row.precision, row.runtime, row.metric, row.batch) == key
-        )
-        return next(names, "")
+    def _is_tied(self, rows: Sequence[SweepSeries], find: Search) -> str:
+        """Return the clause on a statistical tie of the best and the next series; empty without a tie."""
+        pair = self._find_pair(rows, find)
+        return text.STATISTICALLY_TIED if pair is not None and (METRIC_OF[find], *pair) in self.ties else ""
 
-    def _compare(
-        self, best: SweepSeries, rows: Sequence[SweepSeries], find: Callable[[Iterable[SweepSeries]], SweepSeries]
-    ) -> dict[str, Any]:
+    def _find_pair(self, rows: Sequence[SweepSeries], find: Search) -> tuple[int, int] | None:
+        """Return the runs of the best and of the next series in a search; None without two."""
+        if len(rows) < 2:
+            return None
+        best = find(rows)
+        pair = [
+            self._find_point(row, row.energy_batch if find is _find_frugal else row.throughput_batch)
+            for row in (best, find(row for row in rows if row is not best))
+        ]
+        ids = [one.run_id for one in pair if one is not None and one.run_id is not None]
+        return (ids[0], ids[1]) if len(ids) == 2 else None
+
+    def find_pairs(self) -> list[tuple[str, int, int]]:
+        """Return metric, best run and next run of each comparison in the headline."""
+        listed = [self._find_answered(model)[1] for model in self._list_answered()[:SHOWN_BEST]]
+        pairs = [(name, self._find_pair(had, find)) for had in listed for find, name in METRIC_OF.items()]
+        return [(name, *pair) for name, pair in pairs if pair is not None]
+
+    def _compare(self, best: SweepSeries, rows: Sequence[SweepSeries], find: Search) -> dict[str, Any]:
         """Return the margin of the best series over the next one."""
         others = [row for row in rows if row is not best]
         if not others:
@@ -421,7 +438,22 @@ def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
     return min(rows, key=lambda row: (-(row.throughput_per_s or 0.0), row.hardware))
 
 
-def _compare_rows(best: SweepSeries, other: SweepSeries, find: Callable[[Iterable[SweepSeries]], SweepSeries]) -> float:
+METRIC_OF: Final[Mapping[Search, str]] = {_find_frugal: "energy_per_inference", _find_swift: "throughput"}
+"""Search for the best series -> its metric."""
+
+
+def _find_ties(connection: Connection, pairs: Collection[tuple[str, int, int]]) -> frozenset[tuple[str, int, int]]:
+    """Return the pairs of runs that are statistically tied in a metric."""
+    ids = sorted({run_id for _, *both in pairs for run_id in both})
+    chances = fetch(connection, PairChance, run_ids=ids) if pairs else ()
+    return frozenset(
+        pair
+        for row in chances
+        if not row.is_told_apart and (pair := (row.metric, row.run_id, row.other_run_id)) in pairs
+    )
+
+
+def _compare_rows(best: SweepSeries, other: SweepSeries, find: Search) -> float:
     """Return how many times better one series is than another in the metric of a search."""
     if find is _find_swift:
         return (best.throughput_per_s or 0.0) / (other.throughput_per_s or 1.0)
@@ -464,12 +496,16 @@ def sweep(
         connection, ids = runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)
         scope = find_scope(runs)
+        found: dict[str, Any] = fetch_tables(
+            connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s
+        )
         answer = SweepAnswer(
             scope=scope,
             tally=runs.tally,
             max_latency_s=max_latency_s,
-            **fetch_tables(connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s),
             points=points(),
+            **found,
         )
+        answer = attrs.evolve(answer, ties=_find_ties(connection, answer.find_pairs()))
     scope.check_evaluated()
     return answer

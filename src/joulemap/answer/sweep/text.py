@@ -15,12 +15,13 @@ BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
 
 FRUGAL: Final = Template(
     "{name} uses the least energy per inference{among}: {energy_per_inference_j:J} at batch {energy_batch}"
-    "[, {ratio:x} less than {other}][, equal to {equal}][ (statistically tied with {tied} at this batch)]."
+    "[, {ratio:x} less than {other}][, equal to {equal}][ ({tied})]."
 )
 SWIFT: Final = Template(
     "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
-    "[, {ratio:x} that of {other}][, equal to {equal}][ (statistically tied with {tied} at this batch)]."
+    "[, {ratio:x} that of {other}][, equal to {equal}][ ({tied})]."
 )
+STATISTICALLY_TIED: Final = "statistically tied"
 ALONE: Final = Template(
     "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
     "Its throughput is highest at batch {throughput_batch}: {throughput_per_s:1/s}."
