@@ -407,6 +407,7 @@ class SweepAnswer(RunAnswer):
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
             *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
             *(self._fill(text.BEYOND_BUDGET, row, group=self._group(row), budget=budget) for row in beyond if budget),
+            text.EFFICIENT,
             text.SCALING,
             *([text.NO_SCALING] if lacks_scaling else []),
             *self.scope.describe(),

@@ -115,6 +115,9 @@ BEYOND_BUDGET: Final = Template(
     "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
     "{least_latency_batch}"
 )
+EFFICIENT: Final = (
+    "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
+)
 SCALING: Final = "batch scaling: throughput over batch size x throughput at batch 1"
 NO_SCALING: Final = "batch scaling needs a run at batch 1"
 
