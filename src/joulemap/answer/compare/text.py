@@ -191,9 +191,11 @@ NUMBERS_TITLE: Final = "Numbers of each chip"
 SPREADS_TITLE: Final = "Utilization of each chip"
 
 FIRST: Final = Template(
-    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]."
+    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]"
+    "[ ({tied})]."
     "[ {first} is not available, but its {label} would be {ahead:x} {way}.][ {only} is not available.]"
 )
+STATISTICALLY_TIED: Final = "statistically tied"
 ALONE: Final = Template("{best} is the only chip that was compared; its {label} is {value}.[ {only} is not available.]")
 RANKED_VALUES: Final[Mapping[str, Template]] = {
     "latency": Template("{latency_s:s}"),

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
-from joulemap.answer.run import show_limit
+from joulemap.answer.run import find_ties, show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
@@ -23,10 +23,8 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Made, Section, show_under
-from joulemap.row.compare import PairChance
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-from joulemap.store.connection import Connection
-from joulemap.store.query import fetch, start
+from joulemap.store.query import start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -443,17 +441,6 @@ METRIC_OF: Final[Mapping[Search, str]] = {_find_frugal: "energy_per_inference", 
 """Search for the best series -> its metric."""
 
 
-def _find_ties(connection: Connection, pairs: Collection[tuple[str, int, int]]) -> frozenset[tuple[str, int, int]]:
-    """Return the pairs of runs that are statistically tied in a metric."""
-    ids = sorted({run_id for _, *both in pairs for run_id in both})
-    chances = fetch(connection, PairChance, run_ids=ids) if pairs else ()
-    return frozenset(
-        pair
-        for row in chances
-        if not row.is_told_apart and (pair := (row.metric, row.run_id, row.other_run_id)) in pairs
-    )
-
-
 def _compare_rows(best: SweepSeries, other: SweepSeries, find: Search) -> float:
     """Return how many times better one series is than another in the metric of a search."""
     if find is _find_swift:
@@ -507,6 +494,6 @@ def sweep(
             points=points(),
             **found,
         )
-        answer = attrs.evolve(answer, ties=_find_ties(connection, answer.find_pairs()))
+        answer = attrs.evolve(answer, ties=find_ties(connection, answer.find_pairs()))
     scope.check_evaluated()
     return answer
