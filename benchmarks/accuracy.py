@@ -305,7 +305,7 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
                 per_cent(energy["mean_error_fraction"] if energy else None),
             )
         )
-    yield from table(("hardware", part, "quantity", "rows", "mean", "median", "bias", "energy"), rows)
+    yield from table(("hardware", part, "quantity", "rows", "mean", "median", "bias", "mean, energy"), rows)
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:

@@ -188,7 +188,7 @@ def box_list(source: Source) -> Table[ListedBox]:
 
 
 def box(source: Source, name: str) -> BoxAnswer:
-    """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a file."""
+    """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     from joulemap.catalog.box import find_box, refuse_box
 
     del source

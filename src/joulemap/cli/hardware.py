@@ -49,7 +49,7 @@ def list_(
         None, "Maximum rows to show.", min=1, shown="one screen on a terminal, else all", panel=OUTPUT
     ),
     boxes: bool = option(False, "List boxes of several devices instead of single chips."),
-    family: str = option("", "Family whose chips to list, or all.", metavar="NAME", shown=False),
+    family: str = option("", "List the chips of a family, or of `all` families.", metavar="NAME", shown=False),
     output: OutputOptions,
 ) -> None:
     """List the hardware.

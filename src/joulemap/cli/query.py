@@ -1,4 +1,4 @@
-"""List, show and run the versioned queries."""
+"""List, show and run the SQL queries behind the answers."""
 
 from __future__ import annotations
 

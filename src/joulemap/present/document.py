@@ -544,7 +544,7 @@ def draw_columns(
 def table_document(
     table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
 ) -> Document:
-    """Return a table as a document; `columns` are shown, and `keep` are the shown columns that stay longest.
+    """Return a table as a document; `columns` are shown, and `keep` are the shown columns that are folded last.
 
     `rest` describes what is not shown, `answer` the content of the table.
     """

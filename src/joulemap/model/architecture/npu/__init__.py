@@ -95,7 +95,7 @@ class NpuPlacement(Placement):
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Busy seconds of units and memory, multiplied by the batch's share of each."""
+        """Busy seconds of units and memory, times the batch's share of each unless compute and memory overlap."""
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s

@@ -76,7 +76,7 @@ class Part:
         return self.loads[0].draw(self.sizing.idle_w, self.sizing.station.module_power_w)
 
     def cost(self, demand: Demand) -> dict[str, Any]:
-        """Return the monthly figures of the part, as columns of a row of one kind."""
+        """Return the monthly figures of the part, as columns of the row of a fleet of one kind."""
         owned = demand.owned.get(self.sizing.row.chip, 0)
         return cost_fleet(self.sizing.station, self.loads, self.device_count, owned, self.sizing.idle_w)
 
