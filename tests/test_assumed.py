@@ -12,7 +12,6 @@ from joulemap.answer.assumed import (
     OF_EACH,
     OF_MANY,
     PART,
-    STATIC_BASIS,
     describe_assumed,
     describe_assumed_gap,
     is_whole,
@@ -44,12 +43,12 @@ def test_a_headline_names_the_hardware_that_it_speaks_of() -> None:
     assert "up to 50.0 %" in describe_assumed("a100 takes 3.2 mJ", {"a100": [energy(1.0, 0.1), energy(1.0, 0.5, 0.5)]})
 
 
-def test_a_headline_about_many_hardware_names_the_greatest_share() -> None:
+def test_a_headline_about_many_hardware_states_the_range_of_their_shares() -> None:
     found = {"a": [energy(1.0, 0.5)], "b": [energy(1.0, 0.9, 0.8)], "c": [energy(1.0, 0.4)], "d": [energy(1.0, 0.1)]}
     said = describe_assumed("energy of a, b, c and d", found)
     shares = {"a": "50.0 %", "b": "90.0 %", "c": "40.0 %"}
     parts = {name: PART(share=share, hardware=name, basis="") for name, share in shares.items()}
-    assert said == OF_MANY(part=PART(share=shares["b"], hardware="b", basis=STATIC_BASIS), others=["a", "c"])
+    assert said == OF_MANY(shares=[shares["c"], shares["b"]], names=["a", "b", "c"], basis="")
     both = describe_assumed("energy of a and c", found)
     assert both == OF_EACH(parts=[parts["a"], parts["c"]])
 

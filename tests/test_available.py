@@ -21,7 +21,7 @@ from joulemap.domain.host import is_host
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.present.cell import show_chance
+from joulemap.present.cell import is_tied, show_chance
 from joulemap.store.connection import Connection
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
@@ -326,7 +326,10 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
         assert first.startswith(goal.hardware) and METRIC[metric].label in first.replace("fastest", "latency")
         # the confidence is that it is the best of the three, so it belongs to the superlative, not to the ratio
         assert goal.probability_best is not None
-        assert first.endswith(f" ({show_chance(goal.probability_best)} confidence)")
+        assert f" ({show_chance(goal.probability_best)} confidence" in first
+        # a confidence too low to call it the best names the chips that may be better
+        named = {name for name in goal.rivals if name in first.partition(" confidence")[2]}
+        assert named == (set(goal.rivals) if is_tied(goal.probability_best) else set())
         assert f"{goal.advantage_ratio:.3g}x" in others.split(". ")[0]
 
 

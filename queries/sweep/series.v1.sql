@@ -5,7 +5,7 @@ grain = "one row per model, hardware, precision and runtime of the requested run
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the most inferences per joule in the power-efficiency zone" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the most inferences per joule, of efficient batches" }
 [columns]
 batch_count = { type = "BIGINT", meaning = "batches that run" }
 refused_count = { type = "BIGINT", meaning = "refused batches" }
@@ -20,10 +20,10 @@ throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "la
 energy_batch = { type = "INTEGER", null = true, meaning = "batch of the least energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per inference at that batch" }
 energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at that batch" }
-zone_low_batch = { type = "INTEGER", null = true, meaning = "first batch of the power-efficiency zone: batches next to energy_batch with nearly as many inferences per joule" }
-zone_high_batch = { type = "INTEGER", null = true, meaning = "last batch of the zone" }
-zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least average power in the zone" }
-zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power in the zone" }
+zone_low_batch = { type = "INTEGER", null = true, meaning = "first efficient batch: efficient batches are next to energy_batch, with nearly as many inferences per joule" }
+zone_high_batch = { type = "INTEGER", null = true, meaning = "last efficient batch" }
+zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least average power of efficient batches" }
+zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power of efficient batches" }
 largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that runs" }
 largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput at that batch over that at batch 1; null without a run at batch 1" }
 largest_batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }

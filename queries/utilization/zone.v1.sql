@@ -5,11 +5,11 @@ grain = "one row per model, hardware, precision and runtime of the requested run
 order = ["model", "first position in run_ids"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the highest utilization and of the most inferences per joule; batches with both are in the zone" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the highest utilization and of the most inferences per joule; batches with both are efficient" }
 [columns]
 precision = { type = "VARCHAR", meaning = "precision" }
 batches = { type = "INTEGER[]", meaning = "batches tried, refused ones included" }
-zone_batches = { type = "INTEGER[]", meaning = "batches in the zone; empty where none has both" }
+zone_batches = { type = "INTEGER[]", meaning = "efficient batches; empty where none has both" }
 best_batch = { type = "INTEGER", null = true, meaning = "batch with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
 best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "highest compute utilization of any batch" }
 utilization_batch = { type = "INTEGER", null = true, meaning = "batch with it; ties go to the smallest" }

@@ -233,6 +233,7 @@ def test_a_sweep_states_the_best_batches_and_the_margins_of_its_rows(workspace: 
     agree(amounts(told, "J"), energies)
     agree(amounts(told, "/s"), rates)
     agree(ratios(told), gaps)
+    assert answer.ties <= set(answer.find_pairs()) and told.count("statistically tied") == len(answer.ties)
 
 
 def test_a_difference_of_versions_states_the_range_of_its_rows(workspace: Workspace) -> None:

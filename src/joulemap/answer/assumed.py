@@ -19,7 +19,7 @@ from joulemap.store.run import AssumedEnergy
 PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
 OF_EACH: Final = Template("assumed numbers account for {parts:and}")
-OF_MANY: Final = Template("assumed numbers account for {part}, and for over a third of that of {others:and}")
+OF_MANY: Final = Template("assumed numbers account for {shares:range} of the energy of {names:and}[ ({basis})]")
 OF_GAP: Final = Template("assumed numbers account for {share} of the gap[ ({basis})]")
 ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
@@ -34,7 +34,7 @@ MOSTLY: Final = 0.8
 """Share of the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Maximum chips in a headline whose shares are listed; beyond it, only the largest share is."""
+"""Maximum chips in a headline whose shares are listed; beyond it, their range is."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
@@ -77,8 +77,10 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
         basis = name_assumed(shares[-1])
         found.append((shares[-1].fraction, name, PART(share=share, hardware=name, basis=basis)))
     if len(found) > MOST_NAMED:
-        _, largest, part = max(found)
-        return OF_MANY(part=part, others=[name for _, name, _ in found if name != largest])
+        ends = [show_share(pick(found)[0]) for pick in (min, max)]
+        bases = {name_assumed(max(energies[name], key=lambda one: one.fraction)) for _, name, _ in found}
+        basis = bases.pop() if len(bases) == 1 else ""
+        return OF_MANY(shares=ends, names=[name for _, name, _ in found], basis=basis)
     return OF_EACH(parts=[part for *_, part in found]) if found else ""
 
 

@@ -20,7 +20,7 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show
+from joulemap.present.cell import is_tied, show, show_doubt
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
@@ -44,6 +44,8 @@ PAID: Final = Template("{way}[ ({sellers})]")
 EITHER_WAY: Final = "rented or bought"
 SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
+CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
+"""Way of paying -> how the best chip is called if only this way is ranked."""
 AVAILABLE: Final = "available chips"
 LOWER, HIGHER = "lower", "higher"
 
@@ -66,6 +68,13 @@ PRICED_ELSEWHERE: Final = "only another kind of seller states a price (--seller 
 
 SURE: Final = Template("{chance:chance} confidence in {chip}")
 SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, in any of its configurations")
+DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
+JOINTLY_TIED: Final = "statistically tied with the other chips together"
+JOINT: Final = Template("{doubt}: no other chip alone is tied with {chip}, but one of them may be better")
+BY_MEDIAN: Final = Template(
+    "{name} has a higher confidence ({chance:chance}) but a lower rank, because the ranking is by median"
+    "[; its interval is wider: {width:±}]"
+)
 TIED: Final = Template(
     "statistically tied with {rival}[ and {more:n other chip}]: {chance:chance} confidence in {chip}, "
     "{other_chance:chance} in {other_chip}"
@@ -84,7 +93,7 @@ UNRANKED: Final = Template(
 )
 UNKNOWN: Final = Template("{count:n configuration} {problem} because {reason}: {names}")
 UNSUPPORTED: Final = Template(
-    "{count:n configuration} unsupported: {reasons}[; and {more} more reasons (--format json lists all)]"
+    "{count:n configuration} unsupported: {reasons}[; and {more:n other reason} (--format json lists all)]"
 )
 
 STEP_ANALYZE: Final = Template(
@@ -392,6 +401,8 @@ class RankedAnswer(CandidateAnswer):
             return ""
         others = [row for row in rivals if find_chip(row) != chip]
         if not others:
+            if is_tied(chances[chip]):
+                return JOINT(doubt=DOUBT(chance=chances[chip], tied=None, jointly=JOINTLY_TIED), chip=chip)
             return (SURE_OF_HARDWARE if rivals else SURE)(chance=chances[chip], chip=chip)
         rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
         return TIED(
@@ -402,6 +413,31 @@ class RankedAnswer(CandidateAnswer):
             other_chance=chances.get(rival, 0.0),
             other_chip=rival,
         )
+
+    def _describe_doubt(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+        """Return the confidence of a headline, with the tie if it is too low to tell the best chip from the others."""
+        chip = find_chip(self.best)
+        if chip not in chances:
+            return ""
+        tied = {find_chip(row) for row in rivals} - {chip}
+        is_joint = not tied and is_tied(chances[chip])
+        return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=JOINTLY_TIED if is_joint else None)
+
+    def _explain_rank(self, chances: Mapping[str, float], width: str) -> str:
+        """Return why a chip with a higher confidence than the best has a lower rank; empty if there is none.
+
+        `width` is the column of the half-width of the ranked value.
+        """
+        chip = find_chip(self.best)
+        likeliest = max(chances, key=lambda name: chances[name], default=chip)
+        if chances.get(likeliest, 0.0) <= chances.get(chip, 0.0):
+            return ""
+        own, other = (
+            next((getattr(row, width) for row in self.rows if find_chip(row) == name), None)
+            for name in (chip, likeliest)
+        )
+        is_wider = own is not None and other is not None and show_doubt(other) != show_doubt(own) and other > own
+        return BY_MEDIAN(name=self.scope.mark(likeliest), chance=chances[likeliest], width=other if is_wider else None)
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
         """Return the command that compares the best with the first rival, if that is another chip."""

@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
+    CHEAPEST,
     CONFIGURATIONS,
     LIMIT,
     PAYING,
@@ -52,10 +53,12 @@ TITLE: Final = Template("{model}, {runtime}: cost of a million {unit}, {use}")
 DRAWN_TITLE: Final = Template("{model}: {use}")
 
 BEST: Final = Template(
-    "{paying} {name} is the cheapest option{available}[ ({chance:chance} confidence)]: {cost} per million {unit}"
+    "{name} is {cheapest}{available}[ ({doubt})]: {cost} per million {unit}"
     "[, {ratio:x} less than {next}][, equal to {equal}]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
+CHEAPEST_OF_BOTH: Final = "the cheapest option"
+PAID_NAME: Final = Template("{paying} {name}")
 CONFIGURED: Final = Template("{hardware} ({precision}, batch {batch}[, {runtime}])")
 IF_AVAILABLE: Final = " but not available"
 GIVEN_GRID: Final = "given grid"
@@ -82,8 +85,8 @@ if TYPE_CHECKING:
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 
-OTHER_WAY: Final = Template("{paying} {name} would cost {cost}[, {more:x} as much][, {less:x} less]")
-OTHER_WAY_ONLY: Final = Template("{paying} {name} would be the cheapest option: {cost} (--pay {row.way})")
+OTHER_WAY: Final = Template("{paying} {name} costs {cost}[, {more:x} as much][, {less:x} less]")
+OTHER_WAY_ONLY: Final = Template("{name} is {cheapest}: {cost} (--pay {row.way})")
 EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
     "never": Template("{below} is cheaper than {above} at any volume"),
@@ -271,17 +274,19 @@ class CostAnswer(RankedAnswer):
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         region = "" if grid is None else grid.note.partition(",")[0]
         share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
+        name, is_one_way = self._describe_configuration(best), self.pay != "both"
+        chances = {} if second is None else self._chances("probability_cheapest")
         return BEST(
             row=best,
-            paying=PAYING[best.way].capitalize(),
-            name=self._describe_configuration(best),
+            name=name if is_one_way else PAID_NAME(paying=PAYING[best.way].capitalize(), name=name),
+            cheapest=CHEAPEST[best.way] if is_one_way else CHEAPEST_OF_BOTH,
             available="" if best.is_available or self.scope.settings.takes_all else IF_AVAILABLE,
             cost=show_interval(best.usd_per_million, "USD", best.usd_half_width),
             unit=self._unit,
             ratio=None if is_equal else ratio,
             next=other,
             equal=other if is_equal else None,
-            chance=None if second is None else self._chances("probability_cheapest").get(find_chip(best)),
+            doubt=self._describe_doubt(self._find_rivals("likely_cheapest"), chances),
             electricity=share if best.way == "bought" else None,
             carbon=show(best.gco2_per_million, "", "g"),
             place=AVERAGE_GRID(region=region) if region else GIVEN_GRID,
@@ -300,6 +305,7 @@ class CostAnswer(RankedAnswer):
             told = {
                 "row": other,
                 "paying": PAYING[other.way],
+                "cheapest": CHEAPEST[other.way],
                 "name": self._describe_configuration(other),
                 "cost": _show_usd(other.usd_per_million),
             }
@@ -442,11 +448,13 @@ class CostAnswer(RankedAnswer):
         best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
-        sure = self._describe_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
+        chances = self._chances("probability_cheapest")
+        sure = self._describe_standing(self._find_rivals("likely_cheapest"), chances)
+        rank = self._explain_rank(chances, "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))
         price = PRICE_DOUBT(name=name, price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN(name=name)
-        return "; ".join(filter(None, (sure, price)))
+        return "; ".join(filter(None, (sure, rank, price)))
 
 
 def _usd(row: CostOption) -> float:

@@ -45,15 +45,15 @@ TITLE: Final = Template("{before} -> {after}{settings}")
 HEADLINE: Final = Template("From {before} to {after}: {change:list}.")
 EQUAL: Final = Template("Both versions are equal in {metrics:and}[ on all {count} chips].")
 CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
-ON_BOTH: Final = "certain on both chips"
-ON_ALL: Final = Template("certain on all {total} chips")
-ON_SOME: Final = Template("certain on {sure} of {total} chips")
+ON_BOTH: Final = "significant on both chips"
+ON_ALL: Final = Template("significant on all {total} chips")
+ON_SOME: Final = Template("significant on {sure} of {total} chips")
 EXACT: Final = Template("{change} (exact)")
 INTERVAL: Final = Template("{change} ({low} to {high})")
 
 COLUMNS: Final = "hardware | *metric | before value_a | after value_b | *change change_fraction"
 VERDICT: Final = " | *limit allowed"
-VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not certain ({limit})"}
+VERDICTS: Final = {"above": "FAILS ({limit})", "below": "kept ({limit})", "unsure": "not significant ({limit})"}
 PARTS_TABLE: Final = Template("Operators that differ on {name}")
 PART_COLUMNS: Final = (
     "operator name | pattern fusion_pattern | *energy energy_difference_fj | *latency latency_difference_fs | "
@@ -68,8 +68,8 @@ KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {lim
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "{share} of the energy error of {before} is shared with {after} and cancels in the change; the 80 % intervals "
-    "cover the errors that only one version has"
+    "kernels that both versions have account for {share} of the energy of {before}; their errors cancel. "
+    "The 80 % intervals cover the errors of all other kernels"
 )
 NO_SAME_WORK: Final = "the versions share no error; the 80 % intervals cover the whole change"
 LEAST_SHARED: Final = 5e-4

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from joulemap.plan.name import list_names
+
+INFERENCES: Final = "inferences"
+"""Evaluations of a model that no wing knows."""
 
 
 def count_in(model: str) -> str:
     """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""
-    return next(filter(None, (names.count_in(model) for names in list_names())), "inferences")
+    return next(filter(None, (names.count_in(model) for names in list_names())), INFERENCES)
 
 
 def find_checkpoint(model: str) -> str:

@@ -49,7 +49,8 @@ KILO: Final = 1000.0
 TITLE: Final = Template("{mark}{hardware}: {name} ({vendor}, {microarchitecture})")
 SUMMARY: Final = Template(
     "{kind} with {units}: {peak_ops_per_s:ops/s} peak ({precision}), {memory_capacity} at {memory_bandwidth} "
-    "({memory_type}), {tdp}[, for {deployment:and}][; needs a host: {needs_host}][; not available: {unavailable}]."
+    "({memory_type}), {tdp}[, deployment: {deployment:and}][; needs a host: {needs_host}]"
+    "[; not available: {unavailable}]."
 )
 
 FIGURES: Final = "Main figures"

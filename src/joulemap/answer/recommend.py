@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.candidate import (
     AVAILABLE,
     BATCH_NOTE,
+    CHEAPEST,
     CONFIGURATIONS,
     KEPT,
     LIMIT,
@@ -29,6 +30,7 @@ from joulemap.answer.candidate import (
     read_usage,
     show_metric,
 )
+from joulemap.answer.engine import INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.catalog.sheet import find_scenario
@@ -58,7 +60,6 @@ BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
     "[, {ratio:x} {way} than {next}][, equal to {equal}]."
 )
-DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}]")
 ONLY: Final = Template(
     "{name} is the only [{available} ]configuration[ with {kept}]; its {metric.meaning}[ at {rate}] is {value}."
 )
@@ -83,6 +84,7 @@ ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
 HOURS_PER_YEAR: Final = 8760.0
+FRAMES: Final = "frames"
 WHOLE_DAYS: Final = 10.0
 """Days from which a lifetime is shown without decimals."""
 HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, its value is {whole}.")
@@ -101,6 +103,8 @@ PACED: Final = ("frame latency", "busiest stage", "busy")
 IDLE: Final = "idle energy idle_energy_per_inference_j | busy busy_fraction | "
 PAY: Final = "payment way!"
 PRICE: Final = "price told"
+PER_INFERENCE, PER_FRAME = "per inference", "per frame"
+"""Unit of work in the labels of a model, and of a pipeline, whose frame may need several inferences."""
 TOTALS: Final = {
     "power": "power with host total_power_w | ",
     "energy": "energy with host total_energy_j | ",
@@ -119,7 +123,7 @@ MISSING: Final = (
 )
 NOT_KNOWN: Final = "not known"
 
-OTHER_WAY: Final = Template("{paying} {name} would be the cheapest option: {value} (--pay {way})")
+OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
 KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
 PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
@@ -139,8 +143,8 @@ HOST_NOTE: Final = (
     "compare, pareto and explain count a host with --host only"
 )
 RATE_NOTE: Final = Template(
-    "inferences arrive at a fixed {rate}: energy and power include the idle power of chip and host between inferences. "
-    "Average power = energy per inference x rate; `busy` is rate / throughput"
+    "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "
+    "Average power = {label} x rate; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
 WITHOUT_RANK: Final = "without a rank"
@@ -253,7 +257,10 @@ class RecommendAnswer(RankedAnswer):
 
     @property
     def _metric(self) -> Metric:
-        return METRIC[self.objective]
+        metric = METRIC[self.objective]
+        if self.paced is None:
+            return metric
+        return attrs.evolve(metric, label=metric.label.replace(PER_INFERENCE, PER_FRAME))
 
     @property
     def _rate(self) -> str:
@@ -318,10 +325,8 @@ class RecommendAnswer(RankedAnswer):
         ratio = None if second is None else second.objective_ratio
         is_equal = ratio is not None and ratio < TIE_RATIO
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
-        chip = find_chip(best)
-        tied = {find_chip(row) for row in self._find_rivals("likely_best")} - {chip}
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
-        chance = self._chances("probability_best").get(chip) if second is not None else None
+        chances = self._chances("probability_best") if second is not None else {}
         told = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
@@ -334,7 +339,7 @@ class RecommendAnswer(RankedAnswer):
             way=name_direction(self._metric),
             next=None if second is None else self.scope.mark(second.hardware),
             equal=self.scope.mark(second.hardware) if second is not None and is_equal else None,
-            doubt=None if chance is None else DOUBT(chance=chance, tied=len(tied) or None),
+            doubt=self._describe_doubt(self._find_rivals("likely_best"), chances),
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
         lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
@@ -386,7 +391,7 @@ class RecommendAnswer(RankedAnswer):
         if other is not None:
             way = "rented" if other.pay == "bought" else "bought"
             value = show_metric("cost", _pay_otherwise(other))
-            lines.append(OTHER_WAY(paying=PAYING[way], way=way, name=self.name(other), value=value))
+            lines.append(OTHER_WAY(cheapest=CHEAPEST[way], way=way, name=self.name(other), value=value))
         lines += self._describe_left_out("unranked")
         lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
@@ -414,12 +419,14 @@ class RecommendAnswer(RankedAnswer):
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        standing = self._describe_standing(self._find_rivals("likely_best"), self._chances("probability_best"))
+        chances = self._chances("probability_best")
+        standing = self._describe_standing(self._find_rivals("likely_best"), chances)
+        rank = self._explain_rank(chances, "objective_half_width")
         kept = "" if best.probability_kept is None else KEEPS(best)
         price = (
             PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
         )
-        return "; ".join(filter(None, (standing, kept, price)))
+        return "; ".join(filter(None, (standing, rank, kept, price)))
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""
@@ -520,6 +527,13 @@ class RecommendAnswer(RankedAnswer):
             failed=lambda row: ", ".join(_list_other_misses(row)),
         )
 
+    def _describe_rate(self) -> str:
+        """Return the note on energy and power at a fixed rate."""
+        label = METRIC["energy_per_inference"].label
+        if self.paced is None:
+            return RATE_NOTE(rate=self._rate, inputs=INFERENCES, label=label)
+        return RATE_NOTE(rate=self._rate, inputs=FRAMES, label=label.replace(PER_INFERENCE, PER_FRAME))
+
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
         limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
@@ -528,7 +542,7 @@ class RecommendAnswer(RankedAnswer):
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
-            *([RATE_NOTE(rate=self._rate)] if self._rate else []),
+            *([self._describe_rate()] if self._rate else []),
             *([POWER_NOTE] if self.limits.max_power_w is not None else []),
             *self._describe_unknown(self.select("unranked").rows, WITHOUT_RANK),
             *self._describe_unknown(unpriced, BEYOND_PRICE),

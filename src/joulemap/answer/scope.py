@@ -12,8 +12,9 @@ import attrs
 from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat, is_read
+from joulemap.answer.engine import INFERENCES, count_in
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.configuration import MEASURED_HOST, NO_HOST, SYSTEM
+from joulemap.domain.configuration import BOARD, MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -263,11 +264,12 @@ class Scope:
     def bounded(self, title: str) -> str:
         """Return a title with the boundary of its energies, inserted before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
+        is_mixed = self.fallback_boundary == BOARD and len(self.boundaries) > 1
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
         return text.BOUNDED(
             subject=subject,
-            boundaries=self.boundaries,
+            boundaries=[text.WALL_ELSE_BOARD] if is_mixed else self.boundaries,
             hosts=[
                 text.DEVICE_ONLY if host == NO_HOST else text.WITH_HOST(host=host)
                 for host in dict.fromkeys(filter(None, self.hosts.values()))
@@ -311,10 +313,12 @@ class Scope:
             spans += [text.SPAN(ends=ends, quantity=quantity)] if ends else []
         new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
         own = self.describe_own_uncertainty(is_yours=True)
+        is_step = any(count_in(model) != INFERENCES for model in self.models)
+        work = text.DECODE_STEP if is_step else text.ANY_WORK
         return "; ".join((
             *([text.SPREAD(spans=spans)] if spans else []),
-            *([text.NEW(hardware=new)] if self.new else []),
-            *(text.OWN_SPREAD(line=line) for line in own),
+            *([text.NEW(hardware=new, work=work, served=text.SERVED if is_step else "")] if self.new else []),
+            *own,
         ))  # fmt: skip
 
     def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
@@ -361,10 +365,21 @@ class Scope:
 
     def describe_left_out(self) -> tuple[Text, ...]:
         """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
-        told = [text.REFUSED(count=len(self.refused), first=self.mark(self.refusals[0]))] if self.refused else []
+        told = []
+        if self.refused:
+            chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
+            told.append(
+                text.REFUSED(
+                    count=len(self.refused),
+                    chips=len(chips) if len(chips) < len(self.refused) else None,
+                    example=text.EXAMPLE if len(self.refusals) > 1 else "",
+                    first=self.mark(self.refusals[0]),
+                )
+            )
         if self.left_out and self.budget is not None:
             name, reason = next(iter(self.left_out.items()))
-            values = {"count": len(self.left_out), "first": self.mark(name), "reason": reason}
+            example = text.EXAMPLE if len(self.left_out) > 1 else ""
+            values = {"count": len(self.left_out), "example": example, "first": self.mark(name), "reason": reason}
             told.append(text.BEYOND_BUDGET(budget=self.budget.power_w, **values))
         return (Text(text.LEFT_OUT(reasons="; ".join(told))),) if told else ()
 
@@ -395,7 +410,7 @@ class Scope:
                     *self._describe_uncalibrated(),
                 ]
             ),
-            *(text.OWN_NOTE(line=line) for line in self.describe_own_uncertainty()),
+            *self.describe_own_uncertainty(),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 

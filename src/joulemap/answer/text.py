@@ -11,6 +11,7 @@ from joulemap.present.template import Template
 TITLE: Final = Template("{models:list}, batch {batches:and}, {precisions:list}[, {runtimes:list}]")
 RUNTIME: Final = Template("{precisions:and}, {runtimes:and}")
 BOUNDED: Final = Template("{subject}, {boundaries:and}[, {hosts:list}][, {changes:list}]{rest}")
+WALL_ELSE_BOARD: Final = "energy at the wall where known, else at the board"
 DEVICE_ONLY: Final = "device only"
 WITH_HOST: Final = Template("with host {host}")
 CHANGED: Final = Template("{hardware:and} with {numbers:and}")
@@ -44,22 +45,24 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 SPREAD: Final = Template("80 % intervals: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
 NEW: Final = Template(
-    "[those of {hardware:and} are ]estimated from other kinds of model, because this kind was never measured on that "
-    "class of chip"
+    "[those of {hardware:and} are ]estimated from other kinds of work, because no {work} was measured on that class of "
+    "chip[; {served}]"
 )
+ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
+SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
 OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
-OWN_SPREAD: Final = Template("within these, {line}")
-OWN_OF: Final = Template("{whose} alone change {parts:list}")
+OWN_OF: Final = Template("{whose} alone give these 80 % intervals: {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
-OWN_WIDTH: Final = Template("{quantity} by {width:±}")
+OWN_WIDTH: Final = Template("{quantity} {width:±}")
 ASSUMED: Final = "assumed numbers"
 YOURS: Final = "your assumed numbers"
 
 # Notes
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
-REFUSED: Final = Template("{count:n unsupported configuration} ({first})")
-BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({first}: {reason})")
+REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{first})")
+EXAMPLE: Final = "for example, "
+BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({example}{first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 
 WEIGHTS: Final = Template(
@@ -127,7 +130,6 @@ UNCALIBRATED: Final = Template(
     "not calibrated: {others:list}[ and {more} more]; part of the difference may come from calibration "
     "(`--calibration none` compares class defaults)"
 )
-OWN_NOTE: Final = Template("within these intervals, {line}")
 RECALLED: Final = Template(
     "{fraction:%} of the energy of {hardware} uses published numbers recalled without checking the source"
 )

@@ -125,9 +125,7 @@ def resolve_reference(
         energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
         if is_whole:
             basis = least_sure("derived", basis)
-            source = (
-                f"{source}; / {carved:g}: all together were fitted at the board, and regulators are a line of their own"
-            )
+            source = f"{source}; / {carved:g}: fitted to board power, whose regulator loss is a separate action"
         actions.append(
             EnergyAction(
                 category=entry.category,

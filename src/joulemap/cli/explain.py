@@ -33,7 +33,7 @@ def explain(
     run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
-    """Explain why chip B takes more or less energy or time than chip A.
+    """Explain why two chips differ in energy, time or memory.
 
     The table adds up exactly to the difference. `--level action` lists its terms: actions of one chip only, different
     counts, different energies per action, and static energy.

@@ -24,7 +24,7 @@ def flip(
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
-    """Find how far each constant must change for the other chip to win.
+    """Find the changes of constants that would reverse a ranking.
 
     Shows the break-even value of each constant of A and B, and the probability that it is reached. Also shows the
     confidence in the winner and the most useful measurement. `--details` lists the names for `--set`.

@@ -11,15 +11,16 @@ from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
-    "quantity", "hardware", "part", "measurements measurement_count", "mean_error_fraction", "median_error_fraction",
-    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "covered_fraction",
-    "seen_fraction", "calibration",
+    "quantity", "hardware", "part", "measurements measurement_count", "mean error mean_error_fraction",
+    "median error median_error_fraction", "bias bias_fraction", "worst error worst_error_fraction", "worst_case",
+    "rank_correlation", "inside 80 % interval covered_fraction", "used for fitting seen_fraction", "calibration",
 )  # fmt: skip
 
 OPERATORS: Final = (
-    "hardware", "kind", "group_count", "device_time_s", "share_fraction", "time_bias_fraction",
-    "time_weighted_error_fraction", "scored_count", "mean_error_fraction", "median_error_fraction", "bias_fraction",
-    "worst_error_fraction", "worst_case", "seen_fraction",
+    "hardware", "kind", "groups group_count", "device_time_s", "share of time share_fraction",
+    "bias of time time_bias_fraction", "error weighted by time time_weighted_error_fraction",
+    "scored groups scored_count", "mean error mean_error_fraction", "median error median_error_fraction",
+    "bias bias_fraction", "worst error worst_error_fraction", "worst_case", "used for fitting seen_fraction",
 )  # fmt: skip
 
 KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count")
@@ -29,7 +30,8 @@ KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bia
 EVIDENCE: Final = (
     "architecture", "hardware", "boundary", "subject", "quantity", "measurements measurement_count",
     "held out held_out_count", "net net_count",
-    "mean_error_fraction", "median_error_fraction", "bias_fraction", "covered_fraction", "sources",
+    "mean error mean_error_fraction", "median error median_error_fraction", "bias bias_fraction",
+    "inside 80 % interval covered_fraction", "sources",
 )  # fmt: skip
 
 KEPT_EVIDENCE: Final = ("architecture", "hardware", "boundary", "measurement_count", "mean_error_fraction")
@@ -59,10 +61,9 @@ def validate(
     correlation and interval coverage. Configurations that are not stored are evaluated first, in about half a minute
     for all built-in measurements.
 
-    `seen` is the fraction of measurements that were used for fitting and are no test; `--by split` separates them.
-    `covered` is the fraction inside the 80 % interval. A throughput is scored against the predicted throughput, never
-    against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host shared by as many
-    devices as were measured.
+    Measurements used for fitting are no test; `--by split` separates them. A throughput is scored against the predicted
+    throughput, never against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host
+    shared by as many devices as were measured.
 
     Single operators are scored separately from models: `--by kind` groups them by type. `--by operator` scores device
     times of operators inside models. Each quantity of a served language model has its own score; unpredicted

@@ -695,7 +695,7 @@ class Hardware:
             raise ValueError(
                 f"generation: it is a calibration of {calibration.generation}, but {self.id} is {self.generation}"
             )
-        source = f"{self.id} at the scales of {calibration.hardware}; {calibration.source}"
+        source = f"{self.id} uses the calibration of {calibration.hardware}; {calibration.source}"
 
         def scaled(own: Quantity, value: float) -> Quantity:
             return attrs.evolve(own, value=value, basis=least_sure(own.basis, "scaled"), source=source)

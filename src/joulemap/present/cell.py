@@ -277,7 +277,12 @@ def show_chance(probability: float | None) -> str:
         return f"under {show_chosen_share(LEAST_SURE)}"
     percent = round(probability * 100.0)
     least = round(TOLD_APART * 100.0)  # from which one is better than another: a tie does not round up to it
-    return f"{percent - 1 if probability < TOLD_APART and percent == least else percent} %"
+    return f"{percent - 1 if is_tied(probability) and percent == least else percent} %"
+
+
+def is_tied(probability: float | None) -> bool:
+    """Return True for a confidence too low to call one option better than another."""
+    return probability is not None and probability < TOLD_APART
 
 
 RAREST: Final = 1e-3

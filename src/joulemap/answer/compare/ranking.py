@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.summary import SHOWN
+from joulemap.answer.run import find_ties
 from joulemap.answer.scope import TIE_RATIO, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, Metric, RankMetricName
@@ -50,6 +53,8 @@ class RankingAnswer(RunAnswer):
     """Rows by subgraph; None unless requested."""
     placements: Table[Placement] | None
     """Rows by hardware, then by subgraph, longest first; None unless requested."""
+    is_tied: bool = False
+    """True if the best and the next hardware of the headline are statistically tied."""
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats; a table that was not requested is an empty list."""
@@ -103,12 +108,23 @@ class RankingAnswer(RunAnswer):
         """Best hardware that can be bought or rented, at a price that is not a guess."""
         return next((row for row in self.rows if row.rank is not None and row.is_available), None)
 
+    def _list_ranked(self) -> list[RankedHardware]:
+        """Return the available hardware by rank; all hardware if none is available."""
+        answered = [row for row in self.rows if row.status == "ok"]
+        return [row for row in answered if row.is_available or self.best_available is None]
+
+    @property
+    def first_pair(self) -> tuple[str, int, int] | None:
+        """Metric, best run and next run of the headline; None for a single chip."""
+        ids = [row.run_id for row in self._list_ranked()[:2] if row.run_id is not None]
+        metric = "energy_per_inference" if self.sort == "efficiency" else self._metric.name
+        return (metric, ids[0], ids[1]) if len(ids) == 2 else None
+
     def describe_best(self) -> str:
         """Return the best available hardware, its ratio to the next, and any unavailable hardware ahead of it."""
         answered = [row for row in self.rows if row.status == "ok"]
         first = answered[0]
-        best = self.best_available or first
-        had = [row for row in answered if row.is_available or best is not self.best_available]
+        best, had = self.best_available or first, self._list_ranked()
         ratio = (had[1].best_ratio or 1.0) / (best.best_ratio or 1.0) if len(had) > 1 else None
         other = self.scope.mark(had[1].hardware) if len(had) > 1 else None
         is_equal = ratio is not None and ratio < TIE_RATIO
@@ -122,6 +138,7 @@ class RankingAnswer(RunAnswer):
             ratio=None if is_equal else ratio,
             other=other,
             equal=other if is_equal else None,
+            tied=text.STATISTICALLY_TIED if self.is_tied else "",
             first=self.scope.mark(first.hardware) if best is not first else None,
             ahead=best.best_ratio or 1.0,
             only=None if best.is_available else self.scope.mark(best.hardware),
@@ -200,7 +217,7 @@ def rank_hardware(
     with holding_scope(source, plan_runs((model,), settings)) as (scope, connection, ids):
         rows = start(connection, RankedHardware, run_ids=ids, sort=sort)
         metric = "latency" if sort == "throughput" else "energy"
-        return RankingAnswer(
+        answer = RankingAnswer(
             scope=scope,
             sort=sort,
             mix=fetch(connection, ModelMix, run_ids=ids),
@@ -211,3 +228,5 @@ def rank_hardware(
             placements=fetch(connection, Placement, run_ids=ids) if has_subgraphs else None,
             rows=rows(),
         )
+        pairs = [pair] if (pair := answer.first_pair) is not None else []
+        return attrs.evolve(answer, is_tied=bool(find_ties(connection, pairs)))

@@ -20,7 +20,7 @@ from joulemap.plan.name import find_rate
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share, show_units
+from joulemap.present.cell import is_tied, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, choose_rows, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start, start_none
@@ -182,6 +182,7 @@ class CompareAnswer(RunAnswer):
             "value": (row.value, widths[quantity]) if quantity in widths else row.value,
             "each": text.EACH if row.goal.endswith("_per_inference") else "",
             "among": text.AMONG if is_part and row is first else "",
+            "doubt": "" if row.probability_best is None else text.DOUBT(row, tied=self._list_tied(row)),
         }
         if row.tied_count > 1 or row.advantage_ratio is None:
             column, ids = METRIC[row.goal].column, set(row.ranked_ids)
@@ -196,6 +197,12 @@ class CompareAnswer(RunAnswer):
             also="also " if row is not first and row.hardware == first.hardware and first.tied_count == 1 else "",
             **given,
         )
+
+    def _list_tied(self, row: Recommendation) -> list[str]:
+        """Return the chips that are too likely to be better than the winner of a goal to call it the best."""
+        if row.rivals:
+            return [self.scope.mark(name) for name in row.rivals]
+        return [text.REST] if is_tied(row.probability_best) else []
 
     def _describe_beyond(self, metric: PartMetricName) -> list[str]:
         """Return a sentence on each unavailable hardware that would be better, with ratios to the best available."""

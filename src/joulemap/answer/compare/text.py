@@ -20,20 +20,22 @@ ONLY: Final = Template(
 )
 BEST: Final[Mapping[str, Template]] = {
     "energy": Template(
-        "{hardware} {also}uses the least energy{each}{among}[ ({probability_best:chance} confidence)]: "
+        "{hardware} {also}uses the least energy{each}{among}[ ({doubt})]: "
         "{value:interval J}, {margin} less than {runner_up}."
     ),
     "latency": Template(
-        "{hardware} {also}has the lowest latency{among}[ ({probability_best:chance} confidence)]: {value:interval s}, "
+        "{hardware} {also}has the lowest latency{among}[ ({doubt})]: {value:interval s}, "
         "{margin} lower than {runner_up}."
     ),
     "edp": Template(
-        "{hardware} {also}has the least energy x delay{each}{among}[ ({probability_best:chance} confidence)]: "
+        "{hardware} {also}has the least energy x delay{each}{among}[ ({doubt})]: "
         "{value:Js}, {margin} less than {runner_up}."
     ),
     "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
 }
 """Metric -> sentence on its best hardware. The confidence is that this is the best of all, not of a pair."""
+DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}]")
+REST: Final = "the other chips together"
 BY_RATIO: Final = Template("{advantage_ratio:x}")
 BY_LITTLE: Final = Template("under {most:set %}")
 EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
@@ -70,8 +72,8 @@ NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 PACED_TITLE: Final = Template("At {rate}, with hosts and idle power[: {slow:and} cannot keep up]")
 PACED: Final = (
-    "hardware | *precision | utilization busy_fraction | frame latency latency_s | average power total_power_w | "
-    "busiest stage run_id"
+    "hardware | *precision | share of frame time busy_fraction | frame latency latency_s | "
+    "average power total_power_w | busiest stage run_id"
 )
 COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
@@ -189,9 +191,11 @@ NUMBERS_TITLE: Final = "Numbers of each chip"
 SPREADS_TITLE: Final = "Utilization of each chip"
 
 FIRST: Final = Template(
-    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]."
+    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]"
+    "[ ({tied})]."
     "[ {first} is not available, but its {label} would be {ahead:x} {way}.][ {only} is not available.]"
 )
+STATISTICALLY_TIED: Final = "statistically tied"
 ALONE: Final = Template("{best} is the only chip that was compared; its {label} is {value}.[ {only} is not available.]")
 RANKED_VALUES: Final[Mapping[str, Template]] = {
     "latency": Template("{latency_s:s}"),

@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import Figures, fetch_tables
 from joulemap.answer.explain import text
 from joulemap.answer.explain.insight import (
+    RESIDUAL,
     describe_confidence,
     describe_difference,
     describe_host,
@@ -18,8 +19,7 @@ from joulemap.answer.explain.insight import (
     list_overlaps,
 )
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
-from joulemap.answer.explain.table import divide
-from joulemap.answer.run import prove
+from joulemap.answer.explain.table import divide, prove_terms
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.catalogue import ArchitectureNote
@@ -131,17 +131,28 @@ class ExplainAnswer(PairAnswer):
                 *self.scope.describe(),
                 *list_overlaps(self),
                 *text.DEFINITIONS,
-                *self._prove_categories(),
+                *([text.PURPOSE_NOTE] if by == "purpose" else []),
+                *self._describe_unattributed(),
+                *self._prove_rows(is_purpose=by == "purpose"),
             ],
             steps=self._list_steps(repeated),
         )
 
-    def _prove_categories(self) -> list[str]:
-        """Return the check that categories sum to the difference; memory has none."""
+    def _describe_unattributed(self) -> list[str]:
+        """Return the meaning of unattributed losses, if a run has any."""
+        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in self.roles)
+        return [text.UNATTRIBUTED] if has_any else []
+
+    def _prove_rows(self, *, is_purpose: bool) -> list[str]:
+        """Return the check that purposes or categories sum to the difference; memory has none."""
         if self.metric == "memory":
             return []
-        sums = (sum(row.difference_exact for row in self.categories), self.difference_exact, EXACT_UNITS[self.metric])
-        return [prove("categories", text.PROOF(whole=self.whole), sums).text]
+        unit, exact = EXACT_UNITS[self.metric], self.difference_exact
+        terms = [row.difference_exact for row in self.categories]
+        if is_purpose and self.metric != "edp":
+            name = "latency_difference_fs" if self.metric == "latency" else "energy_difference_fj"
+            terms = [getattr(row, name) for row in self.purposes]
+        return [prove_terms(terms, exact, unit, self.whole).text]
 
     def title(self) -> str:
         """Return the title: scope, metric, A and B."""

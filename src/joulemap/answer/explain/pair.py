@@ -8,11 +8,10 @@ from typing import Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.explain import text
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.role import ROLES, Role
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_units
+from joulemap.present.cell import is_tied, show_units
 from joulemap.row.explain import (
     CategoryDifference,
     EdpTerm,
@@ -106,7 +105,7 @@ class PairAnswer(RunAnswer):
     @property
     def is_tied(self) -> bool:
         """True if it is too uncertain which run needs less to tell them apart."""
-        return self.probability is not None and self.probability < TOLD_APART
+        return is_tied(self.probability)
 
     @property
     def units(self) -> tuple[str, str]:

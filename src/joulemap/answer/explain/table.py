@@ -10,7 +10,6 @@ import attrs
 from joulemap.answer.explain import text
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, find_role, name_category, name_cause
 from joulemap.answer.layout import lay
-from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
@@ -54,16 +53,12 @@ def lay_categories(answer: PairAnswer) -> Grid:
     return _add_rows(drawn, [text.ALL, *ends])
 
 
-def _lay_purposes(answer: PairAnswer) -> tuple[Block, ...]:
+def _lay_purposes(answer: PairAnswer) -> Grid:
     columns = _select(answer, text.PURPOSE_COLUMNS)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
-    terms, exact = (row.energy_difference_fj for row in answer.purposes), answer.total.difference_fj
-    if answer.metric == "latency":
-        terms, exact = (row.latency_difference_fs for row in answer.purposes), answer.difference_exact
-    unit = EXACT_UNITS["latency" if answer.metric == "latency" else "energy"]
-    return _add_rows(drawn, [text.ALL, *ends]), prove_terms(terms, exact, unit, answer.whole)
+    return _add_rows(drawn, [text.ALL, *ends])
 
 
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
@@ -159,8 +154,9 @@ def _select(answer: PairAnswer, columns: str) -> str:
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
-    """Return the check that terms sum to the difference."""
-    return prove("terms", text.PROOF(whole=whole), (sum(terms), exact, unit))
+    """Return the sentence that checks whether terms sum to the difference."""
+    rest = exact - sum(terms)
+    return Text(text.INEXACT_SUM(whole=whole, rest=f"{rest:,}", unit=unit) if rest else text.EXACT_SUM(whole=whole))
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:

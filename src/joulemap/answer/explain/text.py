@@ -84,8 +84,8 @@ PURPOSE_COLUMNS: Final = (
 PURPOSES: Final[Mapping[str, str]] = {
     "weights": "GEMMs with weights",
     "experts": "experts",
-    "cache": "keys and values",
-    "attention": "attention",
+    "cache": "attention: keys, values",
+    "attention": "attention: computation",
     "logits": "logits",
     "communication": "communication",
     "host": "kernel launches",
@@ -141,7 +141,8 @@ TRAFFIC_COLUMNS: Final = (
 SHARE: Final = "share share_fraction"
 """Column of shares of the difference."""
 
-PROOF: Final = Template("the difference of the {whole}")
+EXACT_SUM: Final = Template("The rows sum exactly to the difference of the {whole}.")
+INEXACT_SUM: Final = Template("The rows do not sum to the difference of the {whole}: {rest} {unit} are missing.")
 
 # ---- insights --------------------------------------------------------------------------------------------------------
 
@@ -216,6 +217,14 @@ DEFINITIONS: Final = (
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
     "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
     "on-chip transfers per byte",
+)
+PURPOSE_NOTE: Final = (
+    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond "
+    "that; computation takes 0 s if it is never slower than these transfers"
+)
+UNATTRIBUTED: Final = (
+    "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
+    "residual that was fitted to measured boards"
 )
 CLASS_HEADING: Final = "How these classes work"
 CLASS_NOTE: Final = Template("{architecture}, {topic}: {text} ({source})")

@@ -17,7 +17,6 @@ from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
@@ -28,7 +27,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, find_variations
-from joulemap.present.cell import show_odds, show_quantity
+from joulemap.present.cell import is_tied, show_odds, show_quantity
 from joulemap.present.document import Document, Section
 from joulemap.row.compare import PairChance
 from joulemap.store.query import fetch
@@ -155,7 +154,7 @@ class FlipAnswer(RunAnswer):
             direction=text.HIGHER if metric.is_higher_better else text.LOWER,
             value=value,
             other=other,
-            chance=self.probability,
+            doubt=self._doubt,
             reversed=reversed_at if others else "",
             first=known[0].batch if is_same else None,
             last=known[-1].batch if is_same else None,
@@ -167,6 +166,13 @@ class FlipAnswer(RunAnswer):
         """True if some constant alone can make the two equal."""
         return any(row.flip_ratio is not None for row in self.rows)
 
+    @property
+    def _doubt(self) -> str:
+        """Confidence in the winner, and whether it is too low to tell the two apart; empty if unknown."""
+        if self.probability is None:
+            return ""
+        return text.DOUBT(chance=self.probability, tied=text.TIED if is_tied(self.probability) else "")
+
     def describe_confidence(self) -> str:
         """Return the confidence in the winner, and the error needed for the other to win; empty without an interval."""
         if self.probability is None or self.half_width is None:
@@ -174,9 +180,7 @@ class FlipAnswer(RunAnswer):
         from joulemap.uncertainty.probability import probability_better
 
         return text.SURE(
-            probability=self.probability,
-            tied="" if self.probability >= TOLD_APART else text.TIED,
-            ratio=self.ratio,
+            doubt=self._doubt,
             odds=1.0 - self.probability,
             odds_of_two=probability_better(0.5, self.half_width) if self.ratio > DOUBLE else None,
         )

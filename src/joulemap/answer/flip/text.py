@@ -13,7 +13,7 @@ DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
 
 WINNER: Final = Template(
     "{winner} has {ratio:x} {direction} {metric.label}{per} than {loser}: {value} against {other}"
-    "[ ({chance:chance} confidence)][; the order reverses {reversed}]"
+    "[ ({doubt})][; the order reverses {reversed}]"
     "[; the order is the same from batch {first} to {last}][; {no_flip}]."
 )
 PER_MILLION: Final = " per million inferences"
@@ -52,9 +52,9 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{probability:chance} confidence[, {tied}]; chance that the order reverses: {odds:odds}"
-    "[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
+    "{doubt}; chance that the order reverses: {odds:odds}[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
 )
+DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"
 
 NOTES: Final = (

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.layout import Cell
-from joulemap.answer.run import show_limit
+from joulemap.answer.run import find_ties, show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Table
@@ -22,7 +21,7 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_quantity, show_share, show_span
+from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
 from joulemap.present.document import Document, Grid, Made, Section, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
@@ -38,6 +37,9 @@ SHOWN_MODELS: Final = 4
 
 SHOWN_BEST: Final = 3
 """Maximum models of the headline."""
+
+Search: TypeAlias = Callable[[Iterable[SweepSeries]], SweepSeries]
+"""Function that finds the best series in a metric."""
 
 
 @frozen(kw_only=True)
@@ -55,6 +57,8 @@ class SweepAnswer(RunAnswer):
     """One row per model, precision, runtime, metric and batch."""
     crossings: Table[SweepCrossing]
     """Pairs of hardware whose order reverses with the batch size."""
+    ties: frozenset[tuple[str, int, int]] = frozenset()
+    """Metric, best run and next run of each pair in the headline that is statistically tied."""
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -132,8 +136,20 @@ class SweepAnswer(RunAnswer):
         frugal, swift = _find_frugal(had), _find_swift(had)
         among, also = "" if len(had) == len(found) else text.AMONG, "also " if swift is frugal else ""
         told = [
-            text.FRUGAL(frugal, name=self._name(frugal), among=among, **self._compare(frugal, had, _find_frugal)),
-            text.SWIFT(swift, name=self._name(swift), also=also, **self._compare(swift, had, _find_swift)),
+            text.FRUGAL(
+                frugal,
+                name=self._name(frugal),
+                among=among,
+                tied=self._is_tied(had, _find_frugal),
+                **self._compare(frugal, had, _find_frugal),
+            ),
+            text.SWIFT(
+                swift,
+                name=self._name(swift),
+                also=also,
+                tied=self._is_tied(had, _find_swift),
+                **self._compare(swift, had, _find_swift),
+            ),
         ]
         beyond = ((text.BEYOND_ENERGY, _find_frugal, frugal), (text.BEYOND_THROUGHPUT, _find_swift, swift))
         for template, find, own in beyond:
@@ -143,9 +159,30 @@ class SweepAnswer(RunAnswer):
                 told.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
         return " ".join(told)
 
-    def _compare(
-        self, best: SweepSeries, rows: Sequence[SweepSeries], find: Callable[[Iterable[SweepSeries]], SweepSeries]
-    ) -> dict[str, Any]:
+    def _is_tied(self, rows: Sequence[SweepSeries], find: Search) -> str:
+        """Return the clause on a statistical tie of the best and the next series; empty without a tie."""
+        pair = self._find_pair(rows, find)
+        return text.STATISTICALLY_TIED if pair is not None and (METRIC_OF[find], *pair) in self.ties else ""
+
+    def _find_pair(self, rows: Sequence[SweepSeries], find: Search) -> tuple[int, int] | None:
+        """Return the runs of the best and of the next series in a search; None without two."""
+        if len(rows) < 2:
+            return None
+        best = find(rows)
+        pair = [
+            self._find_point(row, row.energy_batch if find is _find_frugal else row.throughput_batch)
+            for row in (best, find(row for row in rows if row is not best))
+        ]
+        ids = [one.run_id for one in pair if one is not None and one.run_id is not None]
+        return (ids[0], ids[1]) if len(ids) == 2 else None
+
+    def find_pairs(self) -> list[tuple[str, int, int]]:
+        """Return metric, best run and next run of each comparison in the headline."""
+        listed = [self._find_answered(model)[1] for model in self._list_answered()[:SHOWN_BEST]]
+        pairs = [(name, self._find_pair(had, find)) for had in listed for find, name in METRIC_OF.items()]
+        return [(name, *pair) for name, pair in pairs if pair is not None]
+
+    def _compare(self, best: SweepSeries, rows: Sequence[SweepSeries], find: Search) -> dict[str, Any]:
         """Return the margin of the best series over the next one."""
         others = [row for row in rows if row is not best]
         if not others:
@@ -368,6 +405,7 @@ class SweepAnswer(RunAnswer):
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
             *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
             *(self._fill(text.BEYOND_BUDGET, row, group=self._group(row), budget=budget) for row in beyond if budget),
+            text.EFFICIENT,
             text.SCALING,
             *([text.NO_SCALING] if lacks_scaling else []),
             *self.scope.describe(),
@@ -399,7 +437,11 @@ def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
     return min(rows, key=lambda row: (-(row.throughput_per_s or 0.0), row.hardware))
 
 
-def _compare_rows(best: SweepSeries, other: SweepSeries, find: Callable[[Iterable[SweepSeries]], SweepSeries]) -> float:
+METRIC_OF: Final[Mapping[Search, str]] = {_find_frugal: "energy_per_inference", _find_swift: "throughput"}
+"""Search for the best series -> its metric."""
+
+
+def _compare_rows(best: SweepSeries, other: SweepSeries, find: Search) -> float:
     """Return how many times better one series is than another in the metric of a search."""
     if find is _find_swift:
         return (best.throughput_per_s or 0.0) / (other.throughput_per_s or 1.0)
@@ -413,7 +455,7 @@ def _describe_span(batches: Sequence[int]) -> str:
 
 
 def _is_tied(row: SweepWinner) -> bool:
-    return bool(row.runner_up) and row.probability_ahead is not None and row.probability_ahead < TOLD_APART
+    return bool(row.runner_up) and is_tied(row.probability_ahead)
 
 
 def _show_range(low: float | None, high: float | None, unit: str = "") -> str:
@@ -442,12 +484,16 @@ def sweep(
         connection, ids = runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)
         scope = find_scope(runs)
+        found: dict[str, Any] = fetch_tables(
+            connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s
+        )
         answer = SweepAnswer(
             scope=scope,
             tally=runs.tally,
             max_latency_s=max_latency_s,
-            **fetch_tables(connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s),
             points=points(),
+            **found,
         )
+        answer = attrs.evolve(answer, ties=find_ties(connection, answer.find_pairs()))
     scope.check_evaluated()
     return answer

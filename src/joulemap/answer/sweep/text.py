@@ -15,12 +15,13 @@ BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
 
 FRUGAL: Final = Template(
     "{name} uses the least energy per inference{among}: {energy_per_inference_j:J} at batch {energy_batch}"
-    "[, {ratio:x} less than {other}][, equal to {equal}]."
+    "[, {ratio:x} less than {other}][, equal to {equal}][ ({tied})]."
 )
 SWIFT: Final = Template(
     "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
-    "[, {ratio:x} that of {other}][, equal to {equal}]."
+    "[, {ratio:x} that of {other}][, equal to {equal}][ ({tied})]."
 )
+STATISTICALLY_TIED: Final = "statistically tied"
 ALONE: Final = Template(
     "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
     "Its throughput is highest at batch {throughput_batch}: {throughput_per_s:1/s}."
@@ -113,6 +114,9 @@ UNSUPPORTED: Final = Template("unsupported: {reason}")
 BEYOND_BUDGET: Final = Template(
     "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
     "{least_latency_batch}"
+)
+EFFICIENT: Final = (
+    "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
 )
 SCALING: Final = "batch scaling: throughput over batch size x throughput at batch 1"
 NO_SCALING: Final = "batch scaling needs a run at batch 1"
