@@ -948,7 +948,7 @@ class Workspace:
         self,
         name: str,
     ) -> BoxAnswer:
-        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a file."""
+        """Return one box by id, alias or file; UnknownNameError for an unknown one, CatalogueError for a faulty file."""
     def energy_reference(
         self,
         name: str,
