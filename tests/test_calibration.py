@@ -240,7 +240,7 @@ def test_a_hardware_inherits_ratios() -> None:
         assert_close(after.energy_per_action_fj, before.energy_per_action_fj * factor, rel=1e-12)
         if factor == 3.0:
             assert (after.basis, there.basis) == ("scaled", "scaled")
-            assert after.source.startswith("h100_sxm5 at the scales of h200_sxm; calibration ")
+            assert "h200_sxm" in after.source
     launch = under.coefficients["launch_time_scale"]
     there_too = source.calibrated(calibration).coefficients["launch_time_scale"]
     assert (launch.basis, there_too.basis) == ("assumed", "measured")
