@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -185,8 +184,8 @@ def show_within(value: float | None, unit: str, half_width: float | None) -> str
 DASH: Final = "\N{EN DASH}"
 """Separator of the ends of a range."""
 
-_NUMBER: Final = re.compile(r"[-+\d.,]+(?:e[-+]?\d+)?")
-"""Digits at the beginning of a shown value; its prefix and unit follow."""
+_DIGITS: Final = "-+.,0123456789"
+"""Characters of the number that begins a shown value; its prefix and unit follow."""
 
 
 def show_span(*ends: str) -> str:
@@ -204,8 +203,9 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
         return show_quantity(value, unit)
     whole = show_quantity(value, unit)
     shown = [show_within(value * math.exp(sign * half_width), unit, half_width) for sign in (-1.0, 1.0)]
-    is_alike = math.isfinite(value) and len({_NUMBER.sub("", one, count=1) for one in (whole, *shown)}) == 1
-    ends = [found[0] if is_alike and (found := _NUMBER.match(one)) else one for one in shown]
+    units = {one.lstrip(_DIGITS) for one in (whole, *shown)}
+    is_alike = math.isfinite(value) and len(units) == 1 and not min(units).startswith(("e-", "e+"))
+    ends = [one.removesuffix(min(units)) if is_alike else one for one in shown]
     return f"{whole} ({show_span(*ends)})"
 
 
