@@ -75,7 +75,6 @@ OPEN: Final[dict[tuple[str, str], str]] = {
         (one, "items"): "a batch of 2 leaves cores idle that one of 3 fills: 0.8 % slower"
         for one in ("epyc_9755", "epyc_9965", "kpu_t768")
     },
-    ("gb10", "samples"): "an engine runs a batch in equal parts, and 257 samples have none that fit the cache",
 }
 """(chip, what grows) -> why the rule does not hold there; a test fails once it does."""
 
