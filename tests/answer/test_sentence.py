@@ -5,8 +5,8 @@ No wording is asserted. Numbers are read from the text in order, and compared at
 
 from __future__ import annotations
 
-import math
 import itertools
+import math
 import re
 from collections.abc import Sequence
 
