@@ -14,7 +14,7 @@ from joulemap.domain.doubt import DOUBTED, Doubt
 from joulemap.domain.settings import Bounds
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.connection import writing
-from joulemap.tools.doubt import read_residuals, read_served
+from joulemap.tools.doubt import read_foreign, read_residuals, read_served
 from joulemap.workspace import Workspace
 
 ROWS: Final = """
@@ -32,11 +32,18 @@ Row = Mapping[str, Any]
 def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
     """Return the rows of `energy_errors` of models and of what is served, whose intervals were made without them.
 
-    A served row is judged without its source, any other row without its board. With `unseen`, rows that a coefficient
-    or a calibration was fitted to are left out. The stored intervals are as before afterwards.
+    A served row is judged without its source, any other row without its board: also without the numbers that the
+    board's measurements gave, in its `low` and `high`. With `unseen`, rows that a coefficient or a calibration was
+    fitted to are left out. The stored intervals are as before afterwards.
     """
     rows = [row for row in _read(workspace) if not (unseen and row["seen"])]
-    free, served = read_residuals(workspace), read_served(workspace)
+    foreign = read_foreign(workspace)
+    free, served = read_residuals(workspace, foreign=foreign), read_served(workspace)
+    ratios = {
+        row["measurement_id"]: foreign[row["measurement_id"]] / row["predicted"]
+        for row in workspace.query("validate.residual").records()
+        if row["quantity"] == "power" and not row["is_calibrated"] and row["measurement_id"] in foreign
+    }
     kept = load_doubt()
     found: list[Row] = []
     try:
@@ -48,7 +55,11 @@ def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
             else:
                 doubt = attrs.evolve(kept, scales=fit_all([one for one in free if one.hardware != name]))
             _replace(workspace, doubt)
-            found += [row for row in _read(workspace) if _name_part(row) == part and not (unseen and row["seen"])]
+            found += [
+                row | {name: row[name] * ratios.get(row["measurement_id"], 1.0) for name in ("low", "high")}
+                for row in map(dict, _read(workspace))
+                if _name_part(row) == part and not (unseen and row["seen"])
+            ]
     finally:
         _replace(workspace, kept)
     return found

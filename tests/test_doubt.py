@@ -26,6 +26,7 @@ from joulemap.calibrate.doubt import (
     fit_shares,
 )
 from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, ErrorShare, find_peak
 from joulemap.domain.metric import METRIC, MetricName
@@ -86,6 +87,42 @@ def test_a_class_whose_rows_were_all_in_view_of_a_coefficient_is_one_that_nobody
     for one, unseen in zip(fit_scales(rows), plain, strict=True):
         width = {"": of_all, "b": own}[one.hardware] if one.architecture == "npu" else unseen.half_width
         assert_close(one.half_width, width, rel=1e-12)
+
+
+def test_a_new_board_takes_the_errors_without_the_numbers_that_boards_own_measurements_gave() -> None:
+    # off by 0.1 with its static power and by 0.4 without it, as another class is: another board is off by 0.4. The
+    # board's own 0.1 is shrunk four times towards the spread of errors with own numbers: (0.1^2 + 0.4^2) / 2
+    row = attrs.evolve(A, error=0.1, foreign_error=-0.4, seen="static power")
+    other = attrs.evolve(A, architecture="npu", hardware="b", error=0.4)
+    square = (0.1**2 + 0.4**2) / 2.0
+    for _ in range(4):
+        square = (0.1**2 + FULL_GROUPS * square) / (1.0 + FULL_GROUPS)
+    for one in fit_scales([row, other]):
+        if one.architecture == "gpu":
+            assert_close(one.half_width, math.sqrt(square) if one.hardware else 0.4, rel=1e-12)
+    # an error that says nothing about the board itself leaves its own width alone
+    load = attrs.evolve(row, error=-0.9, foreign_error=-0.9, is_foreign=True, batch=2)
+    own = [one.half_width for one in fit_scales([row, other, load]) if one.hardware == "a"]
+    assert own == [one.half_width for one in fit_scales([row, other]) if one.hardware == "a"]
+
+
+def test_without_its_measurements_a_board_has_the_numbers_of_the_rule() -> None:
+    for name, rows in read_left_out().items():
+        board, own = describe_left_out(name), load_catalogue().hardware[name]
+        assert board.id == f"{name}_left_out"
+        assert all(row["source"] for row in rows)
+        for row in rows:
+            number, _, mode = row["number"].partition("@")
+            if number == "loads":
+                assert own.loads
+                assert not board.loads
+            elif number == "static_power":
+                watts = [(one.in_mode(mode) if mode else one).static_power.value for one in (board, own)]
+                assert_close(watts[0], float(row["value"]), rel=1e-12)
+                assert watts[0] != watts[1]
+            else:
+                changed = zip(board.reference.actions, own.reference.actions, strict=True)
+                assert any(one.energy_per_action_fj != other.energy_per_action_fj for one, other in changed)
 
 
 def test_a_group_is_shrunk_towards_the_one_above() -> None:

@@ -16,8 +16,12 @@ A class may lack rows of one kind of work, such as the first step of a language 
 measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
 
-Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. A class with
-only such models is treated, for its other boards, as a class without measurements, if other classes have them.
+Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
+have a second error, of a prediction without the numbers that its board's measurements gave: the error of a new board.
+Groups of several boards consist of these errors. By runtime and precision, those of one board count as one: its static
+power and the scale of its energies are common to them. Groups of one board, and the groups above that they are shrunk
+towards, consist of the first errors. A class whose models have neither second errors nor rows that no number was fitted
+to is treated, for its other boards, as a class without measurements, if other classes have them.
 
 Runs that share a factor share its part of the variance. The factors are the class, the board, the model in a class, the
 model on a board, and the case (model, batch, precision and runtime in a class). Each part is the mean product of
@@ -105,6 +109,17 @@ class Residual:
     """Half-width of the interval that the run states; None for a single operator."""
     seen: str = ""
     """Coefficients fitted with the measurement; empty if there are none."""
+    foreign_error: float | None = None
+    """ln(measured / predicted), predicted without the numbers that the hardware's own measurements gave; None for the
+    same error.
+    """
+    is_foreign: bool = False
+    """True if only the error of hardware without measurements is scored."""
+
+    @property
+    def as_foreign(self) -> Residual:
+        """The residual with the error of hardware without measurements."""
+        return self if self.foreign_error is None else attrs.evolve(self, error=self.foreign_error)
 
     def key(self, level: int) -> Key:
         """Return the residual's group at a level."""
@@ -118,7 +133,11 @@ class Residual:
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group with rows, for one quantity, coarsest first."""
-    scales = _fit_groups(residuals)
+    scales = _fit_groups([one.as_foreign for one in residuals])
+    if any(one.foreign_error is not None for one in residuals):
+        of_own = _fit_groups([one for one in residuals if not one.is_foreign])
+        own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
+        scales = [own.get(_name(one), one) for one in scales]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -128,14 +147,29 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     )
 
 
+def _name(scale: ErrorScale) -> Key:
+    return tuple(getattr(scale, name) for name in LEVELS)
+
+
+def _find_draw(one: Residual, level: int) -> tuple[str, ...]:
+    """Return the key of the rows that count as one in the groups of a level."""
+    is_common = one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL
+    return (one.hardware,) if is_common else one.group
+
+
 def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
     """Return the half-width of every group; classes with only fitted rows get at least that of all classes."""
-    tested = {one.architecture for one in residuals if one.work == MODEL and not one.seen}
+    tested = {
+        one.architecture for one in residuals if one.work == MODEL and (not one.seen or one.foreign_error is not None)
+    }
     levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
         for level, groups in enumerate(levels):
             groups[one.key(level)].append(one)
-    counts = [{key: len({one.group for one in rows}) for key, rows in groups.items()} for groups in levels]
+    counts = [
+        {key: len({_find_draw(one, level) for one in rows}) for key, rows in groups.items()}
+        for level, groups in enumerate(levels)
+    ]
     counts[CLASS_LEVEL] = {key: len({one.work for one in rows}) for key, rows in levels[CLASS_LEVEL].items()}
     plain = {len(PARTS): {key: find_quantile(rows, LEAST) for key, rows in levels[-1].items()}}
     for level in range(len(PARTS) - 1, -1, -1):

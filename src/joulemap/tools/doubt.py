@@ -12,8 +12,9 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -21,9 +22,12 @@ import attrs
 from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, fit_scales, fit_shares
 from joulemap.calibrate.serving import ServingResidual, fit_served
 from joulemap.catalog.doubt import write_doubt, write_served_doubt
+from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare, name_served_scale
+from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.settings import Bounds
 from joulemap.workspace import Workspace
 
 PRICES_SHARE: Final = 0.3
@@ -39,16 +43,69 @@ LOAD: Final = "of that load"
 """Mark in `seen` of a power that a hardware file uses as a measured load; it is not scored."""
 
 
-def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tuple[Residual, ...]:
-    """Return the errors of uncalibrated predictions, or with `is_calibrated` those of calibrated ones."""
-    return tuple(
-        Residual(
-            error=row["log_error"],
-            **{field.name: row[field.name] for field in attrs.fields(Residual) if field.name != "error"},
+EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
+
+CONFIGURATIONS: Final = """
+SELECT hardware, precision, runtime, batch, list(model ORDER BY model) AS models
+FROM measurements
+WHERE coalesce(energy_j, power_w, wall_power_w) IS NOT NULL AND list_contains($boards, split_part(hardware, '@', 1))
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+FOREIGN: Final = """
+SELECT
+    m.measurement_id,
+    CASE WHEN m.energy_j + m.latency_s IS NULL THEN r.average_power_w ELSE r.energy_j / r.latency_s END AS power_w
+FROM measurements AS m
+JOIN workload_names AS w ON w.measured_model = m.model
+JOIN runs AS r
+    ON r.workload_id = w.workload_id
+    AND r.hardware = split_part(m.hardware, '@', 1) || $ending
+    AND split_part(r.configured_hardware, '@', 2) = split_part(m.hardware, '@', 2)
+    AND (r.precision, r.weight_precision, r.runtime, r.batch) = (m.precision, m.precision, m.runtime, m.batch)
+"""
+
+
+def read_foreign(workspace: Workspace) -> dict[int, float]:
+    """Return the power of each measurement of a board of `left_out.csv` in W, predicted without the board's own
+    measurements; runs that the workspace lacks are evaluated.
+    """
+    boards = {name: describe_left_out(name) for name in read_left_out()}
+    for row in workspace.sql(CONFIGURATIONS, {"boards": list(boards)}, bounds=EVERYTHING).records():
+        board = HardwareRef.read(row["hardware"])
+        workspace.evaluate(
+            row["models"],
+            hardware=[boards[board.id]],
+            power_mode=board.mode,
+            **{name: row[name] for name in ("precision", "runtime", "batch")},
         )
-        for row in workspace.query("validate.residual").records()
-        if row["is_calibrated"] is is_calibrated and not (row["quantity"] != "latency" and LOAD in row["seen"])
-    )
+    return dict(workspace.sql(FOREIGN, {"ending": ENDING}, bounds=EVERYTHING))
+
+
+def read_residuals(
+    workspace: Workspace, *, is_calibrated: bool = False, foreign: Mapping[int, float] = MappingProxyType({})
+) -> tuple[Residual, ...]:
+    """Return the errors of uncalibrated predictions, or with `is_calibrated` those of calibrated ones.
+
+    `foreign` has powers from `read_foreign`. Of a calibrated chip and of a measured load, only these are scored.
+    """
+    names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name != "is_foreign"]
+    found = []
+    for row in workspace.query("validate.residual").records():
+        power_w = foreign.get(row["measurement_id"]) if row["quantity"] == "power" else None
+        error = None if power_w is None else math.log(row["measured"] / power_w)
+        is_scored = row["is_calibrated"] is is_calibrated and not (row["quantity"] != "latency" and LOAD in row["seen"])
+        if is_scored or (error is not None and not is_calibrated):
+            found.append(
+                Residual(
+                    error=row["log_error"] if is_scored or error is None else error,
+                    foreign_error=error,
+                    is_foreign=not is_scored,
+                    **{name: row[name] for name in names},
+                )
+            )
+    return tuple(found)
 
 
 def read_training(workspace: Workspace) -> tuple[Residual, ...]:
@@ -132,7 +189,8 @@ def main() -> None:
         _log(f"{len(served)} scales of served models")
         if options.served:
             return
-        scales, shares = fit_doubt((*read_residuals(workspace), *read_training(workspace)))
+        residuals = read_residuals(workspace, foreign=read_foreign(workspace))
+        scales, shares = fit_doubt((*residuals, *read_training(workspace)))
     write_doubt(scales, shares)
     _log(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
     for one in scales:

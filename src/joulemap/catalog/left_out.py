@@ -1,0 +1,65 @@
+"""Boards as they would be described without their own measured power: their errors are those of a new board.
+
+`data/doubt/left_out.csv` has the numbers that were measured on a board, or fitted to it, with the values of the rule
+that holds for boards without measurements. `loads` removes the measured loads.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from joulemap.catalog.chip import load_content
+from joulemap.catalog.digest import DATA
+from joulemap.catalog.sheet import Row, read_rows
+from joulemap.domain.hardware import Hardware
+
+PATH: Final = DATA / "doubt" / "left_out.csv"
+
+ENDING: Final = "_left_out"
+"""Ending of the id of such a description."""
+
+LOADS: Final = "loads"
+STATIC: Final = "static_power"
+
+
+@cache
+def read_left_out() -> Mapping[str, tuple[Row, ...]]:
+    """Return the replaced numbers of each board."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in read_rows(PATH):
+        found[row["hardware"]].append(row)
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+def describe_left_out(name: str) -> Hardware:
+    """Return a board of `left_out.csv` with the replaced numbers, and its own id; CatalogueError if one is invalid."""
+    text = (DATA / "hardware" / f"{name}.toml").read_text(encoding="utf-8")
+    content = tomllib.loads(text)
+    for row in read_left_out()[name]:
+        _replace(content, row)
+    return load_content({**content, "id": f"{name}{ENDING}", "aliases": []}, str(PATH))
+
+
+def _replace(content: dict[str, Any], row: Row) -> None:
+    """Replace one number in the content of a hardware file; ValueError for a number that the file does not have."""
+    number, _, mode = row["number"].partition("@")
+    value, basis = float(row["value"]), "assumed"
+    component, _, action = number.partition(".")
+    if number == LOADS:
+        del content[LOADS]
+    elif number == STATIC:
+        modes = [one for one in content.get("power_modes", ()) if one["name"] == mode]
+        (place,) = modes if mode else [content["quantities"]]
+        place[STATIC] |= {"value": value, "unit": row["unit"], "basis": basis}
+    elif action:
+        prices = content["energy_overrides"]
+        (price,) = (one for one in prices if (one["component"], one["action"]) == (component, action))
+        price |= {"energy_pj": value, "basis": basis, "source": row["source"]}
+    else:
+        others = [one for one in content.get("coefficients", ()) if one["name"] != number]
+        changed = {"name": number, "value": value, "unit": row["unit"], "basis": basis, "source": row["source"]}
+        content["coefficients"] = [*others, changed]
