@@ -149,6 +149,16 @@ def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
         assert row is not None
         assert halved.reference.prices_fj[row] == prices[key].energy_per_action_fj
     assert power_w(run_of(halved, PRODUCT)) < power_w(run_of(slow, PRODUCT))
+    # a copy off the chip takes as long at half the clock: half as many clocks
+    assert_close(line_fj(run_of(halved), MEMORY_ACTION) / line_fj(run_of(slow), MEMORY_ACTION), 0.5, rel=1e-9)
+
+
+def test_a_card_paced_by_its_own_memory_draws_less_at_a_lower_clock() -> None:
+    card, work = anchored_record(CATALOGUE["cloud_ai_100_pro"]), shipped("resnet18")
+    asked = Configuration(hardware=card.id, precision="int8", runtime="engine")
+    runs = [evaluate(work, chip.bound(card, f"{clock}MHz", "board"), asked) for clock in (600, 800, 1000, 1200)]
+    watts = [run.energy_fj / run.interval_fs for run in runs]
+    assert watts == sorted(watts)
 
 
 def test_at_the_chip_lines_of_the_board_are_left_out_and_no_time_differs() -> None:
@@ -328,7 +338,7 @@ def test_a_boundary_on_the_command_line(joulemap: Run) -> None:
     assert "unknown boundary 'rack'; known: chip, board, system" in wrong.stderr
     prices = joulemap("hardware", "show", "gaudi3", "--energy", "--format", "csv").stdout
     assert "regulator_loss" in prices
-    assert "unattributed_memory_second" in prices
+    assert "unattributed_memory_cycle" in prices
 
 
 @pytest.mark.sample(4)

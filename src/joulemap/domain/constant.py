@@ -58,7 +58,7 @@ WORDS: Final[Mapping[str, str]] = {
     "psu.conversion_loss": "loss of the power supply",
     "board.unattributed_product_cycle": "unattributed energy per clock of a unit in GEMMs",
     "board.unattributed_issue_cycle": "unattributed energy per clock of a unit in other work",
-    "board.unattributed_memory_second": "unattributed power of the memory",
+    "board.unattributed_memory_cycle": "unattributed energy per clock of the memory",
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",
     "coefficient.cap_share": "dynamic share of the power limit",

@@ -76,8 +76,8 @@ LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
 LINK_ACTION: Final[ActionKey] = ("device_link", "transfer")
 """Action of traffic to other devices, counted in bytes sent; its energy includes the bytes received."""
 
-MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
-"""Residual power of a busy memory level, implied by the power limit beyond all other energies; counted in seconds."""
+MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_cycle")
+"""Residual energy per clock of a busy memory level, implied by the power limit beyond all other energies."""
 
 
 UNATTRIBUTED: Final = "unattributed"

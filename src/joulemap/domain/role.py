@@ -48,7 +48,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("host", "operators that its host computes", "J"),
         Role("regulator", "losses of voltage regulators", "J"),
         Role("busy_cycle", "unattributed losses of busy units", "cycle"),
-        Role("busy_memory", "unattributed losses of busy memory", "s"),
+        Role("busy_memory", "unattributed losses of busy memory", "cycle"),
         Role("static", "static power", "s"),
     )
 }

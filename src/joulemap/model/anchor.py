@@ -5,8 +5,8 @@ sold with a power limit (`works_at_limit` in its file) comes near the limit in a
 copy. If its prices explain less than a share of the limit there, the board is assumed to draw that share. The
 difference becomes a price for the time in which units or memories are busy:
 
-    per second of memory = (share x limit x T - E) / memory time          of the copy
-    per clock of a unit  = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
+    per clock of memory = (share x limit x T - E) / memory time / f      of the copy
+    per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
 the board and the contribution of the other price. Nothing is added if the probe draws that share without it. A power
@@ -19,7 +19,7 @@ The share is the coefficient `limit_share`, unless power was measured under load
 loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
 bound:
 
-    power of a load = (E + memory price x memory time + unit price x f U x compute time) / T     = measured
+    power of a load = (E + memory price x f x memory time + unit price x f U x compute time) / T     = measured
 
 If a load draws more than measured even without unattributed power, circuit prices are too high. Then one factor lowers
 all prices except static power and the shares of regulators, so that
@@ -304,7 +304,7 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
     is_memory = key == MEMORY_ACTION
     component, action = key
     busy_s = probe.memory_s if is_memory else probe.compute_s
-    per_count = FJ_PER_J if is_memory else FJ_PER_J / (hardware.clock.value * hardware.units)
+    per_count = FJ_PER_J / (hardware.clock.value * (1.0 if is_memory else hardware.units))
     most_w = max((probe.limit_j - probe.spent_j) / busy_s, power_w) if busy_s > 0.0 else power_w
     return EnergyAction(
         category="board",
@@ -312,7 +312,7 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         component=component,
         action=action,
         part="memory" if is_memory else "compute",
-        per="s" if is_memory else "cycle",
+        per="cycle",
         energy_per_action_fj=power_w * per_count,
         low_fj=0.0,
         high_fj=most_w * per_count,
@@ -322,5 +322,5 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
             f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this the rest"
             + (f"; {told}" if told else "")
         ),
-        count_formula="memory time" if is_memory else "compute time · f · U",
+        count_formula="memory time · f" if is_memory else "compute time · f · U",
     )

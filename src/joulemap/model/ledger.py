@@ -83,12 +83,12 @@ def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts
 def with_unattributed(
     counts: ActionCounts, hardware: Hardware, precision: str, compute_s: Floats, memory_s: Floats
 ) -> ActionCounts:
-    """Return the counts with clock cycles of all units and seconds of memory, if the hardware has unattributed power.
+    """Return the counts with clock cycles of all units and of memory, if the hardware has unattributed power.
 
-    Both cover busy time at the full clock of the power mode.
+    Both cover busy time at the full clock of the power mode. A level that the clock paces is then as dear at any clock.
     """
     cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
-    found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s}
+    found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}
     return {**counts, **{key: count for key, count in found.items() if key in hardware.reference}}
 
 
