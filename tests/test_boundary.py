@@ -155,7 +155,7 @@ def test_the_price_is_of_clocks_so_that_a_slower_clock_draws_less() -> None:
 
 def test_a_card_paced_by_its_own_memory_draws_less_at_a_lower_clock() -> None:
     card, work = anchored_record(CATALOGUE["cloud_ai_100_pro"]), shipped("resnet18")
-    asked = Configuration(hardware=card.id, precision="int8", runtime="engine")
+    asked = Configuration(hardware=card.id, precision="int8", runtime="fused")
     runs = [evaluate(work, chip.bound(card, f"{clock}MHz", "board"), asked) for clock in (600, 800, 1000, 1200)]
     watts = [run.energy_fj / run.interval_fs for run in runs]
     assert watts == sorted(watts)
