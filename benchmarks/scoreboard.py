@@ -188,7 +188,7 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
 
 
 def _make(record: type[T], row: Mapping[str, Any]) -> T:
-    names = [field.name for field in attrs.fields(record) if field.name != "error"]
+    names = [field.name for field in attrs.fields(record) if field.name in row]
     return record(error=row["log_error"], **{name: row[name] for name in names})
 
 
