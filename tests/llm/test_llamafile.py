@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from compare import assert_close
+from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_stack
 from joulemap.domain.serving import read_serving_row
-from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, predict_row
+from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, find_deployment, predict_row
 
 NOTE = "means over nine tests (prompts 16-4096, outputs 16-1536 tokens)"
 
@@ -49,3 +50,11 @@ def test_scores_in_memory_cost_time_that_grows_with_the_square_of_the_prompt() -
 
     short, long = (first("llamafile", size) - first("llama.cpp", size) for size in (2048, 4096))
     assert 3.5 < long / short < 4.5
+
+
+def test_performance_cores_of_apple_share_no_number_with_its_graphics() -> None:
+    hardware = load_member("apple_m1_cpu")
+    cells = row(hardware=hardware.id, engine="llama.cpp", date="2025", scope="decode_step")
+    few, _ = find_deployment(read_serving_row(cells), hardware).chips
+    memory, cores = 68.3e9, 5.5 * 4 * 3.01e9
+    assert_close(few.memory_bandwidth.value, (memory**-4 + cores**-4) ** -0.25, rel=1e-9)
