@@ -25,7 +25,7 @@ from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
 from joulemap.wing.explore.lake.database import number_shards, survey
-from joulemap.wing.explore.lake.fill import Filled, fill, read_cluster
+from joulemap.wing.explore.lake.fill import Filled, _open_pool, fill, read_cluster
 from joulemap.wing.explore.lake.shard import Shard, open_lake, write_shard
 from joulemap.workspace import Workspace
 from pond import Cell, Totals, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
@@ -447,3 +447,13 @@ def test_a_million_points_answer_ten_questions(tmp_path: Path) -> None:
     for statement, _ in TEN:
         assert ask(tmp_path, statement)
     assert ask(tmp_path, "SELECT set_clock_hz FROM runs ORDER BY energy_j LIMIT 1") == [(1.001e9,)]
+
+
+def test_a_pool_on_windows_has_no_resource_tracker_and_at_most_61_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start() -> None:
+        raise ImportError("_posixsubprocess")
+
+    monkeypatch.setattr("multiprocessing.resource_tracker.ensure_running", start)
+    monkeypatch.setattr("joulemap.wing.explore.lake.fill.IS_POSIX", False)
+    with _open_pool(64) as pool:
+        assert vars(pool)["_max_workers"] == 61

@@ -21,7 +21,7 @@ FOUND = {
     "gaming_pc_windows": (["rtx_4090", "ryzen_7_7800x3d"], 96e9),
     "laptop_lunar_lake_windows": (["arc_140v", "core_ultra7_258v", "lunar_lake_npu"], 136.528e9),
     "laptop_snapdragon_windows": (["snapdragon_x_elite_cpu", "snapdragon_x_elite_npu"], 135.168e9),
-    "macbook_m3_max": (["apple_m3_max"], None),
+    "macbook_m3_max": (["apple_m3_max", "apple_m3_max_cpu", "apple_m3_max_neural_engine"], None),
     "macbook_m4": (["apple_m4", "apple_m4_cpu", "apple_m4_neural_engine"], None),
     "mini_pc_strix_halo": (["ryzen_ai_max_395", "ryzen_ai_max_395_cpu", "ryzen_ai_max_395_npu"], 256e9),
     "laptop_lunar_lake": (["arc_140v", "core_ultra7_258v"], 136.528e9),

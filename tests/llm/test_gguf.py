@@ -36,7 +36,15 @@ from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK, find_file_weights, list_cases, plan_served
 from joulemap.wing.llm.decoder.config import Attention, Experts
 from joulemap.wing.llm.decoder.layer import tell
-from joulemap.wing.llm.decoder.name import find_decoder, find_pass, find_shipped, is_pass, load_shipped, split_pass
+from joulemap.wing.llm.decoder.name import (
+    find_decoder,
+    find_gguf,
+    find_pass,
+    find_shipped,
+    is_pass,
+    load_shipped,
+    split_pass,
+)
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
@@ -284,3 +292,18 @@ def test_weights_are_the_published_file_and_fit_as_llamacpp_decides(tmp_path: Pa
         assert_close(room.weights, size * 1e9, rel=0.02)
         for card in cards:
             assert (found[card].status == OK) is (weights in FITTING[card, model])
+
+
+def test_a_folder_means_its_language_model_not_the_encoder_beside_it(tmp_path: Path) -> None:
+    write_gguf(tmp_path / "mmproj-a.gguf", {"general.architecture": "clip", "clip.vision.block_count": 32}, [])
+    values, tensors = llama_3_1_8b()
+    own = {key.replace("llama.", "qwen2vl."): value for key, value in values.items()}
+    file = write_gguf(tmp_path / "qwen.gguf", own | {"general.architecture": "qwen2vl"}, tensors)
+    decoder = find_decoder(str(tmp_path))
+    assert decoder is not None
+    assert decoder.layer_count == 32
+    assert any("mmproj" in note for note in decoder.file_notes)
+    assert find_gguf(str(tmp_path)) == find_gguf(str(file)) == str(file)
+    assert find_gguf("llama-3.1-8b") == "llama-3.1-8b"
+    with pytest.raises(ModelError):
+        find_decoder(str(tmp_path / "mmproj-a.gguf"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from compare import assert_close
+from joulemap.catalog.family import load_member
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_stack
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import read_serving_row
-from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, predict_row
+from joulemap.wing.llm.serving.predict import LOCALSCORE_TESTS, find_deployment, predict_row
 
 NOTE = "means over nine tests (prompts 16-4096, outputs 16-1536 tokens)"
 
@@ -49,3 +51,26 @@ def test_scores_in_memory_cost_time_that_grows_with_the_square_of_the_prompt() -
 
     short, long = (first("llamafile", size) - first("llama.cpp", size) for size in (2048, 4096))
     assert 3.5 < long / short < 4.5
+
+
+def test_performance_cores_of_apple_share_no_number_with_its_graphics() -> None:
+    hardware = load_member("apple_m1_cpu")
+    cells = row(hardware=hardware.id, engine="llama.cpp", date="2025", scope="decode_step")
+    few, _ = find_deployment(read_serving_row(cells), hardware).chips
+    memory, cores = 68.3e9, 5.5 * 4 * 3.01e9
+    assert_close(few.memory_bandwidth.value, (memory**-4 + cores**-4) ** -0.25, rel=1e-9)
+
+
+def test_prompts_on_processors_take_a_share_of_the_peak_whatever_libraries_reach() -> None:
+    """Two peaks of 16 MACs a clock and core: OpenVINO was measured to reach 0.9 of one and 0.59 of the other."""
+    for name in ("core_i7_1185g7", "core_i7_8700k"):
+        hardware = find_chip(name)
+        cells = row(hardware=name, engine="llama.cpp", date="2025", scope="prefill_step")
+        _, many = find_deployment(read_serving_row(cells), hardware).chips
+        reached = many.peaks["fp32"].rate.value * many.coefficients["gemm_efficiency.vector"].value
+        assert_close(reached, 0.49 * 32 * hardware.unit_count.value * hardware.clock.value, rel=1e-9)
+
+
+def find_chip(name: str) -> Hardware:
+    own = load_catalogue().hardware
+    return own[name] if name in own else load_member(name)

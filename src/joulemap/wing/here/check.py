@@ -46,9 +46,11 @@ UNNAMED: Final = ("benchmark_app", "trtexec")
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
     """Yield commands that measure a row of a language model, piped into the comparison with its prediction."""
+    from joulemap.wing.llm.decoder.name import find_gguf
+
     divided = LAYERS.match(row.fits) if row is not None else None
     run = CheckedRun(
-        model=model,
+        model=find_gguf(model),
         kind=LANGUAGE,
         weights=row.weights if row is not None else asked.weights or USUAL_WEIGHTS,
         engine=ENGINE,

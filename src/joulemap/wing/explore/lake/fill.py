@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import attrs
 
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+from joulemap.system.handle import IS_POSIX
 from joulemap.system.record import define
 from joulemap.wing.explore.lake.database import survey
 from joulemap.wing.explore.lake.shard import open_lake, write_shard
@@ -198,17 +199,25 @@ def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
             )
 
 
+MOST_ON_WINDOWS: Final = 61
+"""Maximum processes of a pool on Windows. Source: documentation of `concurrent.futures.ProcessPoolExecutor`."""
+
+
 def _open_pool(jobs: int) -> ProcessPoolExecutor:
     """Return a pool of freshly started processes; a fork would share this process's open files."""
     import multiprocessing
-    from multiprocessing import resource_tracker
 
-    # its resource tracker would print the segments that it removes after an interrupt, as intended
-    sys.warnoptions.append(silence := "ignore:resource_tracker")
-    try:
-        resource_tracker.ensure_running()
-    finally:
-        sys.warnoptions.remove(silence)
+    if IS_POSIX:
+        from multiprocessing import resource_tracker
+
+        # it would print the segments that it removes after an interrupt, as intended
+        sys.warnoptions.append(silence := "ignore:resource_tracker")
+        try:
+            resource_tracker.ensure_running()
+        finally:
+            sys.warnoptions.remove(silence)
+    else:
+        jobs = min(jobs, MOST_ON_WINDOWS)
     return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process)
 
 

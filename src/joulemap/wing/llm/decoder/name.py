@@ -47,6 +47,9 @@ DECODER: Final = "decoder"
 CONFIGURATION: Final = "config.json"
 
 GGUF: Final = ".gguf"
+ENCODER: Final = "mmproj"
+"""Part of the name of a GGUF file with an encoder of images or sound. Source: llama.cpp, `convert_hf_to_gguf.py`."""
+
 """Suffix of files of weights that state the sizes of their model."""
 
 SAFETENSORS: Final = (".safetensors", ".safetensors.index.json")
@@ -192,8 +195,16 @@ def _find_path(name: str) -> Path | None:
     if not path.is_dir():
         return None
     config = path / CONFIGURATION
-    files = next(iter(sorted(path.glob(f"*{GGUF}"))), None) if not config.is_file() else None
+    files = None
+    if not config.is_file():  # the encoder of images may lie beside its language model
+        files = min(path.glob(f"*{GGUF}"), key=lambda one: (ENCODER in one.name.lower(), one.name), default=None)
     return files or find_weights(path) or (config if config.is_file() else None)
+
+
+def find_gguf(name: str) -> str:
+    """Return the GGUF file at a path or in the folder at a path; the name itself if there is none."""
+    path = _find_path(name)
+    return str(path) if path is not None and path.suffix == GGUF else name
 
 
 def find_weights(folder: Path) -> Path | None:

@@ -70,7 +70,13 @@ def _read_once(path: Path, name: str, changed_ns: int, size: int) -> Decoder:
     header = read_gguf(path)
     decoder = read_config(form_config(header, name), name)
     decoder = _apply_formats(_check_weights(decoder, header), header)
-    return attrs.evolve(decoder, file_notes=(*_describe_bytes(header), *decoder.file_notes))
+    beside = load_tables()["images"].get(str(header.values.get("general.architecture")))
+    notes = [*_describe_bytes(header), *decoder.file_notes]
+    if beside:
+        notes.append(
+            f"images need the encoder of another file ({beside}), which is not counted: times are of text alone"
+        )
+    return attrs.evolve(decoder, file_notes=tuple(notes))
 
 
 def _describe_bytes(header: FileHeader) -> Iterator[str]:

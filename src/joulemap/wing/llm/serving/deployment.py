@@ -56,8 +56,14 @@ STREAMED_SLOTS: Final = "issue_slots.streamed"
 EXPERT_STREAM: Final = "experts_dram_share"
 """Coefficient of a GPU for the share of its bandwidth at which experts read their weights."""
 
-WIDE_SHARE: Final = "wide_share"
-"""Coefficient for the rate of a library's fp32 GEMMs on wide matrices; engines with separate kernels avoid it.
+LIBRARY_SHARES: Final = (
+    "wide_share",
+    "gemm_efficiency.vector",
+    "gemm_efficiency.matrix",
+    "gemm_efficiency.dot_bf16",
+    "gemm_efficiency.dot_int8",
+)
+"""Coefficients for the rates that GEMMs of a library reach; the rate of an engine with its own kernels is of the peak.
 """
 
 STREAM_NORM: Final = 4.0
@@ -215,7 +221,9 @@ class Deployment:
 
         memory = self.stack.value("memory_rate", *self._memory_kinds)
         routed = [f"experts_{one}" for one in self.kinds] if self.decoder.is_routed else []
-        compute, integer = (self.stack.value(one, *routed, *self.kinds) for one in ("compute_rate", "integer_rate"))
+        *words, architecture = self.kinds
+        kinds = (*routed, *words, f"{architecture}_{self.precision}", architecture)
+        compute, integer = (self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
             self.stack.value("unit_stream", *self.kinds, whole.unit_name) * whole.unit_count.value * whole.clock.value
@@ -238,8 +246,8 @@ class Deployment:
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         if compute == 1.0:
             return few, few
-        own = {name: one for name, one in few.coefficients.items() if name == WIDE_SHARE}
-        own = {name: attrs.evolve(one, value=1.0) for name, one in own.items()}  # a fault of a library's kernels
+        own = {name: one for name, one in few.coefficients.items() if name in LIBRARY_SHARES}
+        own = {name: attrs.evolve(one, value=1.0) for name, one in own.items()}  # the engine has own kernels
         return few, attrs.evolve(few, peaks=peaks, coefficients={**few.coefficients, **own})
 
     def price(self, passes: Passes, /) -> Cost:
