@@ -26,6 +26,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
+from joulemap.wing.llm.capacity.case import list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
@@ -147,6 +148,10 @@ NOTES: Final = (
     "largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
+
+
+Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
+"""Deployment, whether the checkpoint is published so, its plan, and the questions of its divisions."""
 
 
 @frozen(kw_only=True)
@@ -424,11 +429,11 @@ def serve_users(
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    tables, paid = _pay(source, question, whole, found, usage, prices)
+    known = [(*one, divided[place]) for one, place in zip(found, places, strict=True)]
+    tables, paid = _pay(source, question, whole, known, usage, prices)
     rows = [_form_row(one, is_published, paid) for one, is_published, _ in found]
     ranked = rank_rows(rows)
     first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
-    known = [(*one[:2], divided[place]) for one, place in zip(found, places, strict=True)]
     ranked = rank_rows([*rows, *_list_likelier(known, rows, target, paid)])
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
@@ -452,7 +457,7 @@ def _form_row(one: Deployed, is_published: bool, paid: dict[str, Paid]) -> UserR
 
 
 def _list_likelier(
-    found: Sequence[tuple[Deployed, bool, dict[int, Question]]],
+    found: Sequence[Found],
     rows: Sequence[UserRow],
     target: LatencyTarget,
     paid: dict[str, Paid],
@@ -469,7 +474,7 @@ def _list_likelier(
         is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
-    for row, (one, is_published, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
+    for row, (one, is_published, _, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
@@ -489,24 +494,28 @@ def _pay(
     source: Source,
     question: Question,
     whole: Plan,
-    found: Sequence[tuple[Deployed, bool, Plan]],
+    found: Sequence[Found],
     usage: Usage,
     prices: Sequence[Price],
 ) -> tuple[dict[str, Any], dict[str, Paid]]:
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
-    A device costs the same in each precision, so the best deployment of a chip represents the others.
+    None of them depends on precision, number of devices or batch. So the best deployment of a chip represents the
+    others, and all chips run the same passes where their nodes have as many devices.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables
 
-    best: dict[str, tuple[Deployed, bool, Plan]] = {}
+    best: dict[str, Found] = {}
     for one in sorted(found, key=lambda one: (one[0].miss > 1.0, one[0].device_count, one[0].miss)):
         best.setdefault(one[0].case.hardware, one)
-    chosen = [
-        (attrs.evolve(one.case, batch=-(-one.target.users // one.servers)), one.question, plan)
-        for one, _, plan in best.values()
-    ]
+    most = max(one.case.devices for one, *_ in best.values())
+    batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
+    chosen = []
+    for one, _, plan, questions in best.values():
+        divisions = list_divisions(one.question, one.case, questions)
+        own, case = next((pair for pair in divisions if pair[1].devices == most), (one.question, one.case))
+        chosen.append((attrs.evolve(case, batch=batch), own, plan))
     plans = [plan for case, own, whole in chosen for plan in divide(own, whole, [case])]
     costs: dict[Case, BatchCost] = {}
     for case, own, _ in chosen:

@@ -4,8 +4,7 @@ Layers repeat. Every number of a pass is linear in the index of a layer and in t
 extrapolated from two passes with few layers. A step of a fixed number of tokens is linear in the cached tokens between
 the lengths at which a window is full, so two lengths determine all lengths between them.
 
-A folded pass has three periods of layers. The second represents all periods but the first and the last, so that totals
-are those of the full pass.
+A folded pass has one period of layers, which represents all periods, so that totals are those of the full pass.
 """
 
 from __future__ import annotations
@@ -35,9 +34,6 @@ NAMED: Final = tuple(
 )
 
 
-FOLDED: Final = 2
-"""Periods of layers that a folded pass has after the first one."""
-
 Asked = tuple[Step, int]
 """Pass and its number of sequences."""
 
@@ -58,9 +54,10 @@ class Repeat:
         return attrs.evolve(decoder, layers=kept)
 
 
-def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
+def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat | None:
     """Return the repetition that leaves the fewest layers to build, with a layer on each side; None if none helps.
 
+    A pass is built with one period and with two; a folded pass is built with one.
     Models with layers that use the caches of others are built in full. The layer before the first period must equal
     the layer before every other period, so that it fuses in the same way.
     """
@@ -70,7 +67,8 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
     for place, layer in enumerate(layers):
         same[place] = next(one for one in range(place + 1) if layers[one] == layer)
     best, least = None, 0.7 * len(layers)
-    for period in range(1, min(LONGEST, len(layers) // 3) + 1):
+    fewest = 2 if is_folded else 3
+    for period in range(1, min(LONGEST, len(layers) // fewest) + 1):
         place = 1
         while place + 2 * period < len(layers):
             end = place + period
@@ -78,8 +76,9 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
                 end += 1
             start = place + (same[place - 1] != same[place + period - 1])
             count = (end - start) // period
-            told = 2 * (len(layers) - period * count) + 3 * period
-            if count > 2 and told < least:
+            beside = len(layers) - period * count
+            told = beside + period if is_folded else 2 * beside + 3 * period
+            if count >= fewest and told < least:
                 best, least = Repeat(start, period, count), told
             place = max(end - period, place) + 1
     return best
@@ -88,40 +87,40 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
 def describe_columns(decoder: Decoder, step: Step, batch: int, *, is_folded: bool = False) -> WorkloadColumns:
     """Return the columns of a pass of `batch` sequences, identical to those of `describe_step` unless `is_folded`."""
     decoder = step.cut(decoder)
-    repeat = find_repeat(decoder.layers)
+    repeat = find_repeat(decoder.layers, is_folded=is_folded)
     if repeat is None:
         return _columns(decoder, step, batch)[0]
     one, marks = _columns(repeat.cut(decoder, 1), step, batch)
+    start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
+    if is_folded:
+        return _fold(one, start, end, repeat.count)
     two, _ = _columns(repeat.cut(decoder, 2), step, batch)
     more = repeat.count - 1
-    start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
     names = [name for name in NAMED if isinstance(getattr(one, name), np.ndarray)]
-    places = {name: (start[_sort(name)], end[_sort(name)]) for name in names}
-    is_folded = is_folded and more > FOLDED and all(_is_constant(getattr(two, name), *places[name]) for name in names)
-    listed = FOLDED if is_folded else more
     changes: dict[str, Any] = {
-        name: _extend(getattr(one, name), getattr(two, name), *places[name], more, listed) for name in names
+        name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
+        for name in names
     }
-    whole = one.weight_bytes + more * (two.weight_bytes - one.weight_bytes)
-    found = attrs.evolve(one, **changes, weight_bytes=whole)
-    return _fold(found, start, end, more - 1) if is_folded else found
-
-
-def _is_constant(column: NDArray[Any], start: int, end: int) -> bool:
-    """Return whether the quantities of a period equal those of the next period; indices may differ."""
-    return column.dtype != np.float64 or np.array_equal(column[start:end], column[end : 2 * end - start])
+    return attrs.evolve(one, **changes, weight_bytes=one.weight_bytes + more * (two.weight_bytes - one.weight_bytes))
 
 
 def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times: int) -> WorkloadColumns:
-    """Return the columns of three periods, the second of which represents `times` periods.
+    """Return the columns of a pass whose only period of layers represents `times` periods.
 
-    Buffers that are alive until the end add up over these periods.
+    Weights of a period add up over these periods, and so do its results that no later layer reads, such as caches: they
+    are alive until the end.
     """
     equal, buffers = np.ones(work.operator_count), np.ones(len(work.buffer_bytes))
-    equal[end[0] : 2 * end[0] - start[0]] = times
-    second = slice(end[2], 2 * end[2] - start[2])
-    buffers[second] = np.where(work.buffer_death[second] == work.operator_count - 1, times, 1.0)
-    return attrs.evolve(work, times=equal, buffer_times=buffers)
+    equal[start[0] : end[0]] = times
+    last = np.zeros(len(buffers), dtype=work.access_operator.dtype)
+    has_buffer = work.access_buffer >= 0
+    np.maximum.at(last, work.access_buffer[has_buffer], work.access_operator[has_buffer])
+    period = slice(start[2], end[2])
+    is_result = (work.buffer_death == work.operator_count - 1) & (last < end[0])
+    buffers[period] = np.where(is_result[period], times, 1.0)
+    found = attrs.evolve(work, times=equal, buffer_times=buffers)
+    weights = found.access_tensor_bytes * found.access_times
+    return attrs.evolve(found, weight_bytes=round(float(weights[found.first_reads].sum())))
 
 
 def _sort(name: str) -> int:
@@ -135,18 +134,18 @@ def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns,
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
 
-def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int, listed: int) -> NDArray[Any]:
-    """Return a column of 1 + `listed` of 1 + `more` periods, extrapolated from columns of one and two periods.
+def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
+    """Return a column of 1 + `more` periods, extrapolated from columns of one and two periods.
 
-    Each number is linear in the index of its period and in the number of periods. Indices count the listed periods.
+    Each number is linear in the index of its period and in the number of periods.
     """
     size = end - start
     block, after = two[start:end], two[end : end + size]
     if not np.issubdtype(one.dtype, np.number):
-        return np.concatenate((one[:end], *([block] * listed), one[end:]))
+        return np.concatenate((one[:end], *([block] * more), one[end:]))
     grown = np.concatenate((two[:end], two[end + size :]))
-    base = one + (more if one.dtype == np.float64 else listed) * (grown - one)
-    places = np.arange(1, listed + 1)[:, np.newaxis]
+    base = one + more * (grown - one)
+    places = np.arange(1, more + 1)[:, np.newaxis]
     repeated = base[start:end][np.newaxis, :] + places * (after - block)[np.newaxis, :]
     return np.concatenate((base[:end], repeated.ravel(), base[end:]))
 
