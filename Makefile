@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml $(LOCKS)
 	$(BIN)/python -m pip install --quiet --require-hashes \
 		--requirement lock/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])').txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	$(BIN)/joulemap hardware list > /dev/null
+	$(BIN)/joulemap hardware list --db $(VENV)/none.duckdb > /dev/null
 	touch $(STAMP)
 
 $(UV): lock/uv.txt
