@@ -13,6 +13,7 @@ from joulemap.answer.candidate import (
     BATCH_NOTE,
     CHEAPEST,
     CONFIGURATIONS,
+    HOURS,
     KEPT,
     LIMIT,
     PAYING,
@@ -28,6 +29,7 @@ from joulemap.answer.candidate import (
     name_direction,
     plan_candidates,
     read_usage,
+    show_life,
     show_metric,
 )
 from joulemap.answer.engine import INFERENCES
@@ -58,7 +60,7 @@ WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
-    "[, {ratio:x} {way} than {next}][, equal to {equal}]."
+    "[, {ratio:x} {way} than {next}][, within 0.5 % of {equal}]."
 )
 ONLY: Final = Template(
     "{name} is the only [{available} ]configuration[ with {kept}]; its {metric.meaning}[ at {rate}] is {value}."
@@ -83,11 +85,8 @@ ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
-HOURS_PER_YEAR: Final = 8760.0
 FRAMES: Final = "frames"
-WHOLE_DAYS: Final = 10.0
-"""Days from which a lifetime is shown without decimals."""
-HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, its value is {whole}.")
+HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, it would be {whole}.")
 
 DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
@@ -96,7 +95,8 @@ DECIDING: Final = Template(
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per_inference_j]")
+HOST_ENERGY: Final = "host energy"
 STAGES: Final = "frame latency latency_s | busiest stage run_id | "
 PACED: Final = ("frame latency", "busiest stage", "busy")
 """Headings of a pipeline's columns that stay visible on narrow terminals."""
@@ -136,11 +136,9 @@ MISS_NOTE: Final = (
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Rankings and limits by energy include the host. For USB and M.2 accelerators this is a host with its static "
-    "power between batches, as with --host. For a part of a module or SoC it is the static power of the rest, or of "
-    "rk3588_cpu if the rest is not in the catalogue. For other chips it is the host share that fleet and cost use; "
-    "complete computers need none. A host set with --host is already in the energy. energy_j covers the board only; "
-    "compare, pareto and explain count a host with --host only"
+    "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
+    "accelerators this is the static power of a host; for a part of a module or SoC, that of the rest. For other "
+    "chips it is the share that fleet and cost use; complete computers need none. `--host` selects the host"
 )
 RATE_NOTE: Final = Template(
     "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "
@@ -407,20 +405,17 @@ class RecommendAnswer(RankedAnswer):
         battery = find_scenario(scenario).battery if scenario else None
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
-        hours = battery.value / best.total_power_w
-        years, days = hours / HOURS_PER_YEAR, hours / 24.0
-        told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
-        life = f"{years:.2g} years" if years >= 1.0 else told_days
+        life = show_life(battery.value / best.total_power_w / HOURS)
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
     def _describe_uncertainty(self) -> str:
-        """Return the confidence in the recommendation, and the probability that it meets the limits."""
+        """Return the meaning of the intervals, the reason for a low rank, and the probability of meeting the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
         chances = self._chances("probability_best")
-        standing = self._describe_standing(self._find_rivals("likely_best"), chances)
+        standing = self.scope.describe_spread(has_brackets=True)
         rank = self._explain_rank(chances, "objective_half_width")
         kept = "" if best.probability_kept is None else KEEPS(best)
         price = (
@@ -484,7 +479,8 @@ class RecommendAnswer(RankedAnswer):
         """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
         rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
         label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
-        parts = PARTS(label=rated, column=self._metric.column) if self.counts_hosts else ""
+        host = HOST_ENERGY if self._metric.unit == "J" else ""
+        parts = PARTS(label=rated, column=self._metric.column, host=host) if self.counts_hosts else ""
         idle = (STAGES if self.paced else "") + IDLE if self._rate else ""
         return self._lay_rows(
             rows,

@@ -388,8 +388,8 @@ def flip(
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
         raise UnsupportedError(
-            f"{side.name} has no {METRIC[metric].label}, {prices.paid}: no such price of it is known "
-            "(--pay and --seller choose another)"
+            f"{side.name} has no known price, {prices.paid}, and so no {METRIC[metric].label} "
+            "(--pay and --seller choose another price)"
         )
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")

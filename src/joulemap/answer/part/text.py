@@ -25,7 +25,7 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
 RUN_HEADLINE: Final = Template(
-    "{name} uses {energy_j:J}[ per batch, starts a batch every {interval:s},] and takes {latency_s:s} at "
+    "{name} uses {energy:interval J}[ per batch, starts a batch every {interval:s},] and takes {latency:interval s} at "
     "{average_power_w:W}; the largest energy {kind} is {largest} ({share:%}), and {time:%} of the time is "
     "{bottleneck}-bound."
 )
@@ -42,7 +42,7 @@ RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
     "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
     "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
-    "*additive EDP edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
+    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
     "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
     "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
 }
@@ -109,10 +109,6 @@ CAPPED: Final = Template(
     "the chip then takes {voltage_factor:%} of its energy at the highest voltage. At the full clock the run would draw "
     "{uncapped_power_w:W}, of which {static_power_w:W} is static"
 )
-ASSUMED: Final = Template(
-    "assumed numbers account for {assumed_energy_fraction:%} of the energy; the table of actions shows each basis"
-)
-
 RUN_STEPS: Final = (
     Template("analyze {model} {hardware} --level {deeper}"),
     Template("compare {model}"),
@@ -178,6 +174,10 @@ EDP_COLUMNS: Final = (
     "static static_share_fraction | saved by halving halving_fraction | bottleneck"
 )
 EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck"
+EDP_NOTE: Final = (
+    "additive EDP: half of (own energy x latency of the run + energy of the run x own latency); it sums to the energy "
+    "x delay of the run, but own EDP does not"
+)
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
 

@@ -113,10 +113,20 @@ class SweepAnswer(RunAnswer):
             self.series if by == "hardware" else tables[by],
             answer=self.describe_best(),
             insights=[*self.changes(), *self.falls()],
-            details=[Section(text.HEADINGS[name], self._draw(name, one)) for name, one in tables.items() if name != by],
+            details=[
+                Section(text.HEADINGS[name], self._draw(name, self._list_telling(name, one)))
+                for name, one in tables.items()
+                if name != by
+            ],
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )
+
+    def _list_telling(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
+        """Return the rows of a further table that say something: runs that were not refused, winners of a contest."""
+        if by == "batch":
+            return rows.with_rows(row for row in rows if row.status == "ok")
+        return rows.with_rows(row for row in rows if by != "winner" or row.candidate_count > 1)
 
     def describe_best(self) -> str:
         """Return the headline: least energy per inference and highest throughput of each model, available hardware
@@ -335,10 +345,19 @@ class SweepAnswer(RunAnswer):
                     metric=METRIC[first.metric].label,
                     where=spans[0] if later else text.AT_BATCH(batch=first.batch),
                     moves="".join(moves),
-                    ties=[self._fill(text.TIE, row) for row in starts if _is_tied(row)],
+                    ties=self._list_ties(row for row in starts if _is_tied(row)),
                 )
             )
         return lines
+
+    def _list_ties(self, rows: Iterable[SweepWinner]) -> list[str]:
+        """Return the chips that are tied with the best, each with the batches."""
+        batches: dict[str, list[str]] = {}
+        firsts: dict[str, SweepWinner] = {}
+        for row in rows:
+            batches.setdefault(row.runner_up or "", []).append(str(row.batch))
+            firsts.setdefault(row.runner_up or "", row)
+        return [self._fill(text.TIE, firsts[name], batches=found) for name, found in batches.items()]
 
     def falls(self) -> list[str]:
         """Return for each chip of the headline why its throughput falls above a batch; empty if it does not."""
