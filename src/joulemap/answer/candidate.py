@@ -99,6 +99,9 @@ STEP_COMPARE: Final = Template(
 BATCHES: Final = (1, 8, 32)
 """Default batch sizes."""
 
+SHOWN_DOUBTED: Final = 10
+"""Number of best chips whose intervals the answer remarks on."""
+
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
 

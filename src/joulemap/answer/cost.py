@@ -15,6 +15,7 @@ from joulemap.answer.candidate import (
     LIMIT,
     PAYING,
     PROJECTION,
+    SHOWN_DOUBTED,
     WAYS,
     RankedAnswer,
     describe_limits,
@@ -450,7 +451,8 @@ class CostAnswer(RankedAnswer):
         best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
-        sure = self.scope.describe_spread(has_brackets=True)
+        among = [row.hardware for row in self._each()[:SHOWN_DOUBTED]]
+        sure = self.scope.describe_spread(has_brackets=True, among=among)
         rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))

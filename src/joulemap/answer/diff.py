@@ -19,7 +19,7 @@ from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share, show_signed
+from joulemap.present.cell import show_plain, show_quantity, show_share, show_signed, show_span
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import CostOption
@@ -68,10 +68,10 @@ KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {lim
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "kernels that both versions have account for {share} of the energy of {before}; their errors cancel. "
-    "The 80 % intervals cover the errors of all other kernels"
+    "{share} of the energy of {before} is in kernels that {after} also has, so their errors cancel; the 80 % intervals "
+    "cover the errors of all other kernels"
 )
-NO_SAME_WORK: Final = "the versions share no error; the 80 % intervals cover the whole change"
+NO_SAME_WORK: Final = "no error of the versions cancels; the 80 % intervals cover the whole change"
 LEAST_SHARED: Final = 5e-4
 """Shared fraction of the errors that is shown as more than 0.0 %."""
 
@@ -165,7 +165,7 @@ class DiffAnswer(RunAnswer):
         if all((row.half_width or 0.0) < ROUNDED for row in self.rows):
             return ""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
-        ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
+        ends = show_span(*map(show_share, (min(same), max(same)))) if same else ""
         return SAME_WORK(self, share=ends) if same and max(same) >= LEAST_SHARED else NO_SAME_WORK
 
     def _judge(self, row: VersionFigure) -> str:
@@ -216,7 +216,7 @@ def _is_above(row: VersionFigure, allowed: float) -> bool:
 
 def _show_fraction(value: float | None) -> str:
     sign = "" if not value else "+" if value > 0.0 else "-"
-    return "" if value is None else f"{sign}{abs(value) * 100:.3g} %"
+    return "" if value is None else f"{sign}{show_plain(abs(value) * 100)} %"
 
 
 def _show_change(row: VersionFigure) -> str:

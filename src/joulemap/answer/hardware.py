@@ -64,8 +64,8 @@ MAIN: Final[Mapping[str, str]] = {
     "power_limit_highest": "highest power limit",
     "idle_power": "idle power",
     "static_power": "static power",
-    "context_power": "power with a context",
-    "loaded_power": "power with a loaded model",
+    "context_power": "idle power with an open context",
+    "loaded_power": "idle power with a loaded model",
     "process_node": "process node",
     "launch_year": "launch year",
     "price_purchase": "purchase price",
@@ -113,7 +113,7 @@ POWER_WITHOUT_HOST: Final = Template(
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}")
-PROJECTION: Final = Template("estimated: {projection}")
+PROJECTION: Final = Template("{projection}")
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")

@@ -18,6 +18,7 @@ from joulemap.answer.candidate import (
     LIMIT,
     PAYING,
     PROJECTION,
+    SHOWN_DOUBTED,
     SOLD,
     RankedAnswer,
     describe_limits,
@@ -124,7 +125,7 @@ MISSING: Final = (
 NOT_KNOWN: Final = "not known"
 
 OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
-KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
+KEEPS: Final = Template("{name} meets the limits with {probability_kept:chance} probability")
 PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
 CHANCE_NOTE: Final = (
@@ -415,9 +416,10 @@ class RecommendAnswer(RankedAnswer):
         if best is None or best.probability_best is None:
             return ""
         chances = self._chances("probability_best")
-        standing = self.scope.describe_spread(has_brackets=True)
+        among = [row.hardware for row in first_of_each(filter(self._is_shown, self.rows))[:SHOWN_DOUBTED]]
+        standing = self.scope.describe_spread(has_brackets=True, among=among)
         rank = self._explain_rank(chances, "objective_half_width")
-        kept = "" if best.probability_kept is None else KEEPS(best)
+        kept = "" if best.probability_kept is None else KEEPS(best, name=self.scope.mark(best.hardware))
         price = (
             PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
         )
@@ -452,7 +454,7 @@ class RecommendAnswer(RankedAnswer):
         bounded = [
             self._show_mean_power() if name == "power" and self._rate else TOTALS.get(name) or list_metrics((name,))
             for name, _ in self.limits.bounds
-            if name == "power" or name != self.objective
+            if name != self.objective or (name == "power" and self._rate)
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
@@ -535,7 +537,7 @@ class RecommendAnswer(RankedAnswer):
         limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
         return [
             BATCH_NOTE,
-            *([CHANCE_NOTE] if self.best else []),
+            *([CHANCE_NOTE] if self._next else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
             *([self._describe_rate()] if self._rate else []),

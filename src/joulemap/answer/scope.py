@@ -72,7 +72,7 @@ FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 FEW: Final = 0.8
 """Credibility below which a calibration's few measurements are noted."""
 
-SHOWN_ENGINES: Final = 4
+SHOWN_ENGINES: Final = 2
 """Maximum inference engines named in a note; machine formats list all."""
 
 SHOWN_PER_ENGINE: Final = 3
@@ -310,10 +310,11 @@ class Scope:
             groups.setdefault(told, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
 
-    def describe_spread(self, *, has_brackets: bool = False) -> str:
+    def describe_spread(self, *, has_brackets: bool = False, among: Collection[str] = ()) -> str:
         """Return the 80 % intervals of the most and the least certain chip, relative to the prediction; empty for none.
 
-        `has_brackets` refers to intervals that the answer shows next to its values instead.
+        `has_brackets` refers to intervals that the answer shows next to its values instead. `among` limits the remark
+        on work that was not measured to these chips.
         """
         spans = []
         for quantity in ("energy", "latency"):
@@ -324,13 +325,15 @@ class Scope:
                 names = {"narrowest": self.mark(narrowest), "widest": self.mark(widest)} if least != most else {}
                 given = {"narrowest": None, "widest": None, **names}
                 spans.append(text.SPAN(quantity=quantity, least=least, most=most, **given))
-        new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
+        found = [one for one in self.new if not among or one in among]
+        is_all = len(found) == sum(map(bool, self.doubts.values()))
+        new = {"hardware": [] if is_all else [*map(self.mark, found)], "all": text.ALL_NEW if is_all else ""}
         own = self.describe_own_uncertainty(is_yours=True)
         is_step = any(count_in(model) != INFERENCES for model in self.models)
         work = text.DECODE_STEP if is_step else text.ANY_WORK
         return "; ".join((
             *([text.BRACKETS if has_brackets else text.SPREAD(spans=spans)] if spans else []),
-            *([text.NEW(hardware=new, work=work, served=text.SERVED if is_step else "")] if self.new else []),
+            *([text.NEW(**new, work=work, served=text.SERVED if is_step else "")] if found else []),
             *own,
         ))  # fmt: skip
 
@@ -427,12 +430,8 @@ class Scope:
             *self._describe_launches(),
             *self._describe_fallen(),
             *self._describe_engines(),
-            *_join(
-                [
-                    *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
-                    *self._describe_uncalibrated(),
-                ]
-            ),
+            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
+            *self._describe_uncalibrated(),
             *self.describe_own_uncertainty(),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
@@ -461,7 +460,7 @@ class Scope:
             return []
         from joulemap.answer.surrounding import describe_plugged
 
-        return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary)
+        return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
 
     def without_hostless(self) -> Scope:
         """Return the scope without the hardware whose runs lack a host, for answers that add the host themselves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from joulemap.answer.layout import shorten
@@ -26,7 +26,9 @@ SHOWN: Final = 4
 """Maximum chips named on one line."""
 
 
-def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str) -> list[str]:
+def describe_plugged(
+    plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str, mark: Callable[[str], str]
+) -> list[str]:
     """Return the notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
 
     Alike ones are on one line.
@@ -35,7 +37,7 @@ def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str,
     for one in plugged:
         share = one.host_source.partition(": ")[0]
         names = groups.setdefault((one.growth_ratio, one.host_power_w, share), [])
-        names += [] if one.hardware in names else [one.hardware]
+        names += [] if mark(one.hardware) in names else [mark(one.hardware)]
     lines = [
         ALONE(hardware=shorten(names, SHOWN))
         if host_w is None and growth == 1.0
@@ -44,7 +46,7 @@ def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str,
     ]
     reasons: dict[str, list[str]] = {}
     for name, reason in unplugged.items():
-        reasons.setdefault(reason, []).append(name)
+        reasons.setdefault(reason, []).append(mark(name))
     note = FALLBACK if boundary else UNPLUGGED
     return [
         *lines,

@@ -46,9 +46,10 @@ BRACKETS: Final = "four of five measurements should fall inside the brackets (80
 SPREAD: Final = Template("80 % intervals relative to the prediction: {spans:list}")
 SPAN: Final = Template("{quantity} {least}[ on {narrowest} to {most} on {widest}]")
 NEW: Final = Template(
-    "[those of {hardware:few} are ]estimated from other kinds of work, because no {work} was measured on that class of "
-    "chip[; {served}]"
+    "[those of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured on that "
+    "class of chip[; {served}]"
 )
+ALL_NEW: Final = "they"
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
 SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
 OWN: Final = Template("{parts:and}[; and {more:n more chip}]")

@@ -74,9 +74,11 @@ def heading(column: Column) -> str:
 
     A column of a user's SQL statement has no meaning and keeps its name.
     """
-    name = column.name
-    if not column.meaning:
-        return name
+    return _name_words(column.name) if column.meaning else column.name
+
+
+def _name_words(name: str) -> str:
+    """Return the name of a column in words, without its unit."""
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
             name = name.removesuffix(suffix)
@@ -109,7 +111,11 @@ def show(value: Any, name: str, unit: str = "") -> str:
         return " ".join(str(item) for item in value)
     if isinstance(value, int | float | Decimal):
         return _show_number(value, name, unit)
-    return str(value)
+    return _name_words(str(value)) if name == QUANTITY else str(value)
+
+
+QUANTITY: Final = "quantity"
+"""Column whose values name columns."""
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:

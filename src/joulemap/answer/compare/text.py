@@ -14,8 +14,8 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "[Only {only} can run this model. It][Only {within} has a power mode within the limit. It][{hardware}] uses "
-    "{energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
+    "[Only {only} can run this configuration. It][Only {within} has a power mode within the limit. It][{hardware}] "
+    "uses {energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
     "{average_power_w:W} on average and {compute_utilization_fraction:%} of its compute peak."
 )
 BEST: Final[Mapping[str, Template]] = {

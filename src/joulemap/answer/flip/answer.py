@@ -180,7 +180,6 @@ class FlipAnswer(RunAnswer):
         from joulemap.uncertainty.probability import probability_better
 
         return text.SURE(
-            doubt=self._doubt,
             odds=1.0 - self.probability,
             odds_of_two=probability_better(0.5, self.half_width) if self.ratio > DOUBLE else None,
         )
@@ -388,8 +387,8 @@ def flip(
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
         raise UnsupportedError(
-            f"{side.name} has no known price, {prices.paid}, and so no {METRIC[metric].label} "
-            "(--pay and --seller choose another price)"
+            f"the {METRIC[metric].label} of {side.name} is not known, because it has no price of this kind: "
+            f"{prices.paid} (--pay and --seller choose another)"
         )
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")

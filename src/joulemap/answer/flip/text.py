@@ -52,7 +52,7 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{doubt}; chance that the order reverses: {odds:odds}[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
+    "chance that the order reverses: {odds:odds}[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
 )
 DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"

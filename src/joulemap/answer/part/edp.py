@@ -156,7 +156,7 @@ class EdpAnswer(PartsAnswer):
         bound = self.bounds[0]
         found = [
             *(
-                text.WINS(total=len(best), first=name, count=count, others=others)
+                (text.WINS if others else text.WINS_ALL)(total=len(best), first=name, count=count, others=others)
                 for name, count in marked[:1]
                 if len(best) > 1
             ),

@@ -105,9 +105,9 @@ BOTTLENECKS: Final = (
 )
 
 CAPPED: Final = Template(
-    "the power cap of {tdp_w:W} lowers the clock to {clock_hz:Hz}, {clock_fraction:%} of the full clock; an action on "
-    "the chip then takes {voltage_factor:%} of its energy at the highest voltage. At the full clock the run would draw "
-    "{uncapped_power_w:W}, of which {static_power_w:W} is static"
+    "the power cap of {tdp_w:W} lowers the clock to {clock_hz:Hz}, {clock_fraction:%} of the full clock. At the lower "
+    "voltage, an action on the chip takes {voltage_factor:%} of its energy at full voltage. At the full clock, the run "
+    "would draw {uncapped_power_w:W}, of which {static_power_w:W} is static power"
 )
 RUN_STEPS: Final = (
     Template("analyze {model} {hardware} --level {deeper}"),
@@ -182,6 +182,7 @@ EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
 
 WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP for {count}[, {others:list}]")
+WINS_ALL: Final = Template("{first} has the lowest additive EDP for all {total:n subgraph}")
 WIN: Final = Template("{name} for {count}")
 BOUNDS: Final = {
     "roofline": Template("with every subgraph at its roofline, energy x delay would be {edp_js:Js}, {saving:%} less"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
-from joulemap.answer.layout import Cell
+from joulemap.answer.layout import Cell, shorten
 from joulemap.answer.run import find_ties, show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
@@ -34,6 +34,9 @@ SHOWN: Final = 12
 """Default number of rows per table, and maximum sentences of a figure."""
 
 SHOWN_MODELS: Final = 4
+
+SHOWN_BEYOND: Final = 3
+"""Maximum chips named that exceed the latency limit."""
 
 SHOWN_BEST: Final = 3
 """Maximum models of the headline."""
@@ -112,7 +115,7 @@ class SweepAnswer(RunAnswer):
             (show_under(text.HEADINGS[by], drawn, *self.scope.describe_left_out()),),
             self.series if by == "hardware" else tables[by],
             answer=self.describe_best(),
-            insights=[*self.changes(), *self.falls()],
+            insights=[*self._describe_beyond_budget(), *self.changes(), *self.falls()],
             details=[
                 Section(text.HEADINGS[name], self._draw(name, self._list_telling(name, one)))
                 for name, one in tables.items()
@@ -414,16 +417,31 @@ class SweepAnswer(RunAnswer):
             if (row.model, row.precision, row.runtime, row.metric, row.batch, row.overtaker, row.overtaken) not in known
         ]
 
+    def _describe_beyond_budget(self) -> list[str]:
+        """Return a sentence on chips that exceed the latency limit at every batch; empty without a limit."""
+        beyond = [row for row in self.series if row.budget_batch is None and row.least_latency_s is not None]
+        if not self.max_latency_s or not beyond:
+            return []
+        nearest = min(beyond, key=lambda row: row.least_latency_s or 0.0)
+        names = shorten([self._name(row) for row in beyond], SHOWN_BEYOND)
+        return [
+            text.BEYOND_BUDGET(
+                nearest,
+                names=names,
+                verb=text.EXCEEDS[len(beyond) > 1],
+                budget=self.max_latency_s,
+                nearest=self._name(nearest),
+            )
+        ]
+
     def _notes(self) -> list[str]:
         """Return notes on these rows."""
-        tally, budget = self.tally, self.max_latency_s
+        tally = self.tally
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
-        beyond = [row for row in self.series if row.budget_batch is None and row.least_latency_s is not None]
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
             *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
-            *(self._fill(text.BEYOND_BUDGET, row, group=self._group(row), budget=budget) for row in beyond if budget),
             text.EFFICIENT,
             text.SCALING,
             *([text.NO_SCALING] if lacks_scaling else []),

@@ -112,9 +112,11 @@ OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken}
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 BEYOND_BUDGET: Final = Template(
-    "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
+    "{names:and} {verb} {budget:s} at every batch; the nearest is {nearest} with {least_latency_s:s} at batch "
     "{least_latency_batch}"
 )
+EXCEEDS: Final = {False: "exceeds", True: "exceed"}
+"""True for several chips -> verb."""
 EFFICIENT: Final = (
     "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
 )

@@ -53,7 +53,7 @@ LEVELS: Final[Mapping[str, Template]] = {
     ),
     "idle_units": Template("{unit_name}s idle {value_fraction:%} of the time, above {limit_fraction:set %}"),
 }
-WORKED: Final = Template("[{tiles} tiles on ]{units_used_count} of {units_total_count} {unit_name}s")
+WORKED: Final = Template("[{tiles} on ]{units_used_count} of {units_total_count} {unit_name}s")
 NONE_WORKED: Final = Template("none of the {unit_name}s works on it")
 OF_HARDWARE: Final = Template("{name}: {lines}")
 
