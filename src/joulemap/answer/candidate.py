@@ -86,7 +86,7 @@ PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lo
 UNRANKED: Final = Template(
     "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
 )
-UNKNOWN: Final = Template("{count:n configuration} {problem} because {reason}: {names}")
+UNKNOWN: Final = Template("{problem}: {count:n configuration}, because {reason} ({names})")
 
 STEP_ANALYZE: Final = Template(
     "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"

@@ -113,7 +113,9 @@ POWER_WITHOUT_HOST: Final = Template(
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}")
-PROJECTION: Final = Template("{projection}")
+PROJECTION: Final = Template("estimated: {told}")
+GUESSED: Final = "not known, so estimated: "
+"""Beginning of a projection that only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
@@ -251,7 +253,7 @@ class HardwareAnswer(Answer):
         if one.power_modes:
             yield MODES(modes=[f"{one.hardware}@{mode}" for mode in one.power_modes])
         if one.projection:
-            yield PROJECTION(one)
+            yield PROJECTION(told=one.projection.removeprefix(GUESSED))
         if one.unavailable:
             yield UNAVAILABLE(one, mark=self._mark)
         calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]

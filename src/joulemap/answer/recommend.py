@@ -146,8 +146,8 @@ RATE_NOTE: Final = Template(
     "Average power = {label} x rate; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
-WITHOUT_RANK: Final = "without a rank"
-BEYOND_PRICE: Final = "outside a limit on the price"
+WITHOUT_RANK: Final = "not ranked"
+BEYOND_PRICE: Final = "outside the price limit"
 
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 

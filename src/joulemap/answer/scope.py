@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which it rounds to zero."""
 
+SHOWN_REFUSALS: Final = 4
+"""Maximum reasons of refusals in the notes; machine formats list all."""
+
 SHOWN_LEFT_OUT: Final = 3
 """Maximum chips named as omitted by a power budget; machine formats list all."""
 
@@ -400,6 +403,8 @@ class Scope:
         chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
         has_all = len(self.refusals) <= text.MOST_REASONS
         reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
+        if len(reasons) > 1:  # without what each has instead
+            reasons = [reason.partition("; ")[0] for reason in reasons]
         return [
             text.REFUSED(
                 count=len(self.refused),
@@ -410,8 +415,10 @@ class Scope:
         ]
 
     def describe_refusals(self) -> list[str]:
-        """Return a line for each reason why hardware was refused."""
-        return [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
+        """Return a line for each of the first reasons why hardware was refused, and the count of the others."""
+        told = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
+        more = len(told) - SHOWN_REFUSALS
+        return [*told[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else told
 
     def describe(self) -> list[str]:
         """Return the notes: classes named as hardware, omissions, calibrations and caveats."""

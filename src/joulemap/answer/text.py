@@ -68,6 +68,7 @@ MOST_REASONS: Final = 2
 """Maximum reasons of refusals that are all listed; of more, one is an example."""
 BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({example}{first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
+MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")
 
 WEIGHTS: Final = Template(
     "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "

@@ -223,7 +223,7 @@ class CompareAnswer(RunAnswer):
 
     def describe_uncertainty(self) -> str:
         """Return the meaning of the intervals in the table, and what widens them."""
-        return self.scope.describe_spread(has_brackets=True)
+        return self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in self.answered[:SHOWN]])
 
     def _shorten(self, hardware: Sequence[str], most: int) -> list[str]:
         """Return the displayed names of the first hardware, and the count of the rest."""

@@ -66,8 +66,14 @@ NOTES: Final = (
     "--details has each constant's name for --set",
 )
 
-MEANING: Final = Template("{word}: {meaning}")
+MEANING: Final = Template("{row.word}: {meaning}")
 """Meaning of a coefficient."""
+MEANINGS: Final = {
+    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
+    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
+    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
+}
+"""Coefficient of every class -> meaning, where no class file states one."""
 
 STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
 STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")

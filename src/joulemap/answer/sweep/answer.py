@@ -121,6 +121,7 @@ class SweepAnswer(RunAnswer):
                 for name, one in tables.items()
                 if name != by
             ],
+            sure=self.scope.describe_spread(among=[row.hardware for row in tables["hardware"].rows[:limit]]),
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )
@@ -437,11 +438,10 @@ class SweepAnswer(RunAnswer):
     def _notes(self) -> list[str]:
         """Return notes on these rows."""
         tally = self.tally
-        reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
-            *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
+            *self.scope.describe_refusals(),
             text.EFFICIENT,
             text.SCALING,
             *([text.NO_SCALING] if lacks_scaling else []),

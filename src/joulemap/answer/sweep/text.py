@@ -110,7 +110,6 @@ BOUNDS: Final[Mapping[str, str]] = {
 OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
 
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
-UNSUPPORTED: Final = Template("unsupported: {reason}")
 BEYOND_BUDGET: Final = Template(
     "{names:and} {verb} {budget:s} at every batch; the nearest is {nearest} with {least_latency_s:s} at batch "
     "{least_latency_batch}"
