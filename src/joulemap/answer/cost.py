@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,7 +42,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_interval
+from joulemap.present.cell import show, show_chance, show_interval, show_plain, show_span
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
@@ -108,6 +109,7 @@ UNLIKE: Final = Template(
 UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--details lists them)")
 
 PRICE_DOUBT: Final = Template("the price of {name} is uncertain: {price}")
+PRICE_SPAN: Final = Template("{price} ({span})")
 PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
@@ -316,7 +318,7 @@ class CostAnswer(RankedAnswer):
             lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
         lines += [*self.describe_break_even(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
-            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS["rented"] if self.pay == "rented" else PRICE))
+            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS.get(self.pay, PRICE)))
         if projection is not None and best is not None:
             metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
             told = {
@@ -456,7 +458,9 @@ class CostAnswer(RankedAnswer):
         rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))
-        told = show_interval(best.price, best.price_unit or "", doubt)
+        ends = [(best.price or 0.0) * math.exp(sign * (doubt or 0.0)) for sign in (-1.0, 1.0)]
+        span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
+        told = PRICE_SPAN(price=_show_price(best), span=span)
         price = PRICE_DOUBT(name=name, price=told) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, rank, price)))
 

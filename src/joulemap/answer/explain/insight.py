@@ -63,7 +63,7 @@ def describe_difference(answer: PairAnswer) -> str:
         most=show_quantity(most, unit),
         part=answer.subgraph,
         doubt="" if answer.probability is None else text.DOUBT(sure=answer.probability, tied=tied),
-        gap=_describe_assumed_gap(answer),
+        gap=describe_gap(answer),
         **given,
     )
 
@@ -75,7 +75,7 @@ def _show_factor(least: float, most: float) -> str:
     return f"{most / least:.3g}x" if most / least >= FACTOR else show_share(1.0 - least / most)
 
 
-def _describe_assumed_gap(answer: PairAnswer) -> str:
+def describe_gap(answer: PairAnswer) -> str:
     """Return the assumed share of a difference of energies; empty for other metrics and for parts of a run."""
     assumed = answer.scope.assumed
     ids = [run_id for run_id in answer.scope.run_ids if run_id in assumed]

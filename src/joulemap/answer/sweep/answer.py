@@ -349,19 +349,26 @@ class SweepAnswer(RunAnswer):
                     metric=METRIC[first.metric].label,
                     where=spans[0] if later else text.AT_BATCH(batch=first.batch),
                     moves="".join(moves),
-                    ties=self._list_ties(row for row in starts if _is_tied(row)),
+                    ties=self._list_ties([first, *later]),
                 )
             )
         return lines
 
-    def _list_ties(self, rows: Iterable[SweepWinner]) -> list[str]:
+    def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
         """Return the chips that are tied with the best, each with the batches."""
-        batches: dict[str, list[str]] = {}
-        firsts: dict[str, SweepWinner] = {}
+        every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
         for row in rows:
-            batches.setdefault(row.runner_up or "", []).append(str(row.batch))
-            firsts.setdefault(row.runner_up or "", row)
-        return [self._fill(text.TIE, firsts[name], batches=found) for name, found in batches.items()]
+            if _is_tied(row):
+                found.setdefault(row.runner_up or "", []).append(row)
+        lines = []
+        for some in found.values():
+            batches = [row.batch for row in some]
+            first = every.index(batches[0])
+            is_run = len(batches) > 2 and batches == every[first : first + len(batches)]
+            where = text.AT_EVERY_BATCH if batches == every and len(every) > 1 else ""
+            where = where or (_describe_span(batches) if is_run else text.AT_BATCHES(batches=[*map(str, batches)]))
+            lines.append(self._fill(text.TIE, some[0], where=where))
+        return lines
 
     def falls(self) -> list[str]:
         """Return for each chip of the headline why its throughput falls above a batch; empty if it does not."""
@@ -425,15 +432,8 @@ class SweepAnswer(RunAnswer):
             return []
         nearest = min(beyond, key=lambda row: row.least_latency_s or 0.0)
         names = shorten([self._name(row) for row in beyond], SHOWN_BEYOND)
-        return [
-            text.BEYOND_BUDGET(
-                nearest,
-                names=names,
-                verb=text.EXCEEDS[len(beyond) > 1],
-                budget=self.max_latency_s,
-                nearest=self._name(nearest),
-            )
-        ]
+        told = text.ALL_BEYOND_BUDGET if len(beyond) > 1 else text.BEYOND_BUDGET
+        return [told(nearest, names=names, budget=self.max_latency_s, nearest=self._name(nearest))]
 
     def _notes(self) -> list[str]:
         """Return notes on these rows."""

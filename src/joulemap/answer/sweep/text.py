@@ -86,7 +86,8 @@ UP_TO_BATCH: Final = Template("from batch {batch} to {last}")
 FROM_BATCH: Final = Template("from batch {batch}")
 MOVES: Final = Template(", then {winner} {where}")
 REPLACES: Final = Template(" (which {previous_winner} cannot run)")
-TIE: Final = Template("with {runner_up} at batch {batches:and}")
+TIE: Final = Template("with {runner_up} {where}")
+AT_BATCHES: Final = Template("at batch {batches:and}")
 FALL: Final = Template(
     "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"
 )
@@ -111,11 +112,13 @@ OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken}
 
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
 BEYOND_BUDGET: Final = Template(
-    "{names:and} {verb} {budget:s} at every batch; the nearest is {nearest} with {least_latency_s:s} at batch "
+    "{names:and} exceeds {budget:s} at every batch; its lowest latency is {least_latency_s:s}, at batch "
     "{least_latency_batch}"
 )
-EXCEEDS: Final = {False: "exceeds", True: "exceed"}
-"""True for several chips -> verb."""
+ALL_BEYOND_BUDGET: Final = Template(
+    "{names:and} exceed {budget:s} at every batch; {nearest} comes nearest, with {least_latency_s:s} at batch "
+    "{least_latency_batch}"
+)
 EFFICIENT: Final = (
     "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
 )

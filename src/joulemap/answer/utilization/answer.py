@@ -303,7 +303,8 @@ def _describe_gain(row: Remedy) -> str:
     ratios = {"throughput": row.throughput_ratio, "energy per inference": row.energy_ratio}
     shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
     shown |= {"latency per batch": row.latency_ratio} if row.remedy == "larger batch" else {}
-    return text.GAIN(gains=[text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()])
+    gains = [text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()]
+    return text.GAIN(gains=gains) if gains else text.NO_CHANGE
 
 
 def describe_flag(row: UtilizationFlag) -> str:

@@ -30,6 +30,7 @@ LOWER: Final = "lower precision"
 SETTINGS: Final = ("larger batch", "other runtime", "lower power mode")
 """Remedies that keep the hardware and the accuracy."""
 GAIN: Final = Template("{gains:and}")
+NO_CHANGE: Final = "no change"
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
 USE_TABLE: Final = "Utilization"
