@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -21,7 +22,7 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import is_tied, show, show_doubt
+from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
@@ -55,6 +56,9 @@ KEPT: Final = Template("{metric.label} of {word} {bound}")
 MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 AT_MOST: Final = "at most"
 AT_LEAST: Final = "at least"
+
+PRICE_DOUBT: Final = Template("the price of {name} is uncertain: {price}")
+PRICE_SPAN: Final = Template("{price} ({span})")
 
 COLUMNS: Final = "hardware | *precision | *batch | "
 RUNTIME: Final = "runtime | "
@@ -214,6 +218,13 @@ def first_of_each(rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         found.setdefault(find_chip(row), row)
     return list(found.values())
+
+
+def show_price_span(price: float, unit: str, half_width: float) -> str:
+    """Return a price with its 80 % interval, whose ends have two digits."""
+    ends = (price * math.exp(sign * half_width) for sign in (-1.0, 1.0))
+    span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
+    return PRICE_SPAN(price=show(price, "", unit), span=span)
 
 
 def show_life(days: float) -> str:

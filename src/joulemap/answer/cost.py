@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from joulemap.answer.candidate import (
     DAYS_PER_YEAR,
     LIMIT,
     PAYING,
+    PRICE_DOUBT,
     PROJECTION,
     SHOWN_DOUBTED,
     WAYS,
@@ -28,6 +28,7 @@ from joulemap.answer.candidate import (
     plan_candidates,
     read_usage,
     show_life,
+    show_price_span,
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
@@ -42,7 +43,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_interval, show_plain, show_span
+from joulemap.present.cell import show, show_chance, show_interval
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
@@ -108,8 +109,6 @@ UNLIKE: Final = Template(
 )
 UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--details lists them)")
 
-PRICE_DOUBT: Final = Template("the price of {name} is uncertain: {price}")
-PRICE_SPAN: Final = Template("{price} ({span})")
 PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
@@ -458,9 +457,7 @@ class CostAnswer(RankedAnswer):
         rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))
-        ends = [(best.price or 0.0) * math.exp(sign * (doubt or 0.0)) for sign in (-1.0, 1.0)]
-        span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
-        told = PRICE_SPAN(price=_show_price(best), span=span)
+        told = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
         price = PRICE_DOUBT(name=name, price=told) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, rank, price)))
 

@@ -48,6 +48,7 @@ CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
 ON_BOTH: Final = "significant on both chips"
 ON_ALL: Final = Template("significant on all {total} chips")
 ON_SOME: Final = Template("significant on {sure} of {total} chips")
+ON_NONE: Final = "not significant"
 EXACT: Final = Template("{change} (exact)")
 INTERVAL: Final = Template("{change} ({low} to {high})")
 
@@ -72,8 +73,8 @@ SAME_WORK: Final = Template(
     "cover the errors of all other kernels"
 )
 NO_SAME_WORK: Final = "no error of the versions cancels; the 80 % intervals cover the whole change"
-LEAST_SHARED: Final = 5e-4
-"""Shared fraction of the errors that is shown as more than 0.0 %."""
+LEAST_SHARED: Final = 0.01
+"""Largest share of the energy in kernels of both versions below which it is not stated."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
@@ -207,6 +208,7 @@ def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
     is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
     sure, total = sum(map(_is_sure, rows)), len(rows)
     told = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
+    told = told if sure else ON_NONE
     return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else told)
 
 

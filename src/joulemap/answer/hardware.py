@@ -46,7 +46,7 @@ PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 
 KILO: Final = 1000.0
 
-TITLE: Final = Template("{mark}{hardware}: {name} ({vendor}, {microarchitecture})")
+TITLE: Final = Template("{mark}{hardware}: {name}, {vendor}, {microarchitecture}")
 SUMMARY: Final = Template(
     "{kind} with {units}: {peak_ops_per_s:ops/s} peak ({precision}), {memory_capacity} at {memory_bandwidth} "
     "({memory_type}), {tdp}[, deployment: {deployment:and}][; needs a host: {needs_host}]"

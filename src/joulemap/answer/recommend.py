@@ -16,7 +16,7 @@ from joulemap.answer.candidate import (
     HOURS,
     KEPT,
     LIMIT,
-    PAYING,
+    PRICE_DOUBT,
     PROJECTION,
     SHOWN_DOUBTED,
     SOLD,
@@ -32,6 +32,7 @@ from joulemap.answer.candidate import (
     read_usage,
     show_life,
     show_metric,
+    show_price_span,
 )
 from joulemap.answer.engine import INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
@@ -75,7 +76,7 @@ NOTHING: Final = Template(
     "No configuration has {kept}. The nearest is {name}: {miss}[; it also exceeds the limit on {others:and}]."
 )
 FACTOR: Final = Template("{ratio:x}")
-PAID_NAME: Final = Template("{paying} {name}")
+PAID_NAME: Final = Template("{way} {name}")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
 MISSED: Final = Template("its {metric.label} is {value}, {ratio:x} the limit of {bound}")
 MISSED_LEAST: Final = Template("its {metric.label} is {value}; the limit of {bound} is {ratio:x} as much")
@@ -126,7 +127,6 @@ NOT_KNOWN: Final = "not known"
 
 OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
 KEEPS: Final = Template("{name} meets the limits with {probability_kept:chance} probability")
-PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
 
 CHANCE_NOTE: Final = (
     "confidence: probability of being the best, of a chip in any of its configurations; under `Every configuration`, "
@@ -352,7 +352,7 @@ class RecommendAnswer(RankedAnswer):
         """Return the name of a configuration at the beginning of a sentence; for a cost, with the way of paying."""
         if not self._is_money or not row.way:
             return self.name(row)
-        return PAID_NAME(paying=PAYING[row.way].capitalize(), name=self.name(row))
+        return self.name(row) if self._pays_one_way else PAID_NAME(way=row.way.capitalize(), name=self.name(row))
 
     def _show_objective(self, value: float | None, half_width: float | None = None) -> str:
         if self.objective == "cost" and half_width is None:
@@ -420,10 +420,15 @@ class RecommendAnswer(RankedAnswer):
         standing = self.scope.describe_spread(has_brackets=True, among=among)
         rank = self._explain_rank(chances, "objective_half_width")
         kept = "" if best.probability_kept is None else KEEPS(best, name=self.scope.mark(best.hardware))
-        price = (
-            PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
-        )
+        price = self._describe_price(best) if self._is_money and best.price_half_width else ""
         return "; ".join(filter(None, (standing, rank, kept, price)))
+
+    def _describe_price(self, row: RankedConfiguration) -> str:
+        """Return the price of a configuration with its interval."""
+        is_rented = row.way == "rented"
+        price, unit = (row.price_cloud_usd_per_hour, "USD/h") if is_rented else (row.price_purchase_usd, "USD")
+        told = show_price_span(price or 0.0, unit, row.price_half_width)
+        return PRICE_DOUBT(name=self.scope.mark(find_chip(row)), price=told)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""

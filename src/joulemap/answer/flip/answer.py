@@ -200,7 +200,7 @@ class FlipAnswer(RunAnswer):
         largest = self.largest
         if largest is None:
             return []
-        meaning = largest.meaning if largest.kind == "coefficient" else ""
+        meaning = (largest.meaning or text.MEANINGS.get(largest.constant)) if largest.kind == "coefficient" else ""
         return [text.MEASURE_NEXT(row=largest, owner=self._owner(largest), meaning=meaning)]
 
     def _describe_side(self, side: str) -> str:
@@ -209,6 +209,7 @@ class FlipAnswer(RunAnswer):
             name=self.scope.mark(self.names["AB".index(side)]),
             share=self.share(side),
             word=row and row.word,
+            verb=text.ARE if row and text.PLURALS & {*row.word.split()} else text.IS,
             flip=row and _describe_flip(row),
             no_flip=text.NO_FLIP_OF_SIDE if self._flips and row is None else "",
         )

@@ -39,8 +39,11 @@ BOTH: Final = "both chips"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")
 
 SIDE: Final = Template(
-    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} is {flip}][; {no_flip}]"
+    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} {verb} {flip}][; {no_flip}]"
 )
+IS, ARE = "is", "are"
+PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "rows"})
+"""Words that make the name of a constant a plural."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
 FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
@@ -52,7 +55,7 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "chance that the order reverses: {odds:odds}[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
+    "the order reverses with a chance of {odds:odds}[; the lead shrinks by 2x or more with one of {odds_of_two:odds}]"
 )
 DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"
