@@ -69,9 +69,10 @@ ONLY: Final = Template(
 )
 ONLY_AVAILABLE: Final = "available"
 NOT_SOLD: Final = Template(
-    "[No available configuration has {kept}. ]{name} is not available, but would have the {metric.best} "
+    "[No available configuration has {kept}. ][{none}. ]{name} is not available, but would have the {metric.best} "
     "{metric.meaning}[ at {rate}]: {value}."
 )
+NONE_RUNS: Final = "No available chip can run any of the configurations"
 NOTHING: Final = Template(
     "No configuration has {kept}. The nearest is {name}: {miss}[; it also exceeds the limit on {others:and}]."
 )
@@ -324,6 +325,9 @@ class RecommendAnswer(RankedAnswer):
         ratio = None if second is None else second.objective_ratio
         is_equal = ratio is not None and ratio < TIE_RATIO
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
+        is_unserved = text is NOT_SOLD and not any(
+            row.is_available and row.status in ("feasible", "infeasible", "unranked") for row in self.rows
+        )
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
         chances = self._chances("probability_best") if second is not None else {}
         told = (ONLY if is_only else text)(
@@ -332,7 +336,8 @@ class RecommendAnswer(RankedAnswer):
             rate=self._rated or None,
             available=ONLY_AVAILABLE if len(self.select("feasible")) > 1 else None,
             sold=None if is_own else SOLD(way=best.pay) if self._pays_one_way else AVAILABLE,
-            kept=kept,
+            kept="" if is_unserved else kept,
+            none=NONE_RUNS if is_unserved else "",
             value=self._show_objective(best.objective_value, best.objective_half_width),
             ratio=None if is_equal else ratio,
             way=name_direction(self._metric),

@@ -404,7 +404,7 @@ class Scope:
         has_all = len(self.refusals) <= text.MOST_REASONS
         reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
         if len(reasons) > 1:  # without what each has instead
-            reasons = [reason.partition("; ")[0] for reason in reasons]
+            reasons = [reason.partition("; it has ")[0] for reason in reasons]
         return [
             text.REFUSED(
                 count=len(self.refused),

@@ -253,6 +253,8 @@ STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
     "memory": (Template("{value:%} of the time waiting for memory"),) * 2,
 }
 """Aspect -> text where the hardware is better than the median, and where it is worse."""
+OF_MEDIAN: Final = ("energy_per_inference", "latency", "power")
+"""Aspects whose text compares with the median."""
 
 NUMBERS: Final = "*hardware | section | *quantity | *value | basis"
 SPREADS: Final = (

@@ -126,6 +126,7 @@ class UtilizationAnswer(RunAnswer):
             given["better"] = (text.INSTEAD if is_other else text.BETTER)(
                 name=given["name"],
                 remedy=mark_projected(remedy.choice, self.scope.projected) if is_other else self._name(remedy),
+                proviso=text.PROVISO if remedy.remedy == text.LOWER else "",
                 gain=_describe_gain(remedy),
                 precision=lower.choice if lower is not None and is_told else "",
                 more=_describe_gain(lower) if lower is not None and is_told else "",

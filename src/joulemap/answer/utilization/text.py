@@ -16,7 +16,10 @@ HEADLINE_OF_SEVERAL: Final = Template(
     "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})"
     "[, where {bound}-bound kernels take {time} of the time][. {better}]."
 )
-BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if accurate enough, would give {more}]")
+BETTER: Final = Template(
+    "On {name}, {remedy}{proviso} would give {gain}[; {precision}, if accurate enough, would give {more}]"
+)
+PROVISO: Final = ", if accurate enough,"
 INSTEAD: Final = Template("{remedy} in place of {name} would give {gain}")
 TF32: Final = "TF32"
 ALL_IN_TF32: Final = ("engine",)
