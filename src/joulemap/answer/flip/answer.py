@@ -344,6 +344,8 @@ def _describe_flip(row: Flip) -> str:
     if row.constant.endswith(SCALE):
         return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
+    if there == value:
+        return text.FLIP_NEAR(times=row.flip_ratio, value=value, chance=row.likelihood)
     return text.FLIP(there=there, value=value, chance=row.likelihood)
 
 

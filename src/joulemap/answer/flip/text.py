@@ -46,6 +46,7 @@ PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "ro
 """Words that make the name of a constant a plural."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
 FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
+FLIP_NEAR: Final = Template("{times:plain} times {value}[ (chance {chance:odds})]")
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
