@@ -190,7 +190,7 @@ class ParetoAnswer(CandidateAnswer):
 
     def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
         """Return how many configurations of the front are likely to stay, and how many others may join."""
-        brackets = self.scope.describe_spread(has_brackets=True)
+        brackets = self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in front])
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return brackets if front.rows else ""

@@ -56,7 +56,7 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "the order reverses with a chance of {odds:odds}[; the lead shrinks by 2x or more with one of {odds_of_two:odds}]"
+    "chance that the order reverses: {odds:odds}[; chance that the lead shrinks by 2x or more: {odds_of_two:odds}]"
 )
 DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"
