@@ -113,7 +113,7 @@ def test_the_gap_is_that_of_the_assumed_lines() -> None:
     assert (
         describe_assumed_gap(one, other)
         == describe_assumed_gap(other, one)
-        == "assumed numbers account for 83.3 % of the gap (mostly static power)"
+        == "assumed numbers account for 83.3 % of the difference (mostly static power)"
     )
     assert describe_assumed_gap(energy(10.0, 0.1), energy(4.0, 0.25)) == ""
     assert describe_assumed_gap(one, one) == ""
@@ -133,7 +133,7 @@ def test_what_is_told_is_the_share_of_the_ledger(tmp_path: Path) -> None:
         shown = answer.scope.show_assumed(EnergyCell("energy_j", run_id, cell.energy_j))
         assert bool(shown) == (float(share or 0.0) > 1.0 / 3.0)
     (explained,) = [workspace.explain("resnet18", "xeon_8490h", "tpu_v4", calibration="none")]
-    assert "of the gap (mostly static power)" in explained.document().answer
+    assert "of the difference (mostly static power)" in explained.document().answer
     assert (
         "of the energy of h100_sxm5" in workspace.analyze("resnet18", "h100_sxm5", calibration="none").document().answer
     )

@@ -161,7 +161,7 @@ def test_the_same_fallback_of_several_runs_is_one_line() -> None:
     """Five chips with two batches each, of which one falls back in more operators than the others."""
     rows = [fallen(2 * chip + batch, f"npu_{chip}", (chip + 1) / 10) for chip in range(5) for batch in range(2)]
     both = [fallen(11, "npu_9", 0.5), fallen(11, "npu_9", 0.25, "topk")]
-    first, second = describe_fallen([*rows, *both], lambda name: f"~{name}")
+    second, first = describe_fallen([*rows, *both], lambda name: f"~{name}")  # the largest share comes first
     told = {"compiler": "Toy", "helper": "xeon_8490h", "others": ""}
     shares = {"latency": "10.0\N{EN DASH}50.0 %", "energy": "5.0\N{EN DASH}25.0 %"}
     assert first == FALLEN(operations=["gelu"], hardware=[f"~npu_{chip}" for chip in range(5)], **shares, **told)

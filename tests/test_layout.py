@@ -44,7 +44,7 @@ def test_columns_have_headings_signs_and_order() -> None:
         two=lambda row: str(2 * row.batch),
     )
     assert drawn.headings == ("hardware", "batch", "a step", "USD", "80 %", "twice")
-    assert drawn.rows == (("l4", "1", "2 ms", "1,234", "±10 %", "2"), ("~t4", "1", "", "12.3", "", "2"))
+    assert drawn.rows == (("l4", "1", "2 ms", "1,234", "0.905\N{EN DASH}1.11x", "2"), ("~t4", "1", "", "12.3", "", "2"))
     assert drawn.keep == ("batch", "80 %")
     assert lay(ROWS, "label | batch | *cost", keep="batch", limit=1).keep == ("batch", "cost")
 

@@ -343,14 +343,14 @@ def test_a_range_is_written_one_way(ends: tuple[str, ...], text: str) -> None:
 @pytest.mark.parametrize(
     ("half_width", "text"),
     [
-        (0.12, "±12 %"),
-        (0.2499, "±25 %"),  # exp(-0.2499) = 0.779, exp(0.2499) = 1.284
+        (0.12, "0.887\N{EN DASH}1.13x"),
+        (0.2499, "0.779\N{EN DASH}1.28x"),  # exp(-0.2499) = 0.7789, exp(0.2499) = 1.2839
         (0.25, "0.78\N{EN DASH}1.3x"),
         (0.4825, "0.62\N{EN DASH}1.6x"),  # 1.63 J (1 to 2.6 J)
         (1.0, "0.37\N{EN DASH}2.7x"),
     ],
 )
-def test_the_half_width_of_a_logarithm_becomes_factors_once_its_ends_differ(half_width: float, text: str) -> None:
+def test_the_half_width_of_a_logarithm_is_shown_as_factors(half_width: float, text: str) -> None:
     assert show_doubt(half_width) == text
 
 

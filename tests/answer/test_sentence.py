@@ -162,6 +162,8 @@ def test_an_explanation_states_both_values_and_their_ratio(
         else:
             agree_shares(shares(told.partition("against")[0])[:1], [1.0 - least / most])
         assert told.startswith(answer.names[answer.values[1] < answer.values[0]])
+    if metric in ("energy", "latency"):  # both values again, each with its interval
+        agree(sorted(amounts(answer.document().sure, unit)), [least, most])
     for line in answer.document().insights:
         # each energy of static power is the power for the time that stands beside it
         for energy, power, time in re.findall(

@@ -231,7 +231,9 @@ class RunAnswer(Answer):
             self._warn_unhosted(answer, chosen),
         )
         if caveats := list(filter(None, found)):
-            answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats))) + "."
+            answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats)))
+        if answer and not answer.endswith("."):
+            answer += "."
         told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)

@@ -20,7 +20,7 @@ PART: Final = Template("{share} of the energy of {hardware}[ ({basis})]")
 UP_TO: Final = Template("up to {share}")
 OF_EACH: Final = Template("assumed numbers account for {parts:and}")
 OF_MANY: Final = Template("assumed numbers account for {shares:range} of the energy of {names:and}[ ({basis})]")
-OF_GAP: Final = Template("assumed numbers account for {share} of the gap[ ({basis})]")
+OF_GAP: Final = Template("assumed numbers account for {share} of the difference[ ({basis})]")
 ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
+from joulemap.answer.layout import shorten
 from joulemap.answer.run import show_limit
 from joulemap.catalog.sheet import find_scenario
 from joulemap.domain.default import CANDIDATES
@@ -20,7 +22,7 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.name import find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import is_tied, show, show_doubt
+from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
 from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
@@ -55,29 +57,26 @@ MEAN_KEPT: Final = Template("average power at {rate} of {word} {bound}")
 AT_MOST: Final = "at most"
 AT_LEAST: Final = "at least"
 
+PRICE_DOUBT: Final = Template("the price of {name} is uncertain: {price}")
+PRICE_SPAN: Final = Template("{price} ({span})")
+
 COLUMNS: Final = "hardware | *precision | *batch | "
 RUNTIME: Final = "runtime | "
 
 PROJECTION: Final = Template(
     "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
 )
-LEFT_OUT: Final = Template("{count:n chip} left out, because {reason} (--notes lists them)")
+LEFT_OUT: Final = Template("{count:n chip} left out, because {reason} (--format json lists them)")
 OTHER_SELLER: Final = "of another kind of seller"
 """Beginning of the reason of a configuration whose price is not compared."""
 PRICED_ELSEWHERE: Final = "only another kind of seller states a price (--seller chooses the kind)"
 
-SURE: Final = Template("{chance:chance} confidence in {chip}")
-SURE_OF_HARDWARE: Final = Template("{chance:chance} confidence in {chip}, in any of its configurations")
 DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
-JOINTLY_TIED: Final = "statistically tied with the other chips together"
-JOINT: Final = Template("{doubt}: no other chip alone is tied with {chip}, but one of them may be better")
+JOINTLY_TIED: Final = "statistically tied"
+ITS: Final = "its"
 BY_MEDIAN: Final = Template(
-    "{name} has a higher confidence ({chance:chance}) but a lower rank, because the ranking is by median"
-    "[; its interval is wider: {width:±}]"
-)
-TIED: Final = Template(
-    "statistically tied with {rival}[ and {more:n other chip}]: {chance:chance} confidence in {chip}, "
-    "{other_chance:chance} in {other_chip}"
+    "{name} is more likely to be the best ({chance:chance}) but ranks lower, because ranks follow the middle of each "
+    "interval[ and {its} interval is wider]"
 )
 
 ASSUMPTIONS: Final = "Assumptions"
@@ -91,10 +90,7 @@ PRECISION_NOTE: Final = "the comparison ignores the accuracy that a model may lo
 UNRANKED: Final = Template(
     "~ marks chips that can be neither bought nor rented; they are not ranked (--all ranks them): {names}"
 )
-UNKNOWN: Final = Template("{count:n configuration} {problem} because {reason}: {names}")
-UNSUPPORTED: Final = Template(
-    "{count:n configuration} unsupported: {reasons}[; and {more:n other reason} (--format json lists all)]"
-)
+UNKNOWN: Final = Template("{problem}: {count:n configuration}, because {reason} ({names})")
 
 STEP_ANALYZE: Final = Template(
     "analyze {model} {hardware} {precision} --batch {row.batch} [--runtime {runtime}] {repeated}"
@@ -107,14 +103,22 @@ STEP_COMPARE: Final = Template(
 BATCHES: Final = (1, 8, 32)
 """Default batch sizes."""
 
+SHOWN_DOUBTED: Final = 10
+"""Number of best chips whose intervals the answer remarks on."""
+
+SHOWN_NAMES: Final = 6
+"""Maximum chips listed in a note."""
+
 WAYS: Final = ("rented", "bought")
 """Ways to pay for a chip."""
 
 HOURS: Final = 24
 """Hours per day."""
 
-SHOWN_REASONS: Final = 2
-"""Maximum reasons shown for configurations that cannot run; machine formats list all."""
+DAYS_PER_YEAR: Final = 365.0
+
+WHOLE_DAYS: Final = 10.0
+"""Days from which a lifetime is shown without decimals."""
 
 
 Row = TypeVar("Row", bound="Candidate")
@@ -216,6 +220,20 @@ def first_of_each(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
+def show_price_span(price: float, unit: str, half_width: float) -> str:
+    """Return a price with its 80 % interval, whose ends have two digits."""
+    ends = (price * math.exp(sign * half_width) for sign in (-1.0, 1.0))
+    span = show_span(*(show_plain(float(f"{end:.2g}")) for end in ends))
+    return PRICE_SPAN(price=show(price, "", unit), span=span)
+
+
+def show_life(days: float) -> str:
+    """Return a long time in years, or in days below a year."""
+    if days >= DAYS_PER_YEAR:
+        return f"{days / DAYS_PER_YEAR:.2g} years"
+    return f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+
+
 def find_chip(row: Candidate) -> str:
     """Return the hardware of a configuration without its power mode."""
     return HardwareRef.read(row.hardware).label
@@ -299,13 +317,13 @@ class CandidateAnswer(RunAnswer):
 
     def _describe_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return the line on hardware without a rank, because it can be neither bought nor rented."""
-        names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
-        return [UNRANKED(names=names)] if names else []
+        names = [self.scope.mark(find_chip(row)) for row in first_of_each(rows)]
+        return [UNRANKED(names=", ".join(shorten(names, SHOWN_NAMES)))] if names else []
 
     def _describe_unknown(self, rows: Sequence[Candidate], problem: str) -> list[str]:
         """Return a line on configurations that lack a number in the catalogue."""
-        names = dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows)
-        told = {"count": len(rows), "problem": problem, "names": ", ".join(names)}
+        names = list(dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows))
+        told = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
         return [UNKNOWN(reason=rows[0].reason, **told)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
@@ -318,11 +336,7 @@ class CandidateAnswer(RunAnswer):
     def _describe(self) -> list[str]:
         """Return notes that apply to all such rows."""
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
-        reasons = [row.reason for row in self.rows if row.status == "unsupported"]
-        distinct = list(dict.fromkeys(reasons))
-        more = max(0, len(distinct) - SHOWN_REASONS) or None
-        told = UNSUPPORTED(count=len(reasons), reasons="; ".join(distinct[:SHOWN_REASONS]), more=more)
-        return [*precision, *self.scope.describe(), *([told] if reasons else [])]
+        return [*precision, *self.scope.describe_unsupported(), *self.scope.describe()]
 
     def _assume(self, *metrics: MetricName) -> Section:
         """Return the section on the assumptions of cost and carbon, with sources; empty if no metric uses them."""
@@ -390,30 +404,6 @@ class RankedAnswer(CandidateAnswer):
             *(row for row in likely if find_chip(row) == own),
         ]
 
-    def _describe_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-        """Return the confidence in the first rank: tied configurations, and the probability of its hardware.
-
-        Empty if there is only one chip. `chances` maps hardware to the probability that one of its configurations
-        is the best.
-        """
-        chip = find_chip(self.best)
-        if len(chances) < 2:
-            return ""
-        others = [row for row in rivals if find_chip(row) != chip]
-        if not others:
-            if is_tied(chances[chip]):
-                return JOINT(doubt=DOUBT(chance=chances[chip], tied=None, jointly=JOINTLY_TIED), chip=chip)
-            return (SURE_OF_HARDWARE if rivals else SURE)(chance=chances[chip], chip=chip)
-        rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-        return TIED(
-            rival=self.name(others[0]),
-            more=len(others) - 1 or None,
-            chance=chances[chip],
-            chip=chip,
-            other_chance=chances.get(rival, 0.0),
-            other_chip=rival,
-        )
-
     def _describe_doubt(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
         """Return the confidence of a headline, with the tie if it is too low to tell the best chip from the others."""
         chip = find_chip(self.best)
@@ -437,7 +427,7 @@ class RankedAnswer(CandidateAnswer):
             for name in (chip, likeliest)
         )
         is_wider = own is not None and other is not None and show_doubt(other) != show_doubt(own) and other > own
-        return BY_MEDIAN(name=self.scope.mark(likeliest), chance=chances[likeliest], width=other if is_wider else None)
+        return BY_MEDIAN(name=self.scope.mark(likeliest), chance=chances[likeliest], its=ITS if is_wider else None)
 
     def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
         """Return the command that compares the best with the first rival, if that is another chip."""

@@ -11,9 +11,12 @@ from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     CHEAPEST,
     CONFIGURATIONS,
+    DAYS_PER_YEAR,
     LIMIT,
     PAYING,
+    PRICE_DOUBT,
     PROJECTION,
+    SHOWN_DOUBTED,
     WAYS,
     RankedAnswer,
     describe_limits,
@@ -24,6 +27,8 @@ from joulemap.answer.candidate import (
     name_direction,
     plan_candidates,
     read_usage,
+    show_life,
+    show_price_span,
 )
 from joulemap.answer.engine import count_in
 from joulemap.answer.price import price_parameters
@@ -54,7 +59,7 @@ DRAWN_TITLE: Final = Template("{model}: {use}")
 
 BEST: Final = Template(
     "{name} is {cheapest}{available}[ ({doubt})]: {cost} per million {unit}"
-    "[, {ratio:x} less than {next}][, equal to {equal}]. "
+    "[, {ratio:x} less than {next}][, within 0.5 % of {equal}]. "
     "[Electricity is {electricity:%} of the cost. ]Emissions: {carbon} of CO2 ({place})."
 )
 CHEAPEST_OF_BOTH: Final = "the cheapest option"
@@ -91,7 +96,7 @@ EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
     "never": Template("{below} is cheaper than {above} at any volume"),
     "within": Template(
-        "break-even at {volume} {unit}[ ({years:plain} years of one bought chip, busy {busy_hours:plain} of 24 hours)]"
+        "break-even at {volume} {unit}[ ({time} of one bought chip, busy {busy_hours:plain} of 24 hours)]"
         ": {below} is cheaper below, {above} above"
     ),
     "beyond": Template(
@@ -102,9 +107,8 @@ EVEN: Final = {
 UNLIKE: Final = Template(
     "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
 )
-UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--notes lists them)")
+UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--details lists them)")
 
-PRICE_DOUBT: Final = Template("the price of {name} ({price}) is uncertain: {doubt:±}")
 PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
@@ -115,7 +119,6 @@ CARBON_HEADINGS: Final = ("region", "grid", "year", "carbon")
 CARBON_ENERGY: Final = "energy"
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
-UNPRICED_NOTE: Final = Template("left out, because no price to be {pay} is known: {names}")
 SCOPE_NOTE: Final = (
     "the cost covers the item that the price refers to: chip, board or kit. If it is bought, electricity and a host "
     "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
@@ -314,7 +317,7 @@ class CostAnswer(RankedAnswer):
             lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
         lines += [*self.describe_break_even(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
-            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS["rented"] if self.pay == "rented" else PRICE))
+            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS.get(self.pay, PRICE)))
         if projection is not None and best is not None:
             metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
             told = {
@@ -385,7 +388,7 @@ class CostAnswer(RankedAnswer):
             EVEN["within" if row.is_within_life else "beyond"](
                 volume=format_si(row.break_even_inferences, "").strip(),
                 unit=self._unit,
-                years=row.break_even_years,
+                time=None if row.break_even_years is None else show_life(row.break_even_years * DAYS_PER_YEAR),
                 busy_hours=find_busy_hours(self.assumptions),
                 life=format_si(min(lives, default=0.0), "").strip(),
                 below=below,
@@ -422,11 +425,9 @@ class CostAnswer(RankedAnswer):
         )
 
     def _notes(self, priced: Sequence[CostOption]) -> list[str]:
-        unpriced = ", ".join(self.scope.mark(find_chip(row)) for row in self._unpriced_each())
         projections = [row for row in self.rows if self._is_asked(row) and row.rank is None and row.is_alike]
         return [
             *self.describe_limits(),
-            *([UNPRICED_NOTE(pay=self.pay, names=unpriced)] if unpriced else []),
             *self._describe_unranked(projections),
             SCOPE_NOTE,
             *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
@@ -444,16 +445,20 @@ class CostAnswer(RankedAnswer):
         return [LIMITED_NOTE(limits=told, count=CONFIGURATIONS(count=count))] if told else []
 
     def describe_uncertainty(self) -> str:
-        """Return the confidence in the cheapest, and the uncertainty of its price; empty if nothing has a price."""
+        """Return the meaning of the intervals, the reason for a low rank, and the uncertainty of the price.
+
+        Empty if nothing has a price.
+        """
         best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
-        chances = self._chances("probability_cheapest")
-        sure = self._describe_standing(self._find_rivals("likely_cheapest"), chances)
-        rank = self._explain_rank(chances, "usd_half_width")
+        among = [row.hardware for row in self._each()[:SHOWN_DOUBTED]]
+        sure = self.scope.describe_spread(has_brackets=True, among=among)
+        rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))
-        price = PRICE_DOUBT(name=name, price=_describe_price(best), doubt=doubt) if doubt else PRICE_GIVEN(name=name)
+        told = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
+        price = PRICE_DOUBT(name=name, price=told) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, rank, price)))
 
 

@@ -19,7 +19,7 @@ from joulemap.plan.revision import find_revision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import Selection, is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_share, show_signed
+from joulemap.present.cell import show_plain, show_quantity, show_share, show_signed, show_span
 from joulemap.present.document import Document, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import CostOption
@@ -48,6 +48,7 @@ CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
 ON_BOTH: Final = "significant on both chips"
 ON_ALL: Final = Template("significant on all {total} chips")
 ON_SOME: Final = Template("significant on {sure} of {total} chips")
+ON_NONE: Final = "not significant"
 EXACT: Final = Template("{change} (exact)")
 INTERVAL: Final = Template("{change} ({low} to {high})")
 
@@ -68,12 +69,12 @@ KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {lim
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "kernels that both versions have account for {share} of the energy of {before}; their errors cancel. "
-    "The 80 % intervals cover the errors of all other kernels"
+    "{share} of the energy of {before} is in kernels that {after} also has, so their errors cancel; the 80 % intervals "
+    "cover the errors of all other kernels"
 )
-NO_SAME_WORK: Final = "the versions share no error; the 80 % intervals cover the whole change"
-LEAST_SHARED: Final = 5e-4
-"""Shared fraction of the errors that is shown as more than 0.0 %."""
+NO_SAME_WORK: Final = "no error of the versions cancels; the 80 % intervals cover the whole change"
+LEAST_SHARED: Final = 0.01
+"""Largest share of the energy in kernels of both versions below which it is not stated."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
@@ -165,7 +166,7 @@ class DiffAnswer(RunAnswer):
         if all((row.half_width or 0.0) < ROUNDED for row in self.rows):
             return ""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
-        ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
+        ends = show_span(*map(show_share, (min(same), max(same)))) if same else ""
         return SAME_WORK(self, share=ends) if same and max(same) >= LEAST_SHARED else NO_SAME_WORK
 
     def _judge(self, row: VersionFigure) -> str:
@@ -207,6 +208,7 @@ def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
     is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
     sure, total = sum(map(_is_sure, rows)), len(rows)
     told = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
+    told = told if sure else ON_NONE
     return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else told)
 
 
@@ -216,7 +218,7 @@ def _is_above(row: VersionFigure, allowed: float) -> bool:
 
 def _show_fraction(value: float | None) -> str:
     sign = "" if not value else "+" if value > 0.0 else "-"
-    return "" if value is None else f"{sign}{abs(value) * 100:.3g} %"
+    return "" if value is None else f"{sign}{show_plain(abs(value) * 100)} %"
 
 
 def _show_change(row: VersionFigure) -> str:

@@ -20,7 +20,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity, show_signed
+from joulemap.present.cell import show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.present.template import Template
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
@@ -79,7 +79,7 @@ LARGEST: Final = Template(
     "{saved_edp_share_fraction:%} of the energy x delay saved"
 )
 BYTES: Final = Template(
-    "{saved_moved_fraction:%} of the bytes that operators read and write stay inside kernels; "
+    "[{inside} of the bytes that operators read and write stay inside kernels; ]"
     "[off-chip traffic falls by {less:B} ({saved_dram_fraction:%})][off-chip traffic rises by {more:B}][{same}]"
 )
 SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
@@ -212,7 +212,12 @@ class FusionAnswer(RunAnswer):
         return [
             *describe_costs(self.subgraphs, total)[:1],
             *((LARGEST(self.patterns[0]),) if len(self.patterns) > 1 and total.saved_edp_js > 0 else ()),
-            BYTES(total, **given, same="" if saved else SAME_BYTES),
+            BYTES(
+                total,
+                **given,
+                inside=show_share(inside) if (inside := total.saved_moved_fraction or 0.0) >= SHOWN_FRACTION else "",
+                same="" if saved else SAME_BYTES,
+            ),
             *describe_unfused(self.subgraphs, total)[:1],
         ][:INSIGHTS]
 

@@ -46,7 +46,7 @@ PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 
 KILO: Final = 1000.0
 
-TITLE: Final = Template("{mark}{hardware}: {name} ({vendor}, {microarchitecture})")
+TITLE: Final = Template("{mark}{hardware}: {name}, {vendor}, {microarchitecture}")
 SUMMARY: Final = Template(
     "{kind} with {units}: {peak_ops_per_s:ops/s} peak ({precision}), {memory_capacity} at {memory_bandwidth} "
     "({memory_type}), {tdp}[, deployment: {deployment:and}][; needs a host: {needs_host}]"
@@ -64,8 +64,8 @@ MAIN: Final[Mapping[str, str]] = {
     "power_limit_highest": "highest power limit",
     "idle_power": "idle power",
     "static_power": "static power",
-    "context_power": "power with a context",
-    "loaded_power": "power with a loaded model",
+    "context_power": "idle power with an open context",
+    "loaded_power": "idle power with a loaded model",
     "process_node": "process node",
     "launch_year": "launch year",
     "price_purchase": "purchase price",
@@ -113,7 +113,9 @@ POWER_WITHOUT_HOST: Final = Template(
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}")
-PROJECTION: Final = Template("estimated: {projection}")
+PROJECTION: Final = Template("estimated: {told}")
+GUESSED: Final = "not known, so estimated: "
+"""Beginning of a projection that only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
 UNCALIBRATED: Final = "not calibrated: uses class defaults"
 ENERGIES: Final = Template("joulemap hardware show {asked} --energy")
@@ -251,7 +253,7 @@ class HardwareAnswer(Answer):
         if one.power_modes:
             yield MODES(modes=[f"{one.hardware}@{mode}" for mode in one.power_modes])
         if one.projection:
-            yield PROJECTION(one)
+            yield PROJECTION(told=one.projection.removeprefix(GUESSED))
         if one.unavailable:
             yield UNAVAILABLE(one, mark=self._mark)
         calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]

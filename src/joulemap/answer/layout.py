@@ -23,6 +23,15 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
 """Sign before a field -> value format: as uncertainty, in full, or without a unit."""
 
 
+MORE: Final = Template("{count} more[ {noun}]")
+
+
+def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
+    """Return the first names, and the count of the rest, as `noun`, if it is above one."""
+    rest = len(names) - most
+    return [*names[:most], MORE(count=rest, noun=noun)] if rest > 1 else list(names)
+
+
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
     """Return the text of a template whose fields that name hardware are marked."""
     names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)

@@ -57,7 +57,9 @@ LINES: Final = (
 UNMEASURED: Final = "not measured here"
 
 HEADLINE: Final = Template(
-    "{hardware} takes {measured_latency_s:s} per batch[, {ratio:x} the prediction][; unreliable: {reasons:and}]."
+    "{hardware} takes {measured_latency_s:s} per batch"
+    "[; the prediction is {predicted_latency_s:s}, {latency_ratio:x} as much]"
+    "[. The measurement is unreliable: {reasons:and}]."
 )
 
 SPREAD: Final = Template(
@@ -128,7 +130,6 @@ class MeasureAnswer(Answer):
             answer=HEADLINE(
                 score,
                 hardware=hardware,
-                ratio=1.0 / score.latency_ratio if score.latency_ratio else None,
                 reasons=list_reasons(self.timing),
             ),
             sections=(section,),

@@ -43,8 +43,8 @@ PROFILE_TITLE: Final = Template("{name}, {input_spec}[ ({sample})]")
 SAMPLE: Final = "inputs of one sample: "
 """Beginning of a trace's assumption that lists the sizes of a sample."""
 PROFILE: Final = Template(
-    "{macs:MAC} and {weight_bytes:B} of weights in {count:n operator}[ ({operator_count} with views and constants)], "
-    "{subgraph_count:n subgraph} when fused, which move {fused_moved_bytes:B}"
+    "{macs:MAC}, {weight_bytes:B} of weights, {count:n operator}[ ({operator_count} with views and constants)]. When "
+    "fused, {subgraph_count:n subgraph} move {fused_moved_bytes:B}"
     "[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
 )
 BY_OPERATION: Final = "By operation"

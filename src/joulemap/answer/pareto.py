@@ -43,7 +43,7 @@ END: Final = Template("{name} at {x} and {y}")
 ONE: Final = Template("{name} beats every other configuration{among}, with {x} and {y}.")
 ALONE: Final = Template("{name} is the only configuration{among}: {x} and {y}.")
 AMONG: Final = " of available chips"
-NOTHING: Final = Template("No configuration has both {x.meaning} and {y.meaning}.")
+NOTHING: Final = Template("No configuration has a known {x.meaning} and a known {y.meaning}.")
 
 PLACED: Final = Template("*{x.label} x_value | *{y.label} y_value | *front confidence probability_front | ")
 LIMITED: Final = "throughput limit throughput_limit?"
@@ -75,7 +75,7 @@ DOMINATED_NOTE: Final = "dominated: another configuration is at least as good in
 FRONT_NOTE: Final = (
     "front confidence: fraction of Monte Carlo samples in which no other configuration is better in both metrics"
 )
-WITHOUT_PLACE: Final = "without a place"
+WITHOUT_PLACE: Final = "not placed"
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Metrics shown in addition to the two of the front."""
@@ -190,16 +190,17 @@ class ParetoAnswer(CandidateAnswer):
 
     def _describe_uncertainty(self, front: Table[ParetoPoint]) -> str:
         """Return how many configurations of the front are likely to stay, and how many others may join."""
+        brackets = self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in front])
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
-            return ""
+            return brackets if front.rows else ""
         if len(front) == 1:
-            return UNBEATEN(front[0]) if len(known) > 1 else ""
+            return f"{UNBEATEN(front[0])}; {brackets}" if len(known) > 1 else brackets
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         verb = IS if stays < 2 else ARE
         sure = ON_FRONT(count=stays or "none", front=len(front), verb=verb, least=TOLD_APART)
-        return f"{sure}; {ON_FRONT_BESIDE(count=comes)}" if comes else sure
+        return "; ".join((sure, *([ON_FRONT_BESIDE(count=comes)] if comes else []), brackets))
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: the comparison of both ends, and the analysis of each."""

@@ -13,10 +13,12 @@ from joulemap.answer.candidate import (
     BATCH_NOTE,
     CHEAPEST,
     CONFIGURATIONS,
+    HOURS,
     KEPT,
     LIMIT,
-    PAYING,
+    PRICE_DOUBT,
     PROJECTION,
+    SHOWN_DOUBTED,
     SOLD,
     RankedAnswer,
     describe_limits,
@@ -28,7 +30,9 @@ from joulemap.answer.candidate import (
     name_direction,
     plan_candidates,
     read_usage,
+    show_life,
     show_metric,
+    show_price_span,
 )
 from joulemap.answer.engine import INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
@@ -58,21 +62,22 @@ WITH_HOST: Final = " with host"
 
 BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
-    "[, {ratio:x} {way} than {next}][, equal to {equal}]."
+    "[, {ratio:x} {way} than {next}][, within 0.5 % of {equal}]."
 )
 ONLY: Final = Template(
     "{name} is the only [{available} ]configuration[ with {kept}]; its {metric.meaning}[ at {rate}] is {value}."
 )
 ONLY_AVAILABLE: Final = "available"
 NOT_SOLD: Final = Template(
-    "[No available configuration has {kept}. ]{name} is not available, but would have the {metric.best} "
+    "[No available configuration has {kept}. ][{none}. ]{name} is not available, but would have the {metric.best} "
     "{metric.meaning}[ at {rate}]: {value}."
 )
+NONE_RUNS: Final = "No available chip can run any of the configurations"
 NOTHING: Final = Template(
     "No configuration has {kept}. The nearest is {name}: {miss}[; it also exceeds the limit on {others:and}]."
 )
 FACTOR: Final = Template("{ratio:x}")
-PAID_NAME: Final = Template("{paying} {name}")
+PAID_NAME: Final = Template("{way} {name}")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
 MISSED: Final = Template("its {metric.label} is {value}, {ratio:x} the limit of {bound}")
 MISSED_LEAST: Final = Template("its {metric.label} is {value}; the limit of {bound} is {ratio:x} as much")
@@ -83,11 +88,8 @@ ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
-HOURS_PER_YEAR: Final = 8760.0
 FRAMES: Final = "frames"
-WHOLE_DAYS: Final = 10.0
-"""Days from which a lifetime is shown without decimals."""
-HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, its value is {whole}.")
+HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, it would be {whole}.")
 
 DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
@@ -96,7 +98,8 @@ DECIDING: Final = Template(
 
 if TYPE_CHECKING:
     from joulemap.answer.check import CheckedRow
-PARTS: Final = Template("{label} without host {column} | host energy host_energy_per_inference_j")
+PARTS: Final = Template("{label} without host {column}[ | {host} host_energy_per_inference_j]")
+HOST_ENERGY: Final = "host energy"
 STAGES: Final = "frame latency latency_s | busiest stage run_id | "
 PACED: Final = ("frame latency", "busiest stage", "busy")
 """Headings of a pipeline's columns that stay visible on narrow terminals."""
@@ -124,8 +127,7 @@ MISSING: Final = (
 NOT_KNOWN: Final = "not known"
 
 OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
-KEEPS: Final = Template("{probability_kept:chance} probability of meeting the limits")
-PRICE_DOUBT: Final = Template("the price of {name} ({told}) is uncertain: {price_half_width:±}")
+KEEPS: Final = Template("{name} meets the limits with {probability_kept:chance} probability")
 
 CHANCE_NOTE: Final = (
     "confidence: probability of being the best, of a chip in any of its configurations; under `Every configuration`, "
@@ -136,19 +138,17 @@ MISS_NOTE: Final = (
     "limit / value - 1 for throughput"
 )
 HOST_NOTE: Final = (
-    "Rankings and limits by energy include the host. For USB and M.2 accelerators this is a host with its static "
-    "power between batches, as with --host. For a part of a module or SoC it is the static power of the rest, or of "
-    "rk3588_cpu if the rest is not in the catalogue. For other chips it is the host share that fleet and cost use; "
-    "complete computers need none. A host set with --host is already in the energy. energy_j covers the board only; "
-    "compare, pareto and explain count a host with --host only"
+    "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
+    "accelerators this is the static power of a host; for a part of a module or SoC, that of the rest. For other "
+    "chips it is the share that fleet and cost use; complete computers need none. `--host` selects the host"
 )
 RATE_NOTE: Final = Template(
     "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "
     "Average power = {label} x rate; `busy` is rate / throughput"
 )
 POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the same host as in the ranking by energy"
-WITHOUT_RANK: Final = "without a rank"
-BEYOND_PRICE: Final = "outside a limit on the price"
+WITHOUT_RANK: Final = "not ranked"
+BEYOND_PRICE: Final = "outside the price limit"
 
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 
@@ -325,6 +325,9 @@ class RecommendAnswer(RankedAnswer):
         ratio = None if second is None else second.objective_ratio
         is_equal = ratio is not None and ratio < TIE_RATIO
         text = BEST if best.is_available or self.scope.settings.takes_all else NOT_SOLD
+        is_unserved = text is NOT_SOLD and not any(
+            row.is_available and row.status in ("feasible", "infeasible", "unranked") for row in self.rows
+        )
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
         chances = self._chances("probability_best") if second is not None else {}
         told = (ONLY if is_only else text)(
@@ -333,7 +336,8 @@ class RecommendAnswer(RankedAnswer):
             rate=self._rated or None,
             available=ONLY_AVAILABLE if len(self.select("feasible")) > 1 else None,
             sold=None if is_own else SOLD(way=best.pay) if self._pays_one_way else AVAILABLE,
-            kept=kept,
+            kept="" if is_unserved else kept,
+            none=NONE_RUNS if is_unserved else "",
             value=self._show_objective(best.objective_value, best.objective_half_width),
             ratio=None if is_equal else ratio,
             way=name_direction(self._metric),
@@ -353,7 +357,7 @@ class RecommendAnswer(RankedAnswer):
         """Return the name of a configuration at the beginning of a sentence; for a cost, with the way of paying."""
         if not self._is_money or not row.way:
             return self.name(row)
-        return PAID_NAME(paying=PAYING[row.way].capitalize(), name=self.name(row))
+        return self.name(row) if self._pays_one_way else PAID_NAME(way=row.way.capitalize(), name=self.name(row))
 
     def _show_objective(self, value: float | None, half_width: float | None = None) -> str:
         if self.objective == "cost" and half_width is None:
@@ -407,26 +411,29 @@ class RecommendAnswer(RankedAnswer):
         battery = find_scenario(scenario).battery if scenario else None
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
-        hours = battery.value / best.total_power_w
-        years, days = hours / HOURS_PER_YEAR, hours / 24.0
-        told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
-        life = f"{years:.2g} years" if years >= 1.0 else told_days
+        life = show_life(battery.value / best.total_power_w / HOURS)
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
     def _describe_uncertainty(self) -> str:
-        """Return the confidence in the recommendation, and the probability that it meets the limits."""
+        """Return the meaning of the intervals, the reason for a low rank, and the probability of meeting the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
         chances = self._chances("probability_best")
-        standing = self._describe_standing(self._find_rivals("likely_best"), chances)
+        among = [row.hardware for row in first_of_each(filter(self._is_shown, self.rows))[:SHOWN_DOUBTED]]
+        standing = self.scope.describe_spread(has_brackets=True, among=among)
         rank = self._explain_rank(chances, "objective_half_width")
-        kept = "" if best.probability_kept is None else KEEPS(best)
-        price = (
-            PRICE_DOUBT(best, name=self.scope.mark(find_chip(best))) if self._is_money and best.price_half_width else ""
-        )
+        kept = "" if best.probability_kept is None else KEEPS(best, name=self.scope.mark(best.hardware))
+        price = self._describe_price(best) if self._is_money and best.price_half_width else ""
         return "; ".join(filter(None, (standing, rank, kept, price)))
+
+    def _describe_price(self, row: RankedConfiguration) -> str:
+        """Return the price of a configuration with its interval."""
+        is_rented = row.way == "rented"
+        price, unit = (row.price_cloud_usd_per_hour, "USD/h") if is_rented else (row.price_purchase_usd, "USD")
+        told = show_price_span(price or 0.0, unit, row.price_half_width)
+        return PRICE_DOUBT(name=self.scope.mark(find_chip(row)), price=told)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""
@@ -457,7 +464,7 @@ class RecommendAnswer(RankedAnswer):
         bounded = [
             self._show_mean_power() if name == "power" and self._rate else TOTALS.get(name) or list_metrics((name,))
             for name, _ in self.limits.bounds
-            if name == "power" or name != self.objective
+            if name != self.objective or (name == "power" and self._rate)
         ]
         held = [column.rsplit(maxsplit=2)[0] for column in bounded[:SHOWN_LIMITS] if column]
         return self._show_ranked(
@@ -484,7 +491,8 @@ class RecommendAnswer(RankedAnswer):
         """Return a grid of rows with objective, confidence and `figures`; headings in `held` never fold."""
         rated = f"{self._metric.label} at {self._rated}" if self._rated else self._metric.label
         label = f"{rated}{WITH_HOST}" if self.counts_hosts else rated
-        parts = PARTS(label=rated, column=self._metric.column) if self.counts_hosts else ""
+        host = HOST_ENERGY if self._metric.unit == "J" else ""
+        parts = PARTS(label=rated, column=self._metric.column, host=host) if self.counts_hosts else ""
         idle = (STAGES if self.paced else "") + IDLE if self._rate else ""
         return self._lay_rows(
             rows,
@@ -539,7 +547,7 @@ class RecommendAnswer(RankedAnswer):
         limits_energy = any(name in ("energy", "energy_per_inference") for name, _ in self.limits.bounds)
         return [
             BATCH_NOTE,
-            *([CHANCE_NOTE] if self.best else []),
+            *([CHANCE_NOTE] if self._next else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *([HOST_NOTE] if self.counts_hosts or limits_energy else []),
             *([self._describe_rate()] if self._rate else []),

@@ -45,6 +45,11 @@ COLUMNS: Final = (
 KEEP: Final = "precision | status | power ratio | model"
 COUNTS: Final = Template("{total:n probe}: {counts:list}")
 COUNT: Final = Template("{count} {status}")
+MEANING: Final = (
+    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most that; partial: the product occupies only "
+    "part of the chip; anchored: unattributed energy, set from the power limit, makes up the rest; measured: a "
+    "measured load sets the energies"
+)
 
 
 @frozen(kw_only=True)
@@ -61,7 +66,7 @@ class SanityAnswer(Answer):
         shown = self._lay(self.probes, COLUMNS, keep=KEEP)
         return Document(
             title="",
-            sections=(Section("", (shown, Text(COUNTS(total=len(status), counts=counts)))),),
+            sections=(Section("", (shown, Text(COUNTS(total=len(status), counts=counts)), Text(MEANING))),),
             data=self.data(),
             table=self.probes,
             tables=self.tables,

@@ -13,6 +13,7 @@ from joulemap.answer import text
 from joulemap.answer.assumed import describe_assumed, is_whole, names_energy, show_assumed
 from joulemap.answer.caveat import describe_caveat, is_read
 from joulemap.answer.engine import INFERENCES, count_in
+from joulemap.answer.layout import shorten
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import BOARD, MEASURED_HOST, NO_HOST, SYSTEM
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
@@ -26,7 +27,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import Selection, describe_abbreviations, describe_meanings
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show_doubts, show_share, show_span
+from joulemap.present.cell import mark_projected, show_doubt, show_share, show_span
 from joulemap.present.document import EnergyCell, Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
@@ -53,14 +54,20 @@ if TYPE_CHECKING:
 SHOWN_FRACTION: Final = 0.0005
 """Share of an energy below which it rounds to zero."""
 
-SHOWN_LEFT_OUT: Final = 12
+SHOWN_REFUSALS: Final = 4
+"""Maximum reasons of refusals in the notes; machine formats list all."""
+
+SHOWN_LEFT_OUT: Final = 3
 """Maximum chips named as omitted by a power budget; machine formats list all."""
+
+SHOWN_HOSTS: Final = 2
+"""Maximum hosts that a note suggests for hardware without one."""
 
 LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
-"""Maximum chips named on one line about the same fallback."""
+"""Maximum chips named on one line about the same fallback, and maximum lines."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns shown of a fallback to a host."""
@@ -68,7 +75,7 @@ FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 FEW: Final = 0.8
 """Credibility below which a calibration's few measurements are noted."""
 
-SHOWN_ENGINES: Final = 4
+SHOWN_ENGINES: Final = 2
 """Maximum inference engines named in a note; machine formats list all."""
 
 SHOWN_PER_ENGINE: Final = 3
@@ -192,7 +199,8 @@ class Scope:
         from joulemap.catalog.doubt import list_measured
 
         measured = list_measured()
-        return text.UNLISTED(hardware=named, unmeasured=[one for one in named if one.partition("@")[0] not in measured])
+        unmeasured = [self.mark(one) for one in named if one.partition("@")[0] not in measured]
+        return text.UNLISTED(hardware=[*map(self.mark, named)], unmeasured=unmeasured)
 
     def warn_branched(self) -> str:
         """Return a clause on code that may branch or loop on data; empty for built-in models: tests cover them."""
@@ -305,21 +313,36 @@ class Scope:
             groups.setdefault(told, []).append(self.mark(hardware))
         return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
 
-    def describe_spread(self) -> str:
-        """Return the 80 % interval of the most and the least certain figures on one line; empty for none."""
+    def describe_spread(self, *, has_brackets: bool = False, among: Collection[str] = ()) -> str:
+        """Return the 80 % intervals of the most and the least certain chip, relative to the prediction; empty for none.
+
+        `has_brackets` refers to intervals that the answer shows next to its values instead. `among` limits the remark
+        on work that was not measured to these chips.
+        """
         spans = []
         for quantity in ("energy", "latency"):
-            ends = show_doubts(found[quantity][0] for found in self.doubts.values() if quantity in found)
-            spans += [text.SPAN(ends=ends, quantity=quantity)] if ends else []
-        new = () if len(self.new) == len(self.doubts) else [self.mark(one) for one in self.new]
+            widths = sorted((found[quantity][0], name) for name, found in self.doubts.items() if quantity in found)
+            if widths:
+                (low, narrowest), (high, widest) = widths[0], widths[-1]
+                least, most = show_doubt(low), show_doubt(high)
+                names = {"narrowest": self.mark(narrowest), "widest": self.mark(widest)} if least != most else {}
+                given = {"narrowest": None, "widest": None, **names}
+                spans.append(text.SPAN(quantity=quantity, least=least, most=most, **given))
+        found = [one for one in self.new if not among or one in among]
+        is_all = len(found) == sum(map(bool, self.doubts.values()))
+        new = {"hardware": [] if is_all else [*map(self.mark, found)], "all": text.ALL_NEW if is_all else ""}
         own = self.describe_own_uncertainty(is_yours=True)
         is_step = any(count_in(model) != INFERENCES for model in self.models)
         work = text.DECODE_STEP if is_step else text.ANY_WORK
         return "; ".join((
-            *([text.SPREAD(spans=spans)] if spans else []),
-            *([text.NEW(hardware=new, work=work, served=text.SERVED if is_step else "")] if self.new else []),
+            *([text.BRACKETS if has_brackets else text.SPREAD(spans=spans)] if spans else []),
+            *([text.NEW(**new, work=work, served=text.SERVED if is_step else "")] if found else []),
             *own,
         ))  # fmt: skip
+
+    def find_width(self, hardware: str, quantity: str) -> float | None:
+        """Return the half-width of the logarithm of a chip's energy or latency; None if unknown."""
+        return self.doubts.get(hardware, {}).get(quantity, (None, None))[0]
 
     def describe_own_uncertainty(self, *, is_yours: bool = False) -> list[str]:
         """Return the uncertainty due to the assumed numbers of each chip that has any.
@@ -365,17 +388,7 @@ class Scope:
 
     def describe_left_out(self) -> tuple[Text, ...]:
         """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
-        told = []
-        if self.refused:
-            chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
-            told.append(
-                text.REFUSED(
-                    count=len(self.refused),
-                    chips=len(chips) if len(chips) < len(self.refused) else None,
-                    example=text.EXAMPLE if len(self.refusals) > 1 else "",
-                    first=self.mark(self.refusals[0]),
-                )
-            )
+        told = self.describe_unsupported()
         if self.left_out and self.budget is not None:
             name, reason = next(iter(self.left_out.items()))
             example = text.EXAMPLE if len(self.left_out) > 1 else ""
@@ -383,9 +396,29 @@ class Scope:
             told.append(text.BEYOND_BUDGET(budget=self.budget.power_w, **values))
         return (Text(text.LEFT_OUT(reasons="; ".join(told))),) if told else ()
 
+    def describe_unsupported(self) -> list[str]:
+        """Return the count of unsupported configurations, with the reasons or an example; empty for none."""
+        if not self.refused:
+            return []
+        chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
+        has_all = len(self.refusals) <= text.MOST_REASONS
+        reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
+        if len(reasons) > 1:  # without what each has instead
+            reasons = [reason.partition("; it has ")[0] for reason in reasons]
+        return [
+            text.REFUSED(
+                count=len(self.refused),
+                chips=len(chips) if len(chips) < len(self.refused) else None,
+                example="" if has_all else text.EXAMPLE,
+                reasons="; ".join(reasons),
+            )
+        ]
+
     def describe_refusals(self) -> list[str]:
-        """Return a line for each reason why hardware was refused."""
-        return [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
+        """Return a line for each of the first reasons why hardware was refused, and the count of the others."""
+        told = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
+        more = len(told) - SHOWN_REFUSALS
+        return [*told[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else told
 
     def describe(self) -> list[str]:
         """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
@@ -402,22 +435,27 @@ class Scope:
             *self._describe_plugged(),
             *_join(self._describe_hosts()),
             *self._describe_launches(),
-            *describe_fallen(self.fallen, self.mark),
+            *self._describe_fallen(),
             *self._describe_engines(),
-            *_join(
-                [
-                    *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
-                    *self._describe_uncalibrated(),
-                ]
-            ),
+            *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
+            *self._describe_uncalibrated(),
             *self.describe_own_uncertainty(),
             *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 
+    def _describe_fallen(self) -> list[str]:
+        """Return the notes on compilers that leave operators to a host, at most a few."""
+        told = describe_fallen(self.fallen, self.mark)
+        more = len(told) - SHOWN_FALLEN
+        return [*told[:SHOWN_FALLEN], text.FALLEN_MORE(count=more)] if more > 1 else told
+
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
             return []
-        told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in self.left_out.items()]
+        chips: dict[str, str] = {}  # a chip without a mode is listed once, at its lowest power
+        for name, reason in self.left_out.items():
+            chips.setdefault(HardwareRef.read(name).label, reason)
+        told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in chips.items()]
         more = max(0, len(told) - SHOWN_LEFT_OUT) or None
         no_mode = text.NO_MODE(budget=self.budget.power_w, names=told[:SHOWN_LEFT_OUT], more=more)
         told_budget = text.MEAN_BUDGET if self.budget.is_mean else text.BUDGET
@@ -429,7 +467,7 @@ class Scope:
             return []
         from joulemap.answer.surrounding import describe_plugged
 
-        return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary)
+        return describe_plugged(self.plugged, self.unplugged, self.fallback_boundary, self.mark)
 
     def without_hostless(self) -> Scope:
         """Return the scope without the hardware whose runs lack a host, for answers that add the host themselves."""
@@ -449,6 +487,10 @@ class Scope:
             groups.setdefault(key, []).append(self.mark(name))
         is_idle = self.settings.host not in ("", NO_HOST) and not any(self.hosts.values()) and not self.launches
         is_short = any(not is_counted for is_counted, _ in groups)
+        many = [name for (is_counted, _), names in groups.items() for name in names if not is_counted]
+        is_many = len([key for key in groups if not key[0]]) > SHOWN_HOSTS
+        if is_many:
+            groups = {key: names for key, names in groups.items() if key[0]}
         return [
             *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
             *([text.ALONE(hardware=alone)] if alone else []),
@@ -456,6 +498,7 @@ class Scope:
                 (text.HOSTED if is_counted else text.HOSTLESS)(hardware=names, host=host)
                 for (is_counted, host), names in groups.items()
             ),
+            *([text.MANY_HOSTLESS(hardware=shorten(many, SHOWN_FALLEN))] if is_many else []),
             *([text.HOST_RANKED] if is_short else []),
         ]
 
@@ -600,12 +643,6 @@ def _shorten(told: Sequence[str]) -> tuple[str, ...]:
 def _names(headline: str, hardware: str) -> bool:
     """Return whether a headline names a chip."""
     return re.search(rf"(?<!\w){re.escape(hardware)}(?!\w)", headline) is not None
-
-
-def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
-    """Return the first names, and the count of the rest, as `noun`, if it is above one."""
-    rest = len(names) - most
-    return [*names[:most], text.MORE(count=rest, noun=noun)] if rest > 1 else list(names)
 
 
 def find_scope(runs: StoredRuns) -> Scope:
@@ -786,7 +823,8 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
     """Return a line for each compiler that leaves operators to a host, with their shares of time and energy.
 
-    Hardware, power modes and batches that differ only in the shares are one line with their range.
+    Hardware, power modes and batches that differ only in the shares are one line with their range. The largest share
+    comes first.
     """
     runs: dict[int, list[Fallback]] = {}
     for row in rows:
@@ -798,25 +836,25 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
         beside = text.FALLEN_BESIDE[first.cut if first.cut in text.FALLEN_BESIDE else ""]
         names = tuple(row.operation for row in some if not row.is_compiled)
         alike.setdefault((first.compiler, names, first.helper, beside(count=count) if count else ""), []).append(some)
-    lines = []
+    lines: list[tuple[float, str]] = []
     for (compiler, names, helper, others), found in alike.items():
         hardware = list(dict.fromkeys(mark(some[0].configured_hardware) for some in found))
-        shares = []
+        shares, most = [], 0.0
         for name in FALLEN_SHARES:
             ends = sorted(sum(getattr(row, name) for row in some) for some in found)
             shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
-        lines.append(
-            text.FALLEN(
-                compiler=compiler,
-                operations=names,
-                helper=helper,
-                hardware=shorten(hardware, SHOWN_FALLEN),
-                others=others,
-                latency=shares[0],
-                energy=shares[1],
-            )
+            most = max(most, ends[-1])
+        told = text.FALLEN(
+            compiler=compiler,
+            operations=names,
+            helper=helper,
+            hardware=shorten(hardware, SHOWN_FALLEN),
+            others=others,
+            latency=shares[0],
+            energy=shares[1],
         )
-    return lines
+        lines.append((most, told))
+    return [told for _, told in sorted(lines, key=lambda one: -one[0])]
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

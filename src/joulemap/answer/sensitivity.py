@@ -162,7 +162,7 @@ class SensitivityAnswer(RunAnswer):
         each = max(limit // max(len(names), 1), FEWEST)
         chosen = [row for name in names for row in self._choose(name, each)]
         moving = {name: len(self._moving(name)) for name in names}
-        way = f"--details --limit {max(moving.values())}"
+        way = f"--details --limit {max(moving.values())}" if max(moving.values()) > 2 * limit else "--details"
         return self._compose(
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),

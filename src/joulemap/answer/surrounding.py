@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from joulemap.answer.layout import shorten
 from joulemap.present.template import Template
 from joulemap.row.run import PluggedHardware
 
-ALONE: Final = Template("wall-plug power of {hardware:and} equals the power of the board")
+ALONE: Final = Template("the wall-plug power of {hardware:and} equals the power of the board")
 
 AROUND: Final = Template(
-    "wall-plug power of {hardware:and} is {growth:plain} times the power of the board"
+    "the wall-plug power of {hardware:and} is {growth:plain} times the power of the board"
     "[, plus {host_w:W} for the host ({share})]"
 )
 
-UNPLUGGED: Final = Template("left out: {hardware:and}: no boundary system: {reason}")
+UNPLUGGED: Final = Template("left out, because their energy at the wall is not known: {hardware:and} ({reason})")
 
-FALLBACK: Final = Template("energy at the {boundary}, without host and power supply: {hardware:and}: {reason}")
+FALLBACK: Final = Template(
+    "the energy of {hardware:and} is that of the {boundary}, without host and power supply ({reason})"
+)
+
+SHOWN: Final = 4
+"""Maximum chips named on one line."""
 
 
-def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str) -> list[str]:
+def describe_plugged(
+    plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str, mark: Callable[[str], str]
+) -> list[str]:
     """Return the notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
 
     Alike ones are on one line.
@@ -29,15 +37,18 @@ def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str,
     for one in plugged:
         share = one.host_source.partition(": ")[0]
         names = groups.setdefault((one.growth_ratio, one.host_power_w, share), [])
-        names += [] if one.hardware in names else [one.hardware]
+        names += [] if mark(one.hardware) in names else [mark(one.hardware)]
     lines = [
-        ALONE(hardware=names)
+        ALONE(hardware=shorten(names, SHOWN))
         if host_w is None and growth == 1.0
-        else AROUND(hardware=names, growth=growth, host_w=host_w, share=share)
+        else AROUND(hardware=shorten(names, SHOWN), growth=growth, host_w=host_w, share=share)
         for (growth, host_w, share), names in groups.items()
     ]
     reasons: dict[str, list[str]] = {}
     for name, reason in unplugged.items():
-        reasons.setdefault(reason, []).append(name)
+        reasons.setdefault(reason, []).append(mark(name))
     note = FALLBACK if boundary else UNPLUGGED
-    return [*lines, *(note(hardware=names, boundary=boundary, reason=reason) for reason, names in reasons.items())]
+    return [
+        *lines,
+        *(note(hardware=shorten(names, SHOWN), boundary=boundary, reason=reason) for reason, names in reasons.items()),
+    ]

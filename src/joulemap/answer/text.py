@@ -42,16 +42,18 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 # Uncertainty
 
-SPREAD: Final = Template("80 % intervals: {spans:list}")
-SPAN: Final = Template("{quantity} {ends}")
+BRACKETS: Final = "four of five measurements should fall inside the brackets (80 % intervals)"
+SPREAD: Final = Template("80 % intervals relative to the prediction: {spans:list}")
+SPAN: Final = Template("{quantity} {least}[ on {narrowest} to {most} on {widest}]")
 NEW: Final = Template(
-    "[those of {hardware:and} are ]estimated from other kinds of work, because no {work} was measured on that class of "
-    "chip[; {served}]"
+    "[those of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured on that "
+    "class of chip[; {served}]"
 )
+ALL_NEW: Final = "they"
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
 SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
-OWN: Final = Template("{parts:and}[; {more} further chips have such numbers]")
-OWN_OF: Final = Template("{whose} alone give these 80 % intervals: {parts:list}")
+OWN: Final = Template("{parts:and}[; and {more:n more chip}]")
+OWN_OF: Final = Template("80 % intervals from {whose} alone, relative to the prediction: {parts:list}")
 OWN_PART: Final = Template("{widths:and} on {hardware}")
 OWN_WIDTH: Final = Template("{quantity} {width:±}")
 ASSUMED: Final = "assumed numbers"
@@ -60,10 +62,13 @@ YOURS: Final = "your assumed numbers"
 # Notes
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
-REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{first})")
+REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip}] ({example}{reasons})")
 EXAMPLE: Final = "for example, "
+MOST_REASONS: Final = 2
+"""Maximum reasons of refusals that are all listed; of more, one is an example."""
 BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({example}{first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
+MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")
 
 WEIGHTS: Final = Template(
     "GEMM weights are stored as {formats}; the GEMM kernel dequantizes them; norms, biases "
@@ -75,9 +80,7 @@ PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
 MEAN_BUDGET: Final = Template("every power mode, if its average power stays within {budget}")
-NO_MODE: Final = Template(
-    "left out, no mode within {budget:W}: {names:list}[ and {more} more (--format json lists all)]"
-)
+NO_MODE: Final = Template("left out, no mode within {budget:W}: {names:list}[ and {more:n more chip}]")
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
@@ -88,6 +91,7 @@ OMITTED: Final = Template(
 HOST_RANKED: Final = "`recommend` ranks with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
+MANY_HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host` adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
 BESIDE: Final = "a core on the same chip"
 OTHER_HOST: Final = "`--host` selects another, `joulemap measure host` times this machine"
@@ -100,7 +104,7 @@ FALLEN_BESIDE: Final = {
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }
-MORE: Final = Template("{count} more[ {noun}]")
+FALLEN_MORE: Final = Template("{count} more compilers leave operators to a host (--format json lists them)")
 
 ENGINE_ON: Final = Template("{engine} on {hardware:and}")
 ENGINE_NOUN, COMPILER_NOUN = "engines", "compilers"

@@ -65,9 +65,9 @@ UNSCORED: Final = Template("not scored: {models}: {reason}")
 UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no run describes it")
 
 MEASURED: Final = Template("measured energies: {classes:and}")
-CLASS: Final = Template("{count:#} of {architecture}")
-NONE: Final = Template("none of {classes:and}")
-POWER: Final = Template("{count:n power} without a time")
+CLASS: Final = Template("{count:#} on {architecture}")
+NONE: Final = Template("none on {classes:and}")
+POWER: Final = Template("{count:n measured power} without a latency")
 ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
 
 STORED: Final = (

@@ -22,6 +22,7 @@ SHOWN: Final = (
     "energy_j", "power_w", "wall_power_w", "peak_memory_bytes", "used to fit seen",
 )  # fmt: skip
 
+NOTHING: Final = "No stored measurement matches."
 
 SERVED: Final = (
     "source", "hardware", "device_count", "engine", "model", "weight_precision", "batch", "prompt_tokens",
@@ -50,11 +51,13 @@ def list_(
     """
     if served:
         found = output.workspace().served_measurements(hardware, model)
-        output.write_table(found, SERVED, keep=("hardware", "model", "engine", "batch", "scope"), most=limit)
+        answer = "" if found.rows else NOTHING
+        kept = ("hardware", "model", "engine", "batch", "scope")
+        output.write_table(found, SERVED, keep=kept, most=limit, answer=answer)
         return
     rows = output.workspace().measurements(hardware, model)
     keep = ("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch")
-    output.write_table(rows, SHOWN, keep=keep, most=limit)
+    output.write_table(rows, SHOWN, keep=keep, most=limit, answer="" if rows.rows else NOTHING)
 
 
 @app.command("tables")

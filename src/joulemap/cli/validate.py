@@ -29,7 +29,7 @@ KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bia
 
 EVIDENCE: Final = (
     "architecture", "hardware", "boundary", "subject", "quantity", "measurements measurement_count",
-    "held out held_out_count", "net net_count",
+    "held out held_out_count", "minus idle net_count",
     "mean error mean_error_fraction", "median error median_error_fraction", "bias bias_fraction",
     "inside 80 % interval covered_fraction", "sources",
 )  # fmt: skip

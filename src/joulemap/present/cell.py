@@ -74,14 +74,17 @@ def heading(column: Column) -> str:
 
     A column of a user's SQL statement has no meaning and keeps its name.
     """
-    name = column.name
-    if not column.meaning:
-        return name
+    return _name_words(column.name) if column.meaning else column.name
+
+
+def _name_words(name: str) -> str:
+    """Return the name of a column in words, without its unit."""
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix) and not name.endswith(f"_per{suffix}"):
             name = name.removesuffix(suffix)
             name += " share" if suffix == "_fraction" and not name.endswith("share") else ""
             name += " ratio" if suffix == "_ratio" else ""
+            name += "s" if suffix == "_count" and "s_" not in name else ""
             break
     return name.replace("_", " ").strip()
 
@@ -109,7 +112,11 @@ def show(value: Any, name: str, unit: str = "") -> str:
         return " ".join(str(item) for item in value)
     if isinstance(value, int | float | Decimal):
         return _show_number(value, name, unit)
-    return str(value)
+    return _name_words(str(value)) if name == QUANTITY else str(value)
+
+
+QUANTITY: Final = "quantity"
+"""Column whose values name columns."""
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
@@ -303,23 +310,20 @@ def show_odds(probability: float | None) -> str:
 
 
 WIDE: Final = 0.25
-"""Half-width of a logarithm from which an interval is shown as a range of factors: at ±25 % its ends are -22 % and
-+28 %, too far apart for one percentage.
-"""
+"""Half-width of a logarithm from which two digits of a factor suffice: narrower ends would round to 1."""
 
 
 def show_doubt(half_width: float | None) -> str:
-    """Format an uncertainty from the half-width of its logarithm: `±12 %`, or a range of factors; empty for None."""
+    """Format an uncertainty from the half-width of its logarithm as factors, such as `0.59-1.7x`; empty for None."""
     if half_width is None:
         return ""
-    if half_width < WIDE:
-        return f"±{math.sinh(half_width) * 100:.0f} %"
-    return f"{math.exp(-half_width):.2g}{DASH}{math.exp(half_width):.2g}x"
+    digits = 3 if half_width < WIDE else 2
+    return f"{math.exp(-half_width):.{digits}g}{DASH}{math.exp(half_width):.{digits}g}x"
 
 
 def show_doubts(half_widths: Iterable[float | None]) -> str:
-    """Format the smallest and the largest of several uncertainties: `±5 % (narrowest) to ±12 % (widest)`; empty for
-    none.
+    """Format the smallest and the largest of several uncertainties: `0.9-1.1x (narrowest) to 0.5-2x (widest)`; empty
+    for none.
     """
     widths = sorted(one for one in half_widths if one is not None)
     first, *others = dict.fromkeys(show_doubt(one) for one in (*widths[:1], *widths[-1:])) or ("",)

@@ -528,7 +528,8 @@ def draw_columns(
     for column in table.columns:
         if (not columns or column.name in headings) and column.name != merged:
             text = headings.get(column.name) or heading(column)
-            shown[column.name] = text if text not in shown.values() else column.name.replace("_", " ")
+            other = f"{text} ({column.unit})" if column.unit else column.name.replace("_", " ")
+            shown[column.name] = text if text not in shown.values() else other
     drawn = grid(
         table,
         [(text, name) for name, text in shown.items()],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -32,6 +32,9 @@ from joulemap.row.compare import (
 )
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
+
+FEWEST_FOR_MEDIAN: Final = 3
+"""Number of chips from which a comparison with the median says more than the table."""
 
 
 @frozen(kw_only=True)
@@ -150,7 +153,8 @@ class RankingAnswer(RunAnswer):
         for row in self.rows:
             found: dict[str, list[str]] = {"strength": [], "weakness": []}
             for one in self.strengths:
-                if one.run_id == row.run_id and one.verdict in found:
+                is_told = len(self.rows) >= FEWEST_FOR_MEDIAN or one.aspect not in text.OF_MEDIAN
+                if one.run_id == row.run_id and one.verdict in found and is_told:
                     ratio = one.median_ratio or 1.0
                     better, worse = text.STRENGTH[one.aspect]
                     found[one.verdict].append((better if ratio > 1.0 else worse)(one, times=max(ratio, 1.0 / ratio)))

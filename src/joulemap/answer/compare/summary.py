@@ -105,7 +105,7 @@ class CompareAnswer(RunAnswer):
             self.rows,
             answer=self.describe_best(metric),
             insights=[self._explain(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO][:SHOWN_INSIGHTS],
-            sure=self.describe_uncertainty(metric),
+            sure=self.describe_uncertainty(),
             details=(
                 Section(
                     text.BEST_TITLE,
@@ -182,7 +182,7 @@ class CompareAnswer(RunAnswer):
             "value": (row.value, widths[quantity]) if quantity in widths else row.value,
             "each": text.EACH if row.goal.endswith("_per_inference") else "",
             "among": text.AMONG if is_part and row is first else "",
-            "doubt": "" if row.probability_best is None else text.DOUBT(row, tied=self._list_tied(row)),
+            "doubt": "" if row.probability_best is None else self._describe_doubt(row),
         }
         if row.tied_count > 1 or row.advantage_ratio is None:
             column, ids = METRIC[row.goal].column, set(row.ranked_ids)
@@ -198,11 +198,11 @@ class CompareAnswer(RunAnswer):
             **given,
         )
 
-    def _list_tied(self, row: Recommendation) -> list[str]:
-        """Return the chips that are too likely to be better than the winner of a goal to call it the best."""
-        if row.rivals:
-            return [self.scope.mark(name) for name in row.rivals]
-        return [text.REST] if is_tied(row.probability_best) else []
+    def _describe_doubt(self, row: Recommendation) -> str:
+        """Return the confidence in the winner of a goal, with the chips that are too likely to be better."""
+        is_joint = not row.rivals and is_tied(row.probability_best)
+        jointly = text.JOINTLY_TIED if is_joint else ""
+        return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], jointly=jointly)
 
     def _describe_beyond(self, metric: PartMetricName) -> list[str]:
         """Return a sentence on each unavailable hardware that would be better, with ratios to the best available."""
@@ -221,16 +221,9 @@ class CompareAnswer(RunAnswer):
             for name, found in gains.items()
         ]
 
-    def describe_uncertainty(self, metric: PartMetricName = "energy") -> str:
-        """Return the interval of the figures, and the winners that are tied with others."""
-        lines = [self.scope.describe_spread()]
-        ties: dict[tuple[str, ...], list[str]] = {}
-        for row in _find_goals(self.available, metric).values() if self.available.rows else ():
-            if row.rivals and len(row.rivals) >= row.tied_count:  # equal values are stated already
-                names = self._shorten([row.hardware, *row.rivals], SHOWN_TIED)
-                ties.setdefault(tuple(names), []).append(METRIC[row.goal].label)
-        lines += [text.TIED(names=list(names), metrics=metrics) for names, metrics in ties.items()]
-        return "; ".join(filter(None, lines))
+    def describe_uncertainty(self) -> str:
+        """Return the meaning of the intervals in the table, and what widens them."""
+        return self.scope.describe_spread(has_brackets=True, among=[row.hardware for row in self.answered[:SHOWN]])
 
     def _shorten(self, hardware: Sequence[str], most: int) -> list[str]:
         """Return the displayed names of the first hardware, and the count of the rest."""
@@ -310,15 +303,16 @@ class CompareAnswer(RunAnswer):
             limits = " or ".join(dict.fromkeys(text.LIMITS[row.throughput_limit or ""] for row in rows))
             lines.append(self._fill(text.OVERLAP, rows[0], each=each, limits=limits))
         if any(row.assumed_energy_fraction for row in self.rows):
-            lines += [text.OVERHEAD(overhead=OVERHEAD), text.INTERVALS]
+            lines.append(text.OVERHEAD(overhead=OVERHEAD))
         for rows in self._group(lambda row: bool(row.recalled_energy_fraction)):
             most = max(rows, key=lambda row: row.recalled_energy_fraction or 0.0)
             lines += describe_recalled(most.recalled_energy_fraction, self._name(most))
+        parts = []
         for rows in self._group(lambda row: (row.unattributed_energy_fraction or 0.0) >= DOUBTFUL):
             shares = sorted(row.unattributed_energy_fraction or 0.0 for row in rows)
             ends = [show_share(share) for share in (shares[0], shares[-1])]
-            lines.append(self._fill(text.UNATTRIBUTED, rows[0], shares=ends))
-        return lines + scope.describe()
+            parts.append(self._fill(text.UNATTRIBUTED_OF, rows[0], shares=ends))
+        return [*lines, *([text.UNATTRIBUTED(parts=parts)] if parts else []), *scope.describe()]
 
     def _nearest(self) -> list[Insight]:
         """Return the insights on the best run of each other hardware, or all if there is no other hardware."""
@@ -353,8 +347,11 @@ class CompareAnswer(RunAnswer):
         ratio = row.latency_per_inference_ratio
         faster = text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else ""
         slower = text.SLOWER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else ""
+        goals = [goal for goal in self.available if goal.hardware == row.best_hardware]
+        told = {goal.goal.partition("_")[0] for goal in goals if goal.runner_up == row.other_hardware}
+        is_told = {"energy", "latency"} <= told or ("energy" in told and not (faster or slower))
         return self._fill(
-            text.INSIGHT,
+            text.CAUSE if is_told else text.INSIGHT,
             row,
             saved=row.category_difference_j,
             outweighed=category if outweighs else None,

@@ -14,8 +14,8 @@ PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
 ONLY: Final = Template(
-    "[Only {only} can run this model. It][Only {within} has a power mode within the limit. It][{hardware}] uses "
-    "{energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
+    "[Only {only} can run this configuration. It][Only {within} has a power mode within the limit. It][{hardware}] "
+    "uses {energy:interval J} and takes {latency:interval s} per batch[, starts a batch every {interval:s}], at "
     "{average_power_w:W} on average and {compute_utilization_fraction:%} of its compute peak."
 )
 BEST: Final[Mapping[str, Template]] = {
@@ -34,8 +34,8 @@ BEST: Final[Mapping[str, Template]] = {
     "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
 }
 """Metric -> sentence on its best hardware. The confidence is that this is the best of all, not of a pair."""
-DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}]")
-REST: Final = "the other chips together"
+DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}][, {jointly}]")
+JOINTLY_TIED: Final = "statistically tied"
 BY_RATIO: Final = Template("{advantage_ratio:x}")
 BY_LITTLE: Final = Template("under {most:set %}")
 EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
@@ -88,6 +88,10 @@ BEST_OF_GOAL: Final = (
     "best available available_hardware | value of best available available_value"
 )
 
+CAUSE: Final = Template(
+    "[{share:%} of the energy difference between {best_hardware} and {other_hardware} comes from {cause}]"
+    "[{best_hardware} saves {saved:J} against {other_hardware} in {outweighed}, but uses more in other categories]"
+)
 INSIGHT: Final = Template(
     "{best_hardware} uses {energy_ratio:x} less energy{each} than {other_hardware}{time}"
     "[; {share:%} of the energy difference comes from {cause}]"
@@ -96,7 +100,6 @@ INSIGHT: Final = Template(
 FASTER: Final = Template(" and has {ratio:x} lower latency{each}")
 SLOWER: Final = Template(", at {ratio:x} the latency{each}")
 
-TIED: Final = Template("{names:and} are statistically tied on {metrics:and}")
 MORE: Final = Template("{count} more")
 
 CLOCK: Final = Template("The power cap slows {hardware}: {each}")
@@ -114,11 +117,11 @@ LIMITS: Final[Mapping[str, str]] = {
     "power cap": "the power cap limits",
 }
 OVERHEAD: Final = Template("Overhead is the share of the energy for {overhead}.")
-INTERVALS: Final = "Intervals are 80 % intervals: four of five measurements should fall inside."
 UNATTRIBUTED: Final = Template(
-    "{shares:range} of the energy of {hardware} is unattributed: no counted action explains it; it follows from the "
-    "power limit of the board or is a residual that was fitted to measured boards"
+    "No counted action explains {parts:and}; this energy follows from the power limit of the board or is a residual "
+    "that was fitted to measured boards."
 )
+UNATTRIBUTED_OF: Final = Template("{shares:range} of the energy of {hardware}")
 
 DISTRIBUTION: Final = Template("query run edp.distribution -p run_id={run_id} {place}")
 STEPS_OF_ONE: Final = (Template("analyze {model} {hardware} {repeated}"), DISTRIBUTION)
@@ -191,7 +194,7 @@ NUMBERS_TITLE: Final = "Numbers of each chip"
 SPREADS_TITLE: Final = "Utilization of each chip"
 
 FIRST: Final = Template(
-    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, equal to {equal}]"
+    "{best} has the {metric.best} {label}{among}: {value}[, {ratio:x} {way} than {other}][, within 0.5 % of {equal}]"
     "[ ({tied})]."
     "[ {first} is not available, but its {label} would be {ahead:x} {way}.][ {only} is not available.]"
 )
@@ -250,6 +253,8 @@ STRENGTH: Final[Mapping[str, tuple[Template, Template]]] = {
     "memory": (Template("{value:%} of the time waiting for memory"),) * 2,
 }
 """Aspect -> text where the hardware is better than the median, and where it is worse."""
+OF_MEDIAN: Final = ("energy_per_inference", "latency", "power")
+"""Aspects whose text compares with the median."""
 
 NUMBERS: Final = "*hardware | section | *quantity | *value | basis"
 SPREADS: Final = (

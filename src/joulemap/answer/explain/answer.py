@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -13,6 +13,7 @@ from joulemap.answer.explain.insight import (
     RESIDUAL,
     describe_confidence,
     describe_difference,
+    describe_gap,
     describe_host,
     leads,
     list_insights,
@@ -69,6 +70,10 @@ class ExplainAnswer(PairAnswer):
         from joulemap.answer.check import split_pair
 
         return split_pair(self.total)
+
+    def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
+        """Return the assumed share of each energy; empty if the headline states that of their difference."""
+        return "" if describe_gap(self) else super()._describe_assumed(headline, chosen)
 
     def sentences(self) -> list[str]:
         """Return the headline, the largest causes, counteracting causes, and the host overhead."""

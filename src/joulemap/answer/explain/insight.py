@@ -12,7 +12,7 @@ from joulemap.answer.run import overlaps
 from joulemap.domain.metric import METRIC
 from joulemap.domain.role import ROLES
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import show_interval, show_quantity, show_share
 from joulemap.row.explain import CategoryDifference, RoleDifference, RunPair, SubgraphDifference
 
 SMALL: Final = 0.02
@@ -63,7 +63,7 @@ def describe_difference(answer: PairAnswer) -> str:
         most=show_quantity(most, unit),
         part=answer.subgraph,
         doubt="" if answer.probability is None else text.DOUBT(sure=answer.probability, tied=tied),
-        gap=_describe_assumed_gap(answer),
+        gap=describe_gap(answer),
         **given,
     )
 
@@ -75,7 +75,7 @@ def _show_factor(least: float, most: float) -> str:
     return f"{most / least:.3g}x" if most / least >= FACTOR else show_share(1.0 - least / most)
 
 
-def _describe_assumed_gap(answer: PairAnswer) -> str:
+def describe_gap(answer: PairAnswer) -> str:
     """Return the assumed share of a difference of energies; empty for other metrics and for parts of a run."""
     assumed = answer.scope.assumed
     ids = [run_id for run_id in answer.scope.run_ids if run_id in assumed]
@@ -96,10 +96,17 @@ def describe_host(answer: PairAnswer) -> list[str]:
 
 
 def describe_confidence(answer: PairAnswer) -> str:
-    """Return the confidence in the direction, and whether only one side is calibrated."""
-    (value_a, value_b), names = answer.values, answer.names
-    given = {"sure": answer.probability, "less": names[value_b < value_a], "verb": text.VERBS[answer.metric]}
-    found = [] if answer.probability is None or not answer.difference_exact else [text.SURE(**given)]
+    """Return the intervals of both values, and whether only one side is calibrated."""
+    names, total = answer.names, answer.total
+    doubts = [answer.scope.doubts.get(one, {}) for one in (total.hardware_a, total.hardware_b)]
+    widths = [found[answer.metric][0] for found in doubts if answer.metric in found]
+    found = []
+    if len(widths) == len(names) == len(set(names)) and not (answer.subgraph or answer.are_runs):
+        ends = zip(names, answer.values, widths, strict=True)
+        shown = [(name, show_interval(value, METRIC[answer.metric].unit, width)) for name, value, width in ends]
+        found.append(text.SPREAD(spans=[text.SPAN(name=name, value=value) for name, value in shown]))
+    elif answer.metric != "memory" and not answer.subgraph:
+        found += filter(None, [answer.scope.describe_spread()])
     if answer.scope.calibrations and answer.scope.uncalibrated and answer.metric != "memory":
         row = answer.scope.calibrations[0]
         calibrated = next((name for name in names if name not in answer.scope.uncalibrated), row.hardware)

@@ -55,7 +55,7 @@ COUNT, PRICE, PRESENCE = "count", "price", "presence"
 MORE_PARTS: Final = ("more subgraphs", "")
 CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     COUNT: ("more actions", "but fewer actions"),
-    PRICE: ("more per action", "but less per action"),
+    PRICE: ("more energy each", "but less energy each"),
     PRESENCE: ("extra actions", ""),
 }
 """Cause -> words if it works for the larger side, and if it works against it."""
@@ -206,7 +206,8 @@ SAME_TRAFFIC: Final = Template("both move {bytes_a:B} off chip")
 
 # ---- uncertainty, notes and next steps -------------------------------------------------------------------------------
 
-SURE: Final = Template("{sure:chance} confidence that {less} {verb} less")
+SPREAD: Final = Template("80 % intervals: {spans:and}")
+SPAN: Final = Template("{value} on {name}")
 HALF_CALIBRATED: Final = Template(
     "{calibrated} uses a calibration[ of {donor}], {names:and} uses none; part of the difference may come from this"
 )

@@ -180,7 +180,6 @@ class FlipAnswer(RunAnswer):
         from joulemap.uncertainty.probability import probability_better
 
         return text.SURE(
-            doubt=self._doubt,
             odds=1.0 - self.probability,
             odds_of_two=probability_better(0.5, self.half_width) if self.ratio > DOUBLE else None,
         )
@@ -201,7 +200,7 @@ class FlipAnswer(RunAnswer):
         largest = self.largest
         if largest is None:
             return []
-        meaning = largest.meaning if largest.kind == "coefficient" else ""
+        meaning = (largest.meaning or text.MEANINGS.get(largest.constant)) if largest.kind == "coefficient" else ""
         return [text.MEASURE_NEXT(row=largest, owner=self._owner(largest), meaning=meaning)]
 
     def _describe_side(self, side: str) -> str:
@@ -210,6 +209,7 @@ class FlipAnswer(RunAnswer):
             name=self.scope.mark(self.names["AB".index(side)]),
             share=self.share(side),
             word=row and row.word,
+            verb=text.ARE if row and text.PLURALS & {*row.word.split()} else text.IS,
             flip=row and _describe_flip(row),
             no_flip=text.NO_FLIP_OF_SIDE if self._flips and row is None else "",
         )
@@ -344,6 +344,8 @@ def _describe_flip(row: Flip) -> str:
     if row.constant.endswith(SCALE):
         return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
+    if there == value:
+        return text.FLIP_NEAR(times=row.flip_ratio, value=value, chance=row.likelihood)
     return text.FLIP(there=there, value=value, chance=row.likelihood)
 
 
@@ -388,8 +390,8 @@ def flip(
     if value_a is None or value_b is None:
         side = side_a if value_a is None else side_b
         raise UnsupportedError(
-            f"{side.name} has no {METRIC[metric].label}, {prices.paid}: no such price of it is known "
-            "(--pay and --seller choose another)"
+            f"the {METRIC[metric].label} of {side.name} is not known, because it has no price of this kind: "
+            f"{prices.paid} (--pay and --seller choose another)"
         )
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} have the same {METRIC[metric].label}: no order to reverse")

@@ -62,9 +62,9 @@ def describe_constant(one: Constant) -> dict[str, Any]:
 
 
 def describe_meanings(rows: Iterable[Varied]) -> list[str]:
-    """Return a note with the meanings of coefficients, whose names alone do not state them; empty without any."""
-    found = dict.fromkeys(text.MEANING(row) for row in rows if row.kind == "coefficient" and row.meaning)
-    return ["; ".join(found)] if found else []
+    """Return a note on each coefficient, whose name alone does not state its meaning."""
+    found = ((row, row.meaning or text.MEANINGS.get(row.constant)) for row in rows if row.kind == "coefficient")
+    return list(dict.fromkeys(text.MEANING(row=row, meaning=meaning) for row, meaning in found if meaning))
 
 
 @frozen

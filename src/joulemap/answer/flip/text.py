@@ -39,10 +39,14 @@ BOTH: Final = "both chips"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")
 
 SIDE: Final = Template(
-    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} is {flip}][; {no_flip}]"
+    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} {verb} {flip}][; {no_flip}]"
 )
+IS, ARE = "is", "are"
+PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "rows"})
+"""Words that make the name of a constant a plural."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
 FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
+FLIP_NEAR: Final = Template("{times:plain} times {value}[ (chance {chance:odds})]")
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
@@ -52,7 +56,7 @@ MEASURE_NEXT: Final = Template(
 )
 
 SURE: Final = Template(
-    "{doubt}; chance that the order reverses: {odds:odds}[, that the lead shrinks by 2x or more: {odds_of_two:odds}]"
+    "chance that the order reverses: {odds:odds}[; chance that the lead shrinks by 2x or more: {odds_of_two:odds}]"
 )
 DOUBT: Final = Template("{chance:chance} confidence[, {tied}]")
 TIED: Final = "statistically tied"
@@ -66,8 +70,14 @@ NOTES: Final = (
     "--details has each constant's name for --set",
 )
 
-MEANING: Final = Template("{word}: {meaning}")
+MEANING: Final = Template("{row.word}: {meaning}")
 """Meaning of a coefficient."""
+MEANINGS: Final = {
+    "coefficient.voltage_floor": "lowest voltage, as a share of the highest",
+    "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
+    "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
+}
+"""Coefficient of every class -> meaning, where no class file states one."""
 
 STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
 STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")

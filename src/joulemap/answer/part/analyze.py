@@ -150,6 +150,8 @@ class AnalyzeAnswer(PartsAnswer):
             "share": share,
             "bottleneck": longest.bottleneck,
             "time": longest.latency_fraction,
+            "energy": (total.energy_j, self.scope.find_width(total.hardware, "energy")),
+            "latency": (total.latency_s, self.scope.find_width(total.hardware, "latency")),
             "interval": total.interval_s if overlaps(total.interval_s, total.latency_s) else None,
         }
         most = max(self.subgraphs, key=lambda row: row.energy_fj)
@@ -168,6 +170,7 @@ class AnalyzeAnswer(PartsAnswer):
             answer=text.RUN_HEADLINE(total, **named),
             insights=[line for one in text.RUN_INSIGHTS if (line := one(total, **given))],
             details=(Section(text.FACTS_TABLE, self._facts()), Section(text.BOTTLENECK_TABLE, bottlenecks), *others),
+            sure=self.scope.describe_spread(has_brackets=True),
             notes=self.notes(),
             steps=self._fill_steps(
                 text.RUN_STEPS,
@@ -267,7 +270,6 @@ class AnalyzeAnswer(PartsAnswer):
         total = self.total
         return [
             *((text.CAPPED(total),) if total.clock_fraction < 1.0 else ()),
-            *((text.ASSUMED(total),) if total.assumed_energy_fraction else ()),
             *describe_recalled(total.recalled_energy_fraction, total.hardware),
             *self.scope.describe(),
         ]

@@ -126,6 +126,7 @@ class EdpAnswer(PartsAnswer):
             ),
             notes=[
                 *self.scope.describe_refusals(),
+                text.EDP_NOTE,
                 *((text.EDP_CAPPED(self.total),) if self.total.clock_fraction < 1.0 else ()),
                 *self.scope.describe(),
             ],
@@ -154,14 +155,18 @@ class EdpAnswer(PartsAnswer):
         others = [text.WIN(name=name, count=count) for name, count in marked[1:]]
         bound = self.bounds[0]
         found = [
-            *(text.WINS(total=len(best), first=name, count=count, others=others) for name, count in marked[:1]),
+            *(
+                (text.WINS if others else text.WINS_ALL)(total=len(best), first=name, count=count, others=others)
+                for name, count in marked[:1]
+                if len(best) > 1
+            ),
             *(
                 (text.BOUNDS[bound.remedy](bound, saving=bound.saving_fraction),)
                 if bound.saving_fraction >= WORTH_SAYING
                 else ()
             ),
             *self._describe_fusion(),
-            text.HALVING(self.subgraphs[0]),
+            *((text.HALVING(self.subgraphs[0]),) if len(self.subgraphs) > 1 else ()),
             *((text.PATTERN(self.patterns[0]),) if len(self.patterns) > 1 else ()),
         ]
         return found[:INSIGHTS]

@@ -25,7 +25,7 @@ BY_PART: Final = " | ".join(f"{part} {part}_energy_j" for part in PARTS)
 # ---- analyze: one run ------------------------------------------------------------------------------------------------
 
 RUN_HEADLINE: Final = Template(
-    "{name} uses {energy_j:J}[ per batch, starts a batch every {interval:s},] and takes {latency_s:s} at "
+    "{name} uses {energy:interval J}[ per batch, starts a batch every {interval:s},] and takes {latency:interval s} at "
     "{average_power_w:W}; the largest energy {kind} is {largest} ({share:%}), and {time:%} of the time is "
     "{bottleneck}-bound."
 )
@@ -42,7 +42,7 @@ RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "*utilization compute_utilization_fraction | bandwidth bandwidth_utilization_fraction | extra passes pass_bytes",
     "operator": f"# operator_index | *operator name | kind | subgraph subgraph_index | *energy energy_j | {BY_PART} | "
     "*energy share share_fraction | *latency latency_s | *time share latency_fraction | "
-    "*additive EDP edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
+    "*EDP share edp_share_fraction | fused is_fused | unfused energy separate_energy_j | "
     "unfused latency separate_latency_s | energy saved saved_energy_j | latency saved saved_latency_s | "
     "bias elements bias_element_count | off-chip traffic dram_bytes | extra passes pass_bytes",
 }
@@ -105,14 +105,10 @@ BOTTLENECKS: Final = (
 )
 
 CAPPED: Final = Template(
-    "the power cap of {tdp_w:W} lowers the clock to {clock_hz:Hz}, {clock_fraction:%} of the full clock; an action on "
-    "the chip then takes {voltage_factor:%} of its energy at the highest voltage. At the full clock the run would draw "
-    "{uncapped_power_w:W}, of which {static_power_w:W} is static"
+    "the power cap of {tdp_w:W} lowers the clock to {clock_hz:Hz}, {clock_fraction:%} of the full clock. At the lower "
+    "voltage, an action on the chip takes {voltage_factor:%} of its energy at full voltage. At the full clock, the run "
+    "would draw {uncapped_power_w:W}, of which {static_power_w:W} is static power"
 )
-ASSUMED: Final = Template(
-    "assumed numbers account for {assumed_energy_fraction:%} of the energy; the table of actions shows each basis"
-)
-
 RUN_STEPS: Final = (
     Template("analyze {model} {hardware} --level {deeper}"),
     Template("compare {model}"),
@@ -178,10 +174,15 @@ EDP_COLUMNS: Final = (
     "static static_share_fraction | saved by halving halving_fraction | bottleneck"
 )
 EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck"
+EDP_NOTE: Final = (
+    "additive EDP: half of (own energy x latency of the run + energy of the run x own latency); it sums to the energy "
+    "x delay of the run, but own EDP does not"
+)
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"
 
 WINS: Final = Template("of {total:n subgraph}, {first} has the lowest additive EDP for {count}[, {others:list}]")
+WINS_ALL: Final = Template("{first} has the lowest additive EDP for all {total:n subgraph}")
 WIN: Final = Template("{name} for {count}")
 BOUNDS: Final = {
     "roofline": Template("with every subgraph at its roofline, energy x delay would be {edp_js:Js}, {saving:%} less"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
-from joulemap.answer.layout import Cell
+from joulemap.answer.layout import Cell, shorten
 from joulemap.answer.run import find_ties, show_limit
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.sweep import text
@@ -34,6 +34,9 @@ SHOWN: Final = 12
 """Default number of rows per table, and maximum sentences of a figure."""
 
 SHOWN_MODELS: Final = 4
+
+SHOWN_BEYOND: Final = 3
+"""Maximum chips named that exceed the latency limit."""
 
 SHOWN_BEST: Final = 3
 """Maximum models of the headline."""
@@ -112,11 +115,22 @@ class SweepAnswer(RunAnswer):
             (show_under(text.HEADINGS[by], drawn, *self.scope.describe_left_out()),),
             self.series if by == "hardware" else tables[by],
             answer=self.describe_best(),
-            insights=[*self.changes(), *self.falls()],
-            details=[Section(text.HEADINGS[name], self._draw(name, one)) for name, one in tables.items() if name != by],
+            insights=[*self._describe_beyond_budget(), *self.changes(), *self.falls()],
+            details=[
+                Section(text.HEADINGS[name], self._draw(name, self._list_telling(name, one)))
+                for name, one in tables.items()
+                if name != by
+            ],
+            sure=self.scope.describe_spread(among=[row.hardware for row in tables["hardware"].rows[:limit]]),
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )
+
+    def _list_telling(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
+        """Return the rows of a further table that say something: runs that were not refused, winners of a contest."""
+        if by == "batch":
+            return rows.with_rows(row for row in rows if row.status == "ok")
+        return rows.with_rows(row for row in rows if by != "winner" or row.candidate_count > 1)
 
     def describe_best(self) -> str:
         """Return the headline: least energy per inference and highest throughput of each model, available hardware
@@ -335,9 +349,25 @@ class SweepAnswer(RunAnswer):
                     metric=METRIC[first.metric].label,
                     where=spans[0] if later else text.AT_BATCH(batch=first.batch),
                     moves="".join(moves),
-                    ties=[self._fill(text.TIE, row) for row in starts if _is_tied(row)],
+                    ties=self._list_ties([first, *later]),
                 )
             )
+        return lines
+
+    def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
+        """Return the chips that are tied with the best, each with the batches."""
+        every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
+        for row in rows:
+            if _is_tied(row):
+                found.setdefault(row.runner_up or "", []).append(row)
+        lines = []
+        for some in found.values():
+            batches = [row.batch for row in some]
+            first = every.index(batches[0])
+            is_run = len(batches) > 2 and batches == every[first : first + len(batches)]
+            where = text.AT_EVERY_BATCH if batches == every and len(every) > 1 else ""
+            where = where or (_describe_span(batches) if is_run else text.AT_BATCHES(batches=[*map(str, batches)]))
+            lines.append(self._fill(text.TIE, some[0], where=where))
         return lines
 
     def falls(self) -> list[str]:
@@ -395,16 +425,23 @@ class SweepAnswer(RunAnswer):
             if (row.model, row.precision, row.runtime, row.metric, row.batch, row.overtaker, row.overtaken) not in known
         ]
 
+    def _describe_beyond_budget(self) -> list[str]:
+        """Return a sentence on chips that exceed the latency limit at every batch; empty without a limit."""
+        beyond = [row for row in self.series if row.budget_batch is None and row.least_latency_s is not None]
+        if not self.max_latency_s or not beyond:
+            return []
+        nearest = min(beyond, key=lambda row: row.least_latency_s or 0.0)
+        names = shorten([self._name(row) for row in beyond], SHOWN_BEYOND)
+        told = text.ALL_BEYOND_BUDGET if len(beyond) > 1 else text.BEYOND_BUDGET
+        return [told(nearest, names=names, budget=self.max_latency_s, nearest=self._name(nearest))]
+
     def _notes(self) -> list[str]:
         """Return notes on these rows."""
-        tally, budget = self.tally, self.max_latency_s
-        reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
-        beyond = [row for row in self.series if row.budget_batch is None and row.least_latency_s is not None]
+        tally = self.tally
         lacks_scaling = any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series)
         return [
             text.EVALUATED(new=tally.evaluated_count + tally.refused_count, stored=tally.stored_count),
-            *(text.UNSUPPORTED(reason=self.scope.mark(reason)) for reason in reasons),
-            *(self._fill(text.BEYOND_BUDGET, row, group=self._group(row), budget=budget) for row in beyond if budget),
+            *self.scope.describe_refusals(),
             text.EFFICIENT,
             text.SCALING,
             *([text.NO_SCALING] if lacks_scaling else []),

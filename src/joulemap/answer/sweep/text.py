@@ -15,11 +15,11 @@ BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
 
 FRUGAL: Final = Template(
     "{name} uses the least energy per inference{among}: {energy_per_inference_j:J} at batch {energy_batch}"
-    "[, {ratio:x} less than {other}][, equal to {equal}][ ({tied})]."
+    "[, {ratio:x} less than {other}][, within 0.5 % of {equal}][ ({tied})]."
 )
 SWIFT: Final = Template(
     "{name} {also}has the highest throughput: {throughput_per_s:1/s} at batch {throughput_batch}"
-    "[, {ratio:x} that of {other}][, equal to {equal}][ ({tied})]."
+    "[, {ratio:x} that of {other}][, within 0.5 % of {equal}][ ({tied})]."
 )
 STATISTICALLY_TIED: Final = "statistically tied"
 ALONE: Final = Template(
@@ -86,7 +86,8 @@ UP_TO_BATCH: Final = Template("from batch {batch} to {last}")
 FROM_BATCH: Final = Template("from batch {batch}")
 MOVES: Final = Template(", then {winner} {where}")
 REPLACES: Final = Template(" (which {previous_winner} cannot run)")
-TIE: Final = Template("with {runner_up} at batch {batch}")
+TIE: Final = Template("with {runner_up} {where}")
+AT_BATCHES: Final = Template("at batch {batches:and}")
 FALL: Final = Template(
     "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"
 )
@@ -110,9 +111,12 @@ BOUNDS: Final[Mapping[str, str]] = {
 OVERTAKING: Final = Template("{group}{metric}: {overtaker} overtakes {overtaken} from batch {batch} ({values})")
 
 EVALUATED: Final = Template("{new} runs evaluated now, {stored} stored before")
-UNSUPPORTED: Final = Template("unsupported: {reason}")
 BEYOND_BUDGET: Final = Template(
-    "{group}{hardware} exceeds {budget:s} at every batch: its lowest latency is {least_latency_s:s}, at batch "
+    "{names:and} exceeds {budget:s} at every batch; its lowest latency is {least_latency_s:s}, at batch "
+    "{least_latency_batch}"
+)
+ALL_BEYOND_BUDGET: Final = Template(
+    "{names:and} exceed {budget:s} at every batch; {nearest} comes nearest, with {least_latency_s:s} at batch "
     "{least_latency_batch}"
 )
 EFFICIENT: Final = (

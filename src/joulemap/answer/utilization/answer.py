@@ -18,7 +18,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import mark_projected, show, show_plain, show_quantity, show_share
+from joulemap.present.cell import mark_projected, show_count, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, show_under
 from joulemap.row.compare import ModelMix
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
@@ -125,7 +125,8 @@ class UtilizationAnswer(RunAnswer):
             is_other = remedy.remedy not in (*text.SETTINGS, text.LOWER)
             given["better"] = (text.INSTEAD if is_other else text.BETTER)(
                 name=given["name"],
-                remedy=self._name(remedy),
+                remedy=mark_projected(remedy.choice, self.scope.projected) if is_other else self._name(remedy),
+                proviso=text.PROVISO if remedy.remedy == text.LOWER else "",
                 gain=_describe_gain(remedy),
                 precision=lower.choice if lower is not None and is_told else "",
                 more=_describe_gain(lower) if lower is not None and is_told else "",
@@ -303,12 +304,13 @@ def _describe_gain(row: Remedy) -> str:
     ratios = {"throughput": row.throughput_ratio, "energy per inference": row.energy_ratio}
     shown = {name: ratio for name, ratio in ratios.items() if abs(ratio - 1.0) >= ALIKE}
     shown |= {"latency per batch": row.latency_ratio} if row.remedy == "larger batch" else {}
-    return text.GAIN(gains=[text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()])
+    gains = [text.RATIO(ratio=ratio, quantity=name) for name, ratio in shown.items()]
+    return text.GAIN(gains=gains) if gains else text.NO_CHANGE
 
 
 def describe_flag(row: UtilizationFlag) -> str:
     """Return the flagged value with its limit, and the subgraphs that contribute most."""
-    tiles = show(int(row.tile_count), "tile_count") if row.tile_count else ""
+    tiles = show_count(int(row.tile_count), "tile") if row.tile_count else ""
     worked = text.WORKED(row, tiles=tiles) if row.units_used_count else text.NONE_WORKED(row)
     return text.FLAG(row, level=text.LEVELS[row.flag](row), worked=worked)
 

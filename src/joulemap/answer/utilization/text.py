@@ -16,7 +16,10 @@ HEADLINE_OF_SEVERAL: Final = Template(
     "{name} has the lowest, {compute_utilization_fraction:%} ({compute_grade})"
     "[, where {bound}-bound kernels take {time} of the time][. {better}]."
 )
-BETTER: Final = Template("On {name}, {remedy} would give {gain}[; {precision}, if accurate enough, would give {more}]")
+BETTER: Final = Template(
+    "On {name}, {remedy}{proviso} would give {gain}[; {precision}, if accurate enough, would give {more}]"
+)
+PROVISO: Final = ", if accurate enough,"
 INSTEAD: Final = Template("{remedy} in place of {name} would give {gain}")
 TF32: Final = "TF32"
 ALL_IN_TF32: Final = ("engine",)
@@ -30,6 +33,7 @@ LOWER: Final = "lower precision"
 SETTINGS: Final = ("larger batch", "other runtime", "lower power mode")
 """Remedies that keep the hardware and the accuracy."""
 GAIN: Final = Template("{gains:and}")
+NO_CHANGE: Final = "no change"
 RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
 USE_TABLE: Final = "Utilization"
@@ -53,7 +57,7 @@ LEVELS: Final[Mapping[str, Template]] = {
     ),
     "idle_units": Template("{unit_name}s idle {value_fraction:%} of the time, above {limit_fraction:set %}"),
 }
-WORKED: Final = Template("[{tiles} tiles on ]{units_used_count} of {units_total_count} {unit_name}s")
+WORKED: Final = Template("[{tiles} on ]{units_used_count} of {units_total_count} {unit_name}s")
 NONE_WORKED: Final = Template("none of the {unit_name}s works on it")
 OF_HARDWARE: Final = Template("{name}: {lines}")
 
