@@ -51,6 +51,9 @@ def test_columns_of_operators_are_named_as_their_fields() -> None:
         "row_length",
         "call_index",
         "kernel_step_count",
+        "kernel",
+        "stride",
+        "rank",
         "times",
         "buffer_times",
         "kernel_group",
@@ -65,6 +68,7 @@ def test_columns_hold_the_values_of_the_records() -> None:
     work = columns_of(workload)
     for name in (*OPERATOR_COUNTS, "is_foldable", "operation"):
         assert getattr(work, name).tolist() == [getattr(one, name) for one in workload.operators], name
+    assert work.rank.tolist() == [len(one.output_shape) for one in workload.operators]
     assert [KINDS[code] for code in work.kind] == [one.kind for one in workload.operators]
     assert [ROLES[code] for code in work.access_role] == [one.role for one in workload.accesses]
     for column, field in NAMED.items():
