@@ -9,6 +9,7 @@ import torch
 from compare import assert_close
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.workload import Access, Buffer, Operator
+from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import (
     OPERATOR_COUNTS,
     WorkloadColumns,
@@ -51,6 +52,9 @@ def test_columns_of_operators_are_named_as_their_fields() -> None:
         "row_length",
         "call_index",
         "kernel_step_count",
+        "kernel",
+        "stride",
+        "rank",
         "times",
         "buffer_times",
         "kernel_group",
@@ -65,6 +69,7 @@ def test_columns_hold_the_values_of_the_records() -> None:
     work = columns_of(workload)
     for name in (*OPERATOR_COUNTS, "is_foldable", "operation"):
         assert getattr(work, name).tolist() == [getattr(one, name) for one in workload.operators], name
+    assert work.rank.tolist() == [len(one.output_shape) for one in workload.operators]
     assert [KINDS[code] for code in work.kind] == [one.kind for one in workload.operators]
     assert [ROLES[code] for code in work.access_role] == [one.role for one in workload.accesses]
     for column, field in NAMED.items():
@@ -122,3 +127,15 @@ def test_only_floating_point_scales() -> None:
 
 def test_sums_by_group_keep_empty_groups() -> None:
     assert sum_by(np.array([2, 0, 2]), np.array([1.0, 2.0, 4.0]), 4).tolist() == [2.0, 0.0, 5.0, 0.0]
+    columns = np.array([[1.0, 2.0, 4.0, 8.0], [3.0, 5.0, 7.0, 9.0]])
+    assert sum_by(np.array([0, 0, 1, 1]), columns, 2).tolist() == [[3.0, 12.0], [8.0, 16.0]]
+    assert sum_by(np.array([0, 1, 1, 0]), columns, 2).tolist() == [[9.0, 6.0], [12.0, 12.0]]
+
+
+def test_copies_of_kernels_are_workloads_of_their_own() -> None:
+    kernels = form_kernels(columns(Residual(), image(2, 4, 8)), "fp32", "fused")
+    copies = kernels.copies(3)
+    assert copies.workload_count == 3 and copies.kernel_count == 3 * kernels.kernel_count
+    for name in ("input_bytes", "weight_bytes", "output_bytes"):
+        assert copies.sum_workload(getattr(copies, name)).tolist() == 3 * [float(getattr(kernels, name).sum())]
+    assert copies.largest(copies.batch).tolist() == 3 * [2.0]

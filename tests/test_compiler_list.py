@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from joulemap.catalog.hardware import read_compiler
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import Compiler
+from joulemap.domain.compiler import Compiler, read_window
+from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.workspace import Workspace
+from models import columns
 
 RUNS, HOST, REFUSED = "runs", "host", "refused"
 
@@ -29,7 +33,6 @@ CASES = [
     ("rknn", "data_movement", "cumsum", REFUSED),
     ("rknn", "conv", "conv3d", REFUSED),
     ("rknn1", "data_movement", "grid_sample", REFUSED),
-    ("rknn1", "normalization", "layer_norm", HOST),
     # Vela 3.10.0, SUPPORTED_OPS.md.
     ("vela", "conv", "conv2d", RUNS),
     ("vela", "elementwise", "hardswish", RUNS),
@@ -88,18 +91,73 @@ CASES = [
     ("tpu_mlir", "data_movement", "sort", RUNS),
     ("tpu_mlir", "data_movement", "grid_sample", HOST),
     ("tpu_mlir_bm1684", "data_movement", "sort", HOST),
-    # Documentation that was not read again.
+    # openvinotoolkit/npu_compiler 150e2025, ops.td; openvino 01bfc6a8, Supported_Devices.md, column of the VPU.
+    ("openvino_npu", "reduction", "nms", RUNS),
+    ("openvino_npu", "elementwise", "gelu", RUNS),
+    ("openvino_npu", "reduction", "histogram", HOST),
+    ("openvino_myriad", "elementwise", "neg", HOST),
+    ("openvino_myriad", "matmul", "gru_scan", HOST),
+    ("openvino_myriad", "elementwise", "where", RUNS),
+    ("openvino_myriad", "conv", "conv3d", HOST),
+    ("openvino_myriad", "elementwise", "grid_sample", HOST),
+    # onnxruntime/onnxruntime-qnn 48949b66, QNN-ExecutionProvider.md.
     ("qnn_htp", "conv", "conv3d", RUNS),
-    ("qnn_htp", "data_movement", "grid_sample", RUNS),
+    ("qnn_htp", "elementwise", "grid_sample", RUNS),
+    ("qnn_htp", "elementwise", "mish", HOST),
+    ("qnn_htp", "data_movement", "inverse", RUNS),
     ("qnn_htp", "data_movement", "svd", HOST),
+    # rockchip-linux/rknn-toolkit 8e30ee7, RKNN_OP_Support_And_Limit.xlsx of 1.7.5.
+    ("rknn1", "elementwise", "gelu", RUNS),
+    ("rknn1", "normalization", "layer_norm", RUNS),
+    ("rknn1", "matmul", "matmul", RUNS),
+    ("rknn1", "reduction", "cumsum", RUNS),
+    ("rknn1", "elementwise", "softplus", REFUSED),
+    ("rknn1", "reduction", "sort", REFUSED),
+    ("rknn1", "elementwise", "where", REFUSED),
+    # Vela 4.2.0, report of its operators.
+    ("vela_u85", "elementwise", "log", HOST),
+    ("vela_u85", "elementwise", "where", RUNS),
+    ("vela_u85", "data_movement", "gather", RUNS),
+    ("vela_u85", "conv", "conv2d kernel=4 stride=4", HOST),
+    ("vela_u85", "conv", "conv2d kernel=7 stride=2", RUNS),
+    ("vela", "conv", "conv2d kernel=16 stride=16", HOST),
+    ("vela", "elementwise", "add rank=5", HOST),
+    ("rknn", "pool", "max_pool kernel=13", HOST),
+    ("rknn", "depthwise_conv", "conv2d kernel=7", RUNS),
+    ("rknn", "depthwise_conv", "conv2d kernel=9", HOST),
+    ("rknn", "conv", "conv2d kernel=16 stride=16", HOST),
+    ("horizon_bernoulli", "conv", "conv2d kernel=11 stride=4", HOST),
+    ("horizon_bernoulli", "pool", "avg_pool kernel=8 stride=8", HOST),
+    ("horizon_bernoulli", "pool", "max_pool kernel=13", RUNS),
+    # AMD UG1414 3.0, DPUCZDX8G.
+    ("vitis_ai", "conv", "conv2d kernel=16 stride=16", HOST),
+    ("vitis_ai", "conv", "conv2d kernel=11 stride=4", RUNS),
+    # analogdevicesinc/ai8x-training c3d4eb1, README.md.
+    ("ai8x", "conv", "conv2d kernel=5", HOST),
+    ("ai8x", "conv", "conv2d kernel=3 stride=2", HOST),
+    ("ai8x", "conv", "conv1d kernel=9", RUNS),
+    ("ai8x", "elementwise", "sigmoid", HOST),
+    # Coral, supported operations.
+    ("edge_tpu", "elementwise", "leaky_relu", HOST),
+    ("edge_tpu", "elementwise", "neg", HOST),
+    ("edge_tpu", "elementwise", "add rank=5", HOST),
+    # NVIDIA/Deep-Learning-Accelerator-SW 07df2338, operators/README.md.
+    ("dla", "elementwise", "minimum", HOST),
+    ("dla", "elementwise", "abs", RUNS),
+    ("dla", "elementwise", "hardswish", HOST),
+    # renesas-rz/rzv_drp-ai_tvm 21b32b3d, test_pattern_table_operator.py.
+    ("drp_ai", "pool", "max_pool kernel=3 stride=3", HOST),
+    ("drp_ai", "pool", "avg_pool kernel=3 stride=2", HOST),
+    # TexasInstruments/edgeai-tidl-tools 95ba2c7, supported_ops_rts_versions.md.
+    ("tidl", "depthwise_conv", "conv2d kernel=9", HOST),
+    ("tidl", "conv", "conv_transpose2d kernel=3 stride=2", HOST),
+    # Documentation that was not read again.
     ("core_ml", "conv", "conv3d", HOST),
     ("core_ml", "data_movement", "embedding", HOST),
     ("tt_nn", "data_movement", "nms", HOST),
     ("qaic", "data_movement", "fft", HOST),
     ("neuronx", "data_movement", "svd", HOST),
     ("synapse", "data_movement", "scan", HOST),
-    ("openvino_npu", "elementwise", "gelu", RUNS),
-    ("openvino_myriad", "data_movement", "grid_sample", HOST),
     ("imx500", "normalization", "layer_norm", HOST),
     ("drp_ai", "matmul", "matmul", HOST),
     ("vitis_ai_versal", "conv", "conv3d", RUNS),
@@ -108,14 +166,48 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "operation", "expected"), CASES)
-def test_documented_cases(name: str, kind: str, operation: str, expected: str) -> None:
+@pytest.mark.parametrize(("name", "kind", "asked", "expected"), CASES)
+def test_documented_cases(name: str, kind: str, asked: str, expected: str) -> None:
     known = read_compiler(name)
     compiler = Compiler(
         name=known.name, cut=known.cut, operators=tuple(known.operators), basis=known.basis, source=known.source
     )
-    runs = compiler.is_run(kind, operation, frozenset(compiler.operators))
+    operation, *given = asked.split()
+    sizes = {"kernel": 1, "stride": 1, "rank": 4} | {one.split("=")[0]: int(one.split("=")[1]) for one in given}
+    runs = compiler.is_run(kind, operation) and not compiler.describe_excess(kind, operation, sizes)
     assert (REFUSED if compiler.is_refused(kind, operation) else RUNS if runs else HOST) == expected
+
+
+@pytest.mark.parametrize(
+    ("scalars", "window"),
+    [
+        ("kernel=[3, 5] stride=[2, 2] padding=[1, 1] groups=24", (5, 2)),
+        ("kernel=[1, 7, 7] stride=[1, 2, 2]", (7, 2)),
+        ("kernel=[2, 2] stride=[]", (2, 2)),  # The step of a pool without a stride is its window.
+        ("kernel=[16] stride=8", (16, 8)),
+        ("steps=12", (1, 1)),
+    ],
+)
+def test_windows_are_read(scalars: str, window: tuple[int, int]) -> None:
+    assert read_window(scalars) == window
+
+
+@pytest.mark.parametrize("entry", ["relu kernel", "relu depth=1-3", "relu kernel=1-x", "conv.conv2d stride="])
+def test_wrong_limits_are_refused(entry: str) -> None:
+    with pytest.raises(ValueError, match="expected a size"):
+        Compiler(name="c", cut="each", operators=(entry,), basis="assumed", source="s")
+
+
+def test_an_operator_beyond_a_limit_falls_back() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), nn.Conv2d(8, 8, 3), nn.MaxPool2d(5)).to("meta")
+    work = columns(net, torch.empty(1, 3, 64, 64, device="meta"))
+    compiler = Compiler(
+        name="c", cut="each", basis="assumed", source="s",
+        operators=("any rank=0-4", "conv.conv2d stride=1-3", "pool kernel=1,3"),
+    )  # fmt: skip
+    fallen = find_fallen(work, compiler)
+    assert work.operation[fallen].tolist() == ["conv2d", "max_pool"]
+    assert name_fallen(work, compiler, fallen) == "conv2d of stride 4 (limit 1-3), max_pool of kernel 5 (limit 1 or 3)"
 
 
 def test_every_accelerator_on_sale_has_a_list() -> None:
@@ -128,4 +220,5 @@ def test_operators_are_shown(tmp_path: Path) -> None:
     answer = workspace.hardware("rk3588_npu")
     support = {row.operator: row.support for row in answer.list_operators()}
     assert support["conv.conv2d"] == RUNS and support["conv.conv3d"] == REFUSED
+    assert {row.operator: row.limits for row in answer.list_operators()}["pool.max_pool"] == "kernel=1-7 stride=1-8"
     assert not workspace.hardware("l4").list_operators()

@@ -149,12 +149,18 @@ def test_a_model_that_a_compiler_runs_is_as_without_one() -> None:
         assert (run.energy_fj, run.latency_fs) == (whole.energy_fj, whole.latency_fs)
 
 
-def fallen(run_id: int, hardware: str, share: float, operation: str = "gelu") -> Fallback:
+def fallen(run_id: int, hardware: str, share: float, operation: str = "gelu", limits: tuple[str, ...] = ()) -> Fallback:
     return Fallback(
         run_id=run_id, configured_hardware=hardware, compiler="Toy", cut="each", helper="xeon_8490h",
-        operation=operation, is_compiled=False, operator_count=1, latency_s=1.0, latency_fraction=share,
-        energy_fraction=share / 2.0, first_operator_index=0,
+        operation=operation, is_compiled=bool(limits), operator_count=1, latency_s=1.0, latency_fraction=share,
+        energy_fraction=share / 2.0, first_operator_index=0, limits=list(limits), ranks=[4],
+        arguments=["kernel=[3, 3] stride=[2, 2]", "kernel=[16, 16] stride=[16, 16]"],
     )  # fmt: skip
+
+
+def test_the_limit_that_an_operator_exceeds_is_told() -> None:
+    (line,) = describe_fallen([fallen(1, "npu", 0.5, "conv2d", ("conv.conv2d kernel=1-31 stride=1-7",))], str)
+    assert "conv2d of stride 16 (limit 1-7)" in line
 
 
 def test_the_same_fallback_of_several_runs_is_one_line() -> None:

@@ -16,6 +16,9 @@ latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of these operators
 latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency, 0 to 1" }
 energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy, static power meanwhile included" }
 first_operator_index = { type = "INTEGER", meaning = "first of them in the model" }
+limits = { type = "VARCHAR[]", meaning = "entries of the compiler's list that limit sizes of the operation, such as conv.conv2d stride=1-7" }
+arguments = { type = "VARCHAR[]", meaning = "distinct arguments of these operators, such as kernel=[3, 3] stride=[2, 2]" }
+ranks = { type = "BIGINT[]", meaning = "distinct dimensions of their outputs" }
 */
 WITH divided AS (
     SELECT DISTINCT s.run_id
@@ -38,14 +41,21 @@ SELECT
     any_value(k.cut) AS cut,
     any_value(h.hardware || CASE WHEN h.power_mode = 'default' THEN '' ELSE '@' || h.power_mode END) AS helper,
     q.operation,
-    list_contains(any_value(k.operators), q.operation)
-    OR list_contains(any_value(k.operators), any_value(q.kind))
-    OR list_contains(any_value(k.operators), any_value(q.kind) || '.' || q.operation) AS is_compiled,
+    list_has_any(any_value(k.names), [q.operation, any_value(q.kind), any_value(q.kind) || '.' || q.operation])
+        AS is_compiled,
     count(*) AS operator_count,
     seconds(sum(o.latency_fs)) AS latency_s,
     CAST(sum(o.latency_fs) AS DOUBLE) / any_value(x.latency_fs) AS latency_fraction,
     CAST(sum(f.energy_fj) AS DOUBLE) / any_value(x.energy_fj) AS energy_fraction,
-    min(q.operator_index) AS first_operator_index
+    min(q.operator_index) AS first_operator_index,
+    list_filter(
+        any_value(k.limits),
+        lambda x: list_contains(
+            ['any', q.operation, any_value(q.kind), any_value(q.kind) || '.' || q.operation], split_part(x, ' ', 1)
+        )
+    ) AS limits,
+    list(DISTINCT q.scalars ORDER BY q.scalars) AS arguments,
+    list(DISTINCT CAST(if(q.output_shape = '', 0, len(string_split(q.output_shape, 'x'))) AS BIGINT)) AS ranks
 FROM fallen AS f
 JOIN run_configurations AS r ON r.run_id = f.run_id
 JOIN internal.run_operator AS o ON o.run_id = f.run_id AND o.operator_index = f.operator_index
@@ -58,7 +68,8 @@ JOIN (
         hardware_digest,
         any_value(compiler) AS compiler,
         any_value(cut) AS cut,
-        list(operator) AS operators
+        list(split_part(operator, ' ', 1)) AS names,
+        list(operator ORDER BY operator_index) FILTER (WHERE contains(operator, ' ')) AS limits
     FROM internal.hardware_operator
     GROUP BY hardware_digest
 ) AS k ON k.hardware_digest = r.hardware_digest

@@ -69,7 +69,7 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
-from joulemap.domain.compiler import Compiler as Compiler
+from joulemap.domain.compiler import Compiler as Compiler, Limit as Limit
 from joulemap.domain.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,

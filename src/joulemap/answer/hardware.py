@@ -15,7 +15,7 @@ from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
-from joulemap.domain.compiler import CUTS, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
+from joulemap.domain.compiler import ANY, CUTS, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -129,7 +129,8 @@ class ListedOperator:
     """Operator in the list of a compiler."""
 
     operator: str = described("kind, operation, or operation of one kind as conv.conv2d; * for all others")
-    support: str = described("runs, refused (the compiler refuses the model) or host")
+    support: str = described("runs, refused (the compiler refuses the model), host, or limited (all operators)")
+    limits: str = described("sizes for which it runs: kernel, stride or rank; empty for any")
 
 
 @frozen(kw_only=True)
@@ -185,13 +186,17 @@ class HardwareAnswer(Answer):
 
     def list_operators(self) -> Table[ListedOperator]:
         """Return the operators of the compiler's list, with what becomes of each; empty if it runs every one."""
-        names = [name for one in self.compilers for name in one.operators]
+        entries = [entry.partition(" ") for one in self.compilers for entry in one.operators]
         support = {REFUSED: "refused", EXCEPTED: "host"}
-        return make_table(
-            "hardware show",
-            ListedOperator,
-            [ListedOperator(operator=one.lstrip("!-"), support=support.get(one[0], "runs")) for one in names],
-        )
+        rows = [
+            ListedOperator(
+                operator=name.lstrip("!-"),
+                support="limited" if name == ANY else support.get(name[0], "runs"),
+                limits=limits,
+            )
+            for name, _, limits in entries
+        ]
+        return make_table("hardware show", ListedOperator, rows)
 
     def describe_operators(self) -> str:
         """Return the compiler with its counts and source in a sentence."""

@@ -832,9 +832,10 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
     alike: dict[tuple[str, tuple[str, ...], str, str], list[list[Fallback]]] = {}
     for some in runs.values():
         first = some[0]
-        count = sum(row.operator_count for row in some if row.is_compiled)
+        excesses = [_describe_excess(row) if row.is_compiled else row.operation for row in some]
+        count = sum(row.operator_count for row, told in zip(some, excesses, strict=True) if not told)
         beside = text.FALLEN_BESIDE[first.cut if first.cut in text.FALLEN_BESIDE else ""]
-        names = tuple(row.operation for row in some if not row.is_compiled)
+        names = tuple(filter(None, excesses))
         alike.setdefault((first.compiler, names, first.helper, beside(count=count) if count else ""), []).append(some)
     lines: list[tuple[float, str]] = []
     for (compiler, names, helper, others), found in alike.items():
@@ -855,6 +856,17 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
         )
         lines.append((most, told))
     return [told for _, told in sorted(lines, key=lambda one: -one[0])]
+
+
+def _describe_excess(row: Fallback) -> str:
+    """Return an operation whose size exceeds a limit of the compiler, with the limit; empty if it exceeds none."""
+    if not row.limits:
+        return ""
+    from joulemap.domain.compiler import describe_excess, name_sizes, read_limits, read_window
+
+    limits = read_limits(row.limits)
+    sizes = [name_sizes(*read_window(one), rank) for one in row.arguments for rank in row.ranks]
+    return next(filter(None, (describe_excess(limits, row.operation, one) for one in sizes)), "")
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+import re
+from functools import cached_property, lru_cache, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.domain.kind import KINDS
 from joulemap.domain.quantity import BASES
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 CUTS: Final = {
     "first": "all up to the first operator that it does not run",
@@ -28,23 +33,103 @@ EXCEPTED: Final = "!"
 REFUSED: Final = "-"
 """Prefix of an operator that makes a compiler refuse the whole model."""
 
+ANY: Final = "any"
+"""Name of an entry that limits the sizes of every operator, and supports none."""
+
+SIZES: Final = {
+    "kernel": "longest side of a window",
+    "stride": "longest step of a window",
+    "rank": "dimensions of the output",
+}
+"""Size that an entry may limit -> its meaning."""
+
 HOST_OPERATIONS: Final = (
     "cholesky", "eig", "eigh", "inverse", "lu", "qr", "solve", "svd", "sort", "nms", "scan", "fft", "histogram",
     "sparse_mm", "matrix_exp",
 )  # fmt: skip
-"""Operations that no fixed-function accelerator is known to run. They are linear algebra, sorting (including top-k),
-selection with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. No published
-operator list of an accelerator in the catalogue contains them.
+"""Operations that few fixed-function accelerators run. They are linear algebra, sorting (including top-k), selection
+with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. Published operator lists of
+accelerators in the catalogue contain top-k, suppression, and in one case transforms and inverses.
 """
 
 
-def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], names: tuple[str, ...]) -> None:
-    for name in names:
+@frozen(kw_only=True)
+class Limit:
+    """Sizes for which a compiler runs an operator."""
+
+    name: str
+    """Kind, operation, operation of one kind, or `ANY`."""
+    size: str = attrs.field(validator=attrs.validators.in_(tuple(SIZES)))
+    ranges: tuple[tuple[int, int], ...]
+    """Lowest and highest size of each allowed range."""
+
+    def names(self, kind: str, operation: str) -> bool:
+        """Return whether an operator is limited; views never are."""
+        return kind != "view" and self.name in (ANY, kind, operation, f"{kind}.{operation}")
+
+    def allows(self, size: Any) -> Any:
+        """Return whether the compiler runs an operator of this size, or of each of these sizes."""
+        return reduce(or_, ((low <= size) & (size <= high) for low, high in self.ranges))
+
+    def describe(self, operation: str, size: int) -> str:
+        """Return an operation whose size the compiler does not run, with the limit."""
+        spans = str(self).partition("=")[2].replace(",", " or ")
+        return f"{operation} of {self.size} {size} (limit {spans})"
+
+    def __str__(self) -> str:
+        """Return the limit as a file writes it."""
+        spans = (str(low) if low == high else f"{low}-{high}" for low, high in self.ranges)
+        return f"{self.size}={','.join(spans)}"
+
+
+def _read_limit(name: str, text: str) -> Limit:
+    """Return the limit of an entry, such as `stride=1-7` or `kernel=1,3`; ValueError if it is none."""
+    size, _, spans = text.partition("=")
+    found = [re.fullmatch(r"(\d+)(?:-(\d+))?", span) for span in spans.split(",")]
+    if size not in SIZES or not all(found):
+        raise ValueError(f"{name} {text}: expected a size of {', '.join(SIZES)} and its range, such as stride=1-7")
+    ranges = tuple((int(one[1]), int(one[2] or one[1])) for one in found if one)
+    return Limit(name=name, size=size, ranges=ranges)
+
+
+def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], entries: tuple[str, ...]) -> None:
+    for entry in entries:
+        name, *limits = entry.split(" ")
         kind, dot, operation = name.removeprefix(REFUSED).partition(".")
         if not operation if dot else not name:
             raise ValueError(f"{attribute.name}: {name!r} is not a kind, operation or KIND.OPERATION")
         if dot and kind not in KINDS:
             raise ValueError(f"{attribute.name}: {name!r}: {kind} is none of {', '.join(KINDS)}")
+        for limit in limits:
+            _read_limit(name, limit)
+
+
+@lru_cache(maxsize=4096)
+def read_window(scalars: str) -> tuple[int, int]:
+    """Return the longest side and step of a window from an operator's arguments; 1 without a window."""
+    kernel, stride = (
+        max(map(int, re.findall(r"\d+", found[1])), default=0)
+        if (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
+        else 1
+        for name in ("kernel", "stride")
+    )
+    return kernel or 1, stride or kernel or 1
+
+
+def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
+    """Return the sizes of an operator, or of each of several, from those of its window and of its output."""
+    return {"kernel": kernel, "stride": stride, "rank": rank}
+
+
+def read_limits(entries: Sequence[str]) -> tuple[Limit, ...]:
+    """Return the limits that entries of a list state."""
+    split = (entry.split(" ") for entry in entries if " " in entry)
+    return tuple(_read_limit(name, limit) for name, *limits in split for limit in limits)
+
+
+def describe_excess(limits: Sequence[Limit], operation: str, sizes: Mapping[str, int]) -> str:
+    """Return an operation with the first of its limits that its sizes exceed; empty if they exceed none."""
+    return next((one.describe(operation, sizes[one.size]) for one in limits if not one.allows(sizes[one.size])), "")
 
 
 @frozen(kw_only=True)
@@ -55,24 +140,40 @@ class Compiler:
     cut: str = attrs.field(validator=attrs.validators.in_(tuple(CUTS)))
     operators: tuple[str, ...] = attrs.field(validator=_names)
     """Supported operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), `*` for
-    all, `!NAME` for an exception, `-NAME` for one that makes the compiler refuse the whole model.
+    all, `!NAME` for an exception, `-NAME` for one that makes the compiler refuse the whole model. Limits of sizes may
+    follow a name (`pool.max_pool kernel=1-7 stride=1-8`); `ANY` limits every operator.
     """
     host: str = ""
     """Default host for fallback operators, as `NAME` or `NAME@MODE`; empty for none."""
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str = attrs.field(validator=attrs.validators.min_len(1))
 
-    def is_run(self, kind: str, operation: str, known: Collection[str]) -> bool:
-        """Return True if the chip runs an operator, given its supported operators `known`; views always run."""
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the entries, without their limits."""
+        return frozenset(entry.partition(" ")[0] for entry in self.operators)
+
+    @cached_property
+    def limits(self) -> tuple[Limit, ...]:
+        """Limits of all entries."""
+        return read_limits(self.operators)
+
+    def is_run(self, kind: str, operation: str) -> bool:
+        """Return True if the chip runs an operator of some size; views always run."""
         if operation in HOST_WORK:
             return False
-        if kind == "view" or kind in known or operation in known or f"{kind}.{operation}" in known:
+        names = self.names
+        if kind == "view" or kind in names or operation in names or f"{kind}.{operation}" in names:
             return True
-        return "*" in known and f"!{operation}" not in known
+        return "*" in names and f"!{operation}" not in names
+
+    def describe_excess(self, kind: str, operation: str, sizes: Mapping[str, int]) -> str:
+        """Return an operation with the first limit that its sizes exceed; empty if they exceed none."""
+        return describe_excess([one for one in self.limits if one.names(kind, operation)], operation, sizes)
 
     def is_refused(self, kind: str, operation: str) -> bool:
         """Return True if the compiler refuses a model with this operator, instead of leaving it to a host."""
-        return any(f"{REFUSED}{name}" in self.operators for name in (kind, operation, f"{kind}.{operation}"))
+        return any(f"{REFUSED}{name}" in self.names for name in (kind, operation, f"{kind}.{operation}"))
 
     @property
     def is_unlisted(self) -> bool:

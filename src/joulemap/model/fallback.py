@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.compiler import HOST_WORK
+from joulemap.domain.compiler import HOST_WORK, name_sizes
 from joulemap.domain.configuration import NO_HOST, PRECISION_BYTES, Configuration
 from joulemap.domain.kind import KINDS
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey, host_key
@@ -54,10 +54,14 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
     Unsupported operators that depend on no input cause no fallback, because they are computed ahead. Work around the
     model, such as resizing a picture, is the host's and does not cut it.
     """
-    known = frozenset(compiler.operators)
     pairs, place = np.unique(np.stack([work.kind.astype(str), work.operation]), axis=1, return_inverse=True)
-    runs = [compiler.is_run(KINDS[int(kind)], operation, known) for kind, operation in pairs.T.tolist()]
-    odd = ~np.array(runs, dtype=bool)[place.ravel()] & ~work.is_foldable
+    named = [(KINDS[int(kind)], operation) for kind, operation in pairs.T.tolist()]
+    runs = np.array([compiler.is_run(*one) for one in named], dtype=bool)[place.ravel()]
+    sizes = name_sizes(work.kernel, work.stride, work.rank) if compiler.limits else {}
+    for limit in compiler.limits:
+        is_limited = np.array([limit.names(*one) for one in named], dtype=bool)[place.ravel()]
+        runs &= ~is_limited | limit.allows(sizes[limit.size])
+    odd: Booleans = ~runs & ~work.is_foldable
     around = np.isin(work.operation, HOST_WORK)
     inside = odd & ~around
     if not inside.any() or compiler.cut == "each":
@@ -72,14 +76,16 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
 
 
 def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> str:
-    """Return the names of operations that the compiler does not support, in model order."""
-    known = frozenset(compiler.operators)
-    names = dict.fromkeys(
-        operation
-        for kind, operation in zip(work.kind[fallen].tolist(), work.operation[fallen].tolist(), strict=True)
-        if not compiler.is_run(KINDS[kind], operation, known)
-    )
-    return ", ".join(names)
+    """Return the names of operations that the compiler does not support, or not at their size, in model order."""
+    names = dict[str, None]()
+    for at in np.flatnonzero(fallen).tolist():
+        kind, operation = KINDS[int(work.kind[at])], str(work.operation[at])
+        if not compiler.is_run(kind, operation):
+            names[operation] = None
+        elif compiler.limits:
+            sizes = name_sizes(int(work.kernel[at]), int(work.stride[at]), int(work.rank[at]))
+            names[compiler.describe_excess(kind, operation, sizes)] = None
+    return ", ".join(filter(None, names))
 
 
 def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> str:

@@ -309,6 +309,25 @@ class KernelColumns:
             **columns,
         )
 
+    def copies(self, count: int) -> KernelColumns:
+        """Return the kernels of several equal workloads, one after another."""
+        rows = np.tile(np.arange(self.work.operator_count), count)
+        copy = np.repeat(np.arange(count), self.work.operator_count)
+        columns = {name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS}
+        columns |= {name: self.each(getattr(self, name))[rows] for name in WORKLOAD_NUMBERS}
+        return attrs.evolve(
+            self,
+            work=self.work.take(rows),
+            kernel_index=self.kernel_index[rows] + copy * self.kernel_count,
+            kernel_count=self.kernel_count * count,
+            leader=(self.leader + self.work.operator_count * np.arange(count)[:, None]).ravel(),
+            workload_index=self.workload_index[rows] + copy * self.workload_count,
+            workload_count=self.workload_count * count,
+            repeat_count=self.repeat_count if np.ndim(self.repeat_count) == 0 else self.each(self.repeat_count)[rows],
+            times=None if self.times is None else np.tile(self.times, count),
+            **columns,
+        )
+
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 

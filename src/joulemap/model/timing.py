@@ -11,6 +11,7 @@ the last cache. A last part with fewer samples takes their share of a whole one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -87,12 +88,11 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
     if parts:
         return time(times if parts == 1.0 else np.full(len(times), parts))
     counts = [kernels.each(count) for count in _list_parts(kernels, hardware)]
+    if not counts:
+        return time(times)
     trials = [times, *(np.where(count > 1.0, count, times) for count in counts)]
-    found = [time(trial) for trial in trials]
-    best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
-    if (best == best[0]).all():
-        return found[int(best[0])]
-    return time(np.choose(best[kernels.workload_index], trials))
+    best = np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)
+    return time(np.choose(best[kernels.workload_index], trials) if best.any() else times)
 
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
@@ -105,12 +105,37 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
             alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
             found = np.where(sizes == size, alike, found)
         return found
-    counts = [float(np.ravel(count)[0]) for count in _list_parts(kernels, hardware)]
-    if not counts:
+    counts = [1.0, *(float(np.ravel(count)[0]) for count in _list_parts(kernels, hardware))]
+    if len(counts) == 1:
         return np.ones(1)
-    seconds = [kernels.sum_kernels(time_kernels(kernels, hardware, count).kernel_s) for count in (1.0, *counts)]
-    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)]
+    kernels = leave_out_transfers(kernels, hardware)
+    times = split(kernels, hardware)[1]
+    trials = [times if count == 1.0 else np.full(len(times), count) for count in counts]
+    best: Floats = np.array(counts)[np.argmin(_time_trials(kernels, trials, times, hardware), axis=0)]
     return best[..., 0]
+
+
+def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats, hardware: Hardware) -> Floats:
+    """Return the latency of each workload under the power cap in each of several numbers of parts, which are per
+    operator; the first axis is that of the trials.
+
+    All trials are timed together, as workloads of their own, except exchanges, whose overlap depends on their position.
+    """
+    architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+    if kernels.work.of_kind(COLLECTIVE).any():
+        alone = [_called_once(kernels, trial, times) for trial in trials]
+        timings = (
+            _time_parts(kernels, part, trial, hardware, architecture) for part, trial in zip(alone, trials, strict=True)
+        )
+        return np.array(np.broadcast_arrays(*(kernels.sum_kernels(one.kernel_s) for one in timings)))
+    copies = kernels.memo.get(key := ("copies", str(len(trials))))
+    if not isinstance(copies, KernelColumns):
+        copies = kernels.memo[key] = kernels.copies(len(trials))
+    trial = np.concatenate(trials)
+    part = _called_once(copies, trial, np.tile(times, len(trials)))
+    seconds = copies.sum_kernels(_time_parts(copies, part, trial, hardware, architecture).kernel_s)
+    each: Floats = np.moveaxis(seconds.reshape(*seconds.shape[:-1], len(trials), kernels.workload_count), -2, 0)
+    return each
 
 
 def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from joulemap.domain.compiler import read_window
 from joulemap.domain.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format, read_weight_format
@@ -263,6 +264,12 @@ class WorkloadColumns(Work):
     call_index: Integers
     """Index of each operator's ATen call; operators split from one call share it."""
     is_foldable: Booleans
+    kernel: Integers
+    """Longest side of each operator's window; 1 without one."""
+    stride: Integers
+    """Longest step of each operator's window; 1 without one."""
+    rank: Integers
+    """Dimensions of each operator's output."""
     access_operator: Integers
     access_tensor: Integers
     """Index of the workload tensor that each access reads or writes."""
@@ -478,9 +485,10 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     if values.ndim == 1:
         return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
     columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
-    if count == 1:
-        total: Floats = np.add.reduce(columns, axis=0)
-        return total.reshape(*values.shape[:-1], 1)
+    length = len(group) // max(count, 1)
+    if count == 1 or (length > 1 and np.array_equal(group, np.repeat(np.arange(count), length))):
+        total: Floats = np.add.reduce(columns.reshape(count, length, -1), axis=1)
+        return np.ascontiguousarray(total.T).reshape(*values.shape[:-1], count)
     order = np.argsort(group, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
     sums = np.zeros((count, columns.shape[1]))
@@ -577,8 +585,12 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
                 subgraph_index[start + index] = subgraph
                 kernel_step_count[start + index] = one.step_count
             subgraph += 1
+    windows = np.array([read_window(operator.scalars) for operator in operators], dtype=np.int64).reshape(-1, 2)
     return {
         "kind": np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
+        "kernel": windows[:, 0],
+        "stride": windows[:, 1],
+        "rank": np.array([len(operator.output_shape) for operator in operators], dtype=np.int64),
         "row_length": np.array([(1, *operator.output_shape)[-1] for operator in operators], dtype=np.float64),
         "operation": np.array([operator.operation for operator in operators], dtype=np.str_),
         "variant": np.array([operator.variant for operator in operators], dtype=np.str_),

@@ -70,6 +70,9 @@ class Fallback(Row, query="run.fallback"):
     latency_fraction: float
     energy_fraction: float
     first_operator_index: int
+    limits: list[str]
+    arguments: list[str]
+    ranks: list[int]
 
 
 class LedgerLine(Row, query="run.ledger"):

@@ -202,6 +202,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
+    from joulemap.domain.compiler import read_window
     from joulemap.domain.kind import KINDS, ROLES
     from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
@@ -225,6 +226,8 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "variant",
         "aten",
         "is_foldable",
+        "scalars",
+        "CAST(if(output_shape = '', 0, len(string_split(output_shape, 'x'))) AS BIGINT) AS rank",
         "CAST(subgraph_index AS BIGINT) AS subgraph_index",
         *(f"CAST({name} AS DOUBLE) AS {name}" for name in OPERATOR_COUNTS),
     )
@@ -255,11 +258,14 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     call_index = number_calls(operators.pop("aten").tolist())
     for name in ("operation", "variant"):
         operators[name] = operators[name].astype(np.str_)
+    windows = np.array([read_window(one) for one in operators.pop("scalars").tolist()], dtype=np.int64).reshape(-1, 2)
     return WorkloadColumns(
         batch=int(batch),
         inner_batch=int(inner_batch),
         weight_bytes=int(weight_bytes),
         call_index=call_index,
+        kernel=windows[:, 0],
+        stride=windows[:, 1],
         **operators,
         **accesses,
         **buffers,
