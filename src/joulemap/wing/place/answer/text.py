@@ -14,9 +14,9 @@ BEST: Final = {
     "energy": Template("{placement} {form} uses the least energy: {value:interval J} per batch"),
 }
 SIMPLEST: Final = {
-    "latency": Template("{placement} alone suffices: {value:interval s} per batch"),
-    "throughput": Template("{placement} alone suffices: {value:interval 1/s}"),
-    "energy": Template("{placement} alone suffices: {value:interval J} per batch"),
+    "latency": Template("{placement} alone takes {value:interval s} per batch"),
+    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
+    "energy": Template("{placement} alone uses {value:interval J} per batch"),
 }
 """Goal -> the best device alone, if the best mixture is statistically tied with it."""
 FORM: Final = Template("({form})")
