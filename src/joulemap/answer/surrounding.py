@@ -15,9 +15,9 @@ AROUND: Final = Template(
     "[, plus {host_w:W} for the host ({share})]"
 )
 
-UNPLUGGED: Final = Template("left out: {hardware:and}: no boundary system: {reason}")
+UNPLUGGED: Final = Template("left out, without boundary system: {hardware:and} ({reason})")
 
-FALLBACK: Final = Template("energy at the {boundary}, without host and power supply: {hardware:and}: {reason}")
+FALLBACK: Final = Template("energy of {hardware:and} is at the {boundary}, without host and power supply ({reason})")
 
 
 def describe_plugged(plugged: Iterable[PluggedHardware], unplugged: Mapping[str, str], boundary: str) -> list[str]:

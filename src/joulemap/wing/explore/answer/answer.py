@@ -69,7 +69,7 @@ MOST_BAND: Final = 2_000
 NAMED_CHIPS: Final = 3
 """Maximum base chips named in the title."""
 
-MOVING: Final = 5e-4
+MOVING: Final = 5e-3
 """Elasticity above which an objective's change is stated."""
 
 NAMED_PARAMETERS: Final = 3
@@ -241,7 +241,8 @@ class ExploreAnswer(Answer):
         front = self._select("front")
         area = front.names.index("area_mm2")
         large = sum(count_dies(row[area]) > 1 for row in front)
-        oversize = text.ONE_OVERSIZE_ON_FRONT if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
+        alone = text.ONE_DESIGN_OVERSIZE if self.front_count == 1 else text.ONE_OVERSIZE_ON_FRONT
+        oversize = alone if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
         if self.point_count == 1:
             values = tuple(
                 text.VALUE(row, value=show_objective_interval(row.value, row.unit, row.half_width)) for row in self.best

@@ -32,7 +32,7 @@ MEET_LIMITS: Final = ("meet the limits", "meets the limits")
 ON_FRONT: Final = Template("{front_count:#} are on the Pareto front of {objectives:and}")
 ONE_BEST: Final = Template("one is best in {objectives:and}")
 OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle limit of one die")
-ONE_DESIGN_OVERSIZE: Final = "; it exceeds the reticle limit of one die"
+ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
 BEST: Final = "best by objective | *value | *design | gain over the chip own_ratio | tied in this objective like_count"
@@ -59,7 +59,7 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
-STILL: Final = Template("at the design with the best {objective}, {objective} does not depend on {parameters:or}")
+STILL: Final = Template("at the design with the best {objective}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
     "at the design with the best {objective}, {objective} changes by {changes:and}"
     "[; the power limit lowers its clock to {clock:%} there]"

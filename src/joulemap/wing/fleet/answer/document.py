@@ -418,7 +418,7 @@ class FleetAnswer(RunAnswer):
 
     def _describe_division(self, best: FleetRow) -> list[str]:
         """Return the number of devices per server of the best fleet, and another number with a similar result."""
-        if not self.demand.is_of_tokens:
+        if not self.demand.is_of_tokens or self._find_untied():  # the headline names another fleet
             return []
         column, _ = OBJECTIVES[self.demand.objective]
         value = getattr(best, column)
@@ -442,7 +442,9 @@ class FleetAnswer(RunAnswer):
     def _list_left_out(self) -> Iterator[str]:
         """Yield the hardware that is not compared or cannot serve the demand, with the reasons."""
         if self.scope.settings.hardware:
-            yield from (_enclose_precisions(self.scope.mark(reason)) for reason in self.scope.refusals)
+            kept_chips = {row.chip for row in self.rows}  # in another precision
+            lost = (reason for reason in self.scope.refusals if reason.partition(" ")[0] not in kept_chips)
+            yield from (_enclose_precisions(self.scope.mark(reason)) for reason in lost)
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         kept = {row.hardware for row in self.rows if row.status != LATE}

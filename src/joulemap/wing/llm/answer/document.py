@@ -445,6 +445,8 @@ class LlmAnswer(RunAnswer):
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on times, shared runs, payment, the best cost with the other payment, and other sellers."""
         yield text.LOAD_NOTE if self.loads.rows else text.BATCH_NOTE
+        if self.pools.rows:
+            yield text.POOL_NOTE
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))

@@ -91,7 +91,7 @@ POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 SERVERS: Final = Template("{server_count:n server} of {label}")
 POOL_LOAD: Final = Template(
     "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s}) and the median TPOT {between_s:s}; an output "
-    "token takes {output_token_j:J}[, and a million cost {output_usd_per_million:plain} USD]"
+    "token takes {output_token_j:J}[, and a million of them cost {output_usd_per_million:plain} USD]"
 )
 
 # tables
@@ -213,6 +213,9 @@ LOAD_NOTE: Final = (
     "TTFT (time to first token), TPOT (time per output token) and request latency are medians over requests. The TPOT "
     "of a request is the mean gap between its tokens. ITL (inter-token latency) is a single gap, longer if the pass "
     "also computes a prompt"
+)
+POOL_NOTE: Final = (
+    "balanced device ratio: devices of a pool per device of the other pool at which both saturate at the same rate"
 )
 SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "

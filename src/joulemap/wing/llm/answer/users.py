@@ -40,6 +40,7 @@ from joulemap.wing.llm.capacity.users import (
     find_likelier,
     find_other,
     form_row,
+    name_servers,
     rank_rows,
     read_paid,
 )
@@ -102,7 +103,7 @@ CHEAPER_FORM: Final = Template(
     "on {hardware}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
 )
 MET_BY_FORM: Final = Template(
-    "on {hardware}, {form} meet the target, {other_form} do not: {servers} would reach {miss:x} the target"
+    "on {hardware}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the target"
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
@@ -418,6 +419,7 @@ def serve_users(
     is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
     places: list[int] = []
+    seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
     asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
@@ -426,7 +428,8 @@ def serve_users(
         one = find_deployment(own, case, target, divided.setdefault(place, {}))
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
-        else:
+        elif (named := (name_servers(one), one.case.precision)) not in seen:  # several --devices may find the same
+            seen.add(named)
             found.append((one, is_free and own is question, plan))
             places.append(place)
         if number % COLLECTED == 0:
@@ -480,12 +483,14 @@ def _list_likelier(
         is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
+    known = {(row.label, row.precision) for row in rows}
     for row, (one, is_published, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
         other = find_likelier(one, target, questions, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
-        if other is not None:
+        if other is not None and (name_servers(other), other.case.precision) not in known:
+            known.add((name_servers(other), other.case.precision))
             more.append(_form_row(other, is_published, paid))
             most[row.hardware] = _cost(more[-1])
     return more

@@ -84,6 +84,8 @@ class PlaceAnswer(Answer):
     """Energy of the best device alone (first) against the best mixture (second); empty without both."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Device from a hardware file -> that file, with its power mode."""
+    chips: Mapping[str, str] = attrs.field(factory=dict)
+    """Device with another name than its chip -> that chip."""
 
     @property
     def best(self) -> PlacementRow:
@@ -125,7 +127,7 @@ class PlaceAnswer(Answer):
 
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
-        return text.TITLE(self)
+        return text.TITLE(self, chips=[text.CHIP(device=name, chip=chip) for name, chip in self.chips.items()])
 
     def figures(self) -> Figures:
         """Return figures of the placements, their timelines and their energy difference."""
@@ -342,6 +344,7 @@ def place(
             for one in members
             if is_hardware_path(HardwareRef.read(one.device.hardware).label)
         },
+        chips={one.name: one.configuration.hardware for one in members if one.name != one.configuration.hardware},
     )
 
 

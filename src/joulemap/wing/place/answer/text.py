@@ -6,7 +6,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}")
+TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
+CHIP: Final = Template("{device}: {chip}")
 
 BEST: Final = {
     "latency": Template("{placement} {form} has the lowest latency: {value:interval s} per batch"),

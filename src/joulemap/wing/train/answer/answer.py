@@ -155,7 +155,8 @@ class TrainAnswer(RunAnswer):
 
     def _describe_phases(self) -> str:
         row = self.trained[0]
-        parts = sorted(((getattr(row, field) or 0.0, name) for field, name in text.NAMES.items()), reverse=True)
+        names = text.NAMES if self.training.recompute else {**text.NAMES, "again_s": text.ATTENTION_AGAIN}
+        parts = sorted(((getattr(row, field) or 0.0, name) for field, name in names.items()), reverse=True)
         shares = [(part / (row.step_s or 1.0), name) for part, name in parts]
         return text.PHASES(
             name=self.scope.mark(row.label),

@@ -67,6 +67,8 @@ NAMES: Final[Mapping[str, str]] = {
     "bubble_s": "pipeline bubble",
 }
 """Field of a phase -> its name."""
+ATTENTION_AGAIN: Final = "recomputed attention scores"
+"""Name of recomputation without --recompute."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {name}[ (it fits with {fits_with})]")
 
 SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
