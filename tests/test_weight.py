@@ -75,7 +75,7 @@ def test_a_format_has_a_width_and_scales() -> None:
     assert read_weight_format("int4:128").name == "int4"
     assert read_weight_format("float8").precision == "fp8"
     assert (read_weight_format("fp4").group_size, read_weight_format("fp4").scale_bytes) == (16, 1.0)
-    assert "0.5156 bytes a weight" in usual.describe()
+    assert "0.5156 B per weight" in usual.describe()
 
 
 def test_a_format_names_the_method_that_made_it() -> None:

@@ -392,7 +392,7 @@ def test_limits_that_nothing_keeps_name_the_nearest(joulemap: Run) -> None:
     words = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8", "--vary", "units=128,256"]
     done = joulemap(*words, "--max-power", "1W")
     assert done.returncode == 4
-    assert "kpu_t256: units 128" in done.stderr
+    assert "kpu_t256 with units 128" in done.stderr
     assert "--max-power 1 W" in done.stderr
     assert joulemap(*words[:2]).returncode == 2
 

@@ -133,7 +133,7 @@ def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnsw
 
 def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) -> None:
     answer = ask(of_rate(2_000.0))
-    at_once, filled = row_of(answer, "l4 int8"), row_of(answer, "l4 int8, filled")
+    at_once, filled = row_of(answer, "l4 int8"), row_of(answer, "l4 int8, delayed batching")
     assert (filled.wait_s or 0.0) > 0.0
     assert (filled.energy_per_request_j or 1.0) < (at_once.energy_per_request_j or 0.0)
     assert (filled.p99_latency_s or 1.0) <= 0.05
@@ -504,7 +504,7 @@ def test_what_fails_first_is_what_fails_at_the_lower_rate(carried: float, limit_
 def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
     """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
     rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
-    rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, filled"))
+    rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, delayed batching"))
     winner = next(one for one in find_winners(rows, takes_all=False) if one.objective == "cost")
     assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
     assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)

@@ -61,12 +61,12 @@ def test_a_command_writes_a_page_that_opens_from_disk(tmp_path: Path) -> None:
     words = ["place", "resnet18", "--on", "xeon_8490h,l4", "--link", "pcie4x16", "--db", "own.duckdb", "--plot"]
     done = run_here([*words, "--report", "place.html"], tmp_path, {})
     assert done.returncode == 0, done.stderr
-    assert "Time of a batch" in done.stdout
+    assert "Latency per batch" in done.stdout
     page = Page((tmp_path / "place.html").read_text(encoding="utf-8"))
     assert list_addresses(page) == set()
     for text in (
         "l4 (alone) has the lowest latency",
-        "Which part runs where, and when",
+        "Placement and timeline of the subgraphs",
         f"joulemap {words[0]} resnet18",
     ):
         assert text in page.shown

@@ -370,7 +370,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     outside = joulemap("verify", slow, "--format", "json")
     assert outside.returncode == ExitCode.OUTSIDE
     assert [row["is_inside"] for row in json.loads(outside.stdout)["rows"]].count(False) == 1
-    assert outside.stderr == "joulemap: outside of the 80 % interval of the prediction: 1 of 4 measurements\n"
+    assert outside.stderr == "joulemap: 1 of 4 measurements is outside the 80 % interval of its prediction\n"
     wrong = joulemap("verify", DATA / "README.md")
     assert wrong.returncode == ExitCode.CATALOGUE
     assert wrong.stderr.count("\n") == 1

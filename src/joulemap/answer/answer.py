@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
+from joulemap.answer import text
 from joulemap.answer.engine import describe_evaluation, describe_unread
 from joulemap.answer.layout import fill, lay
 from joulemap.answer.scope import Scope
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
+
+LEFT_OUT: Final = text.LEFT_OUT.text.partition("{")[0]
+"""Beginning of the line on omitted hardware, on which answers say nothing more."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
@@ -238,7 +242,8 @@ class RunAnswer(Answer):
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         unread = [line for line in describe_unread(self.scope.models) if line not in title]
-        shown = (answer, *(line for section in sections for line in section.texts))
+        lines = (line for section in sections for line in section.texts)
+        shown = (answer, *(line for line in lines if not line.startswith(LEFT_OUT)))
         fallback = self.scope.describe_fallback(shown)
         insights = [*unread, *([instead] if instead else []), *fallback, *insights]
         if what:

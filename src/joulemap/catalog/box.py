@@ -182,8 +182,8 @@ def make_link(
         rate = LANE_RATES.get(name, {}).get(generation)
         if rate is None or lanes < 1:
             raise ValueError(
-                f"links.{name}: it has no bandwidth; give one, e.g. 400MB/s, or the generation and lanes of "
-                f"{', '.join(LANE_RATES)}"
+                f"links.{name} has no bandwidth: expected a rate such as 400MB/s, or the generation and lanes of "
+                f"{' or '.join(LANE_RATES)}"
             )
         told = f"{lanes} lanes of {name} {generation}, {rate / 1e9:g} GB/s each in one direction: its standard"
         bandwidth = Quantity(value=rate * lanes, unit="B/s", basis="derived", source=told)

@@ -604,7 +604,7 @@ class Serving:
             if not 0.0 <= share <= 1.0:
                 raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
         if self.prefix_hit is not None and (self.turns > 1 or self.requests):
-            raise UsageError("--prefix-hit is given, but --turns and --requests decide which prefixes are found")
+            raise UsageError("leave out --prefix-hit: --turns and --requests determine the prefix hits")
         if self.turns > 1 and self.requests:
             raise UsageError("--turns makes up conversations: leave it out, or --requests, whose file states them")
         if self.pause_s and self.turns == 1:

@@ -141,7 +141,7 @@ class WeightFormat:
         if self.others:
             experts = attrs.evolve(self, name=self.name.partition(BESIDE)[0], others=None)
             return f"{experts.describe()}, of experts; {self.others.describe()}, of all else"
-        width = f"{self.width_bytes:.4g} bytes a weight"
+        width = f"{self.width_bytes:.4g} B per weight"
         if not self.scale_bytes:
             return f"{self.name}, {width}"
         group = f"groups of {self.group_size}" if self.group_size else "one group for each output"

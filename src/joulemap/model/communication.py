@@ -126,7 +126,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
         return _cross_hosts(hardware, links, devices, stride)
     if not able:
         most = max(map(_most, links))
-        raise UnsupportedError(f"{hardware.id}: its links join {most:g} devices at most, not {devices}")
+        raise UnsupportedError(f"{hardware.id} has links for at most {most:g} devices")
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
     rate, peers = link.bandwidth.value, 1.0
     ring, domain = rate, _most(link)

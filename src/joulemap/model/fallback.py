@@ -133,12 +133,13 @@ def configure_host(host: Hardware, configuration: Configuration, operations: Tex
 
 def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
     """Return the host precisions of (activations, weights): the same, or the narrowest supported precision that can
-    represent it.
+    represent it, or the widest one if none can.
     """
     if precision in host.peaks:
         return precision, weight_precision
     wider = [name for name in host.peaks if PRECISION_BYTES[name] >= PRECISION_BYTES[precision]]
-    return min(wider or host.peaks, key=lambda name: PRECISION_BYTES[name]), ""
+    nearest = min(wider, key=PRECISION_BYTES.__getitem__) if wider else max(host.peaks, key=PRECISION_BYTES.__getitem__)
+    return nearest, ""
 
 
 def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:

@@ -233,6 +233,10 @@ def _show_long_time(seconds: float) -> str:
     return f"{number:,.0f} {unit}" if abs(number) >= 100.0 else f"{number:.3g} {unit}"
 
 
+TONNE_G: Final = 1e6
+"""Grams of a tonne; larger masses are shown in tonnes, because `Mg` reads as milligrams."""
+
+
 def show_quantity(value: float | None, unit: str) -> str:
     """Format a number with SI prefix and unit, a long time in `min` or `h`, a rate per second; empty for None."""
     if value is None:
@@ -243,6 +247,8 @@ def show_quantity(value: float | None, unit: str) -> str:
         return _show_plain_unit(value, unit)
     if unit == "1":
         return f"{value:.4g}"
+    if unit == "g" and abs(value) >= TONNE_G:
+        return f"{show_plain(value / TONNE_G)} t"
     if unit in ("", "1/s"):
         number = f"{value:.3g}" if LEAST_RATE <= value < 1.0 else format_si(value, "")
         return f"{number}/s" if unit else number

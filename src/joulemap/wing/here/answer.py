@@ -168,7 +168,7 @@ def here(
     usable = found.list_kind(GPU, CPU, NPU)
     cut, whole = _read_file_notes(model) if served else ((), ())
     notes += whole
-    notes.append(text.TARIFF(usd=asked.usd_per_kwh))
+    notes += [text.TARIFF(usd=asked.usd_per_kwh)] if served else []
     notes += [text.INTERVAL_OF(model=SMALL)] if served and not model else []
     notes += [text.SHARED(label=one.label) for one in usable if one.shares_memory and one.kind == GPU]
     notes += [text.METAL] if any(one.kind == GPU and one.printed.startswith(APPLE) for one in usable) else []

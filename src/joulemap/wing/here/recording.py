@@ -124,7 +124,7 @@ def load_recording(path: Path) -> Recording:
     except ValueError as error:
         raise UsageError(f"{path} is not a JSON file of a recorded machine: {error}") from error
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
-        raise UsageError(f"{path} is not a recorded machine, which has the text of each tool by its name")
+        raise UsageError(f"{path} is not a recording of a machine: write one with `joulemap here --record FILE.json`")
     if not found.keys() & {SYSTEM, *FILES, *(name for tools in TOOLS.values() for name in tools)}:
         raise UsageError(f"{path} has no output of a tool: expected lscpu, nvidia-smi, system_profiler, cim or others")
     return found

@@ -43,7 +43,7 @@ EVERY_COLUMNS: Final = (
 RUN: Final = Template("{models}, batch 1, {precision}")
 OTHER_MODELS: Final = "Other models"
 RUN_COLUMNS: Final = (
-    "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *per second per_s | "
+    "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *throughput per_s | "
     "*energy energy_j:energy_half_width | power power_w | memory memory_bytes | *refused reason?"
 )
 
@@ -63,10 +63,10 @@ LARGEST: Final = Template(
     "{model} is the largest model predicted to reach reading speed ({least:plain} tokens/s): {rate} on {label}"
 )
 SLOW: Final = Template(
-    "no model is predicted to reach reading speed ({least:plain} tokens/s); the fastest is {model}: {rate} on {label}"
+    "No model is predicted to reach reading speed ({least:plain} tokens/s); the fastest is {model}: {rate} on {label}"
 )
-NOTHING_FITS: Final = "none of the listed language models fits"
-NO_DEVICE: Final = "no chip of this machine can be predicted"
+NOTHING_FITS: Final = "None of the listed language models fits"
+NO_DEVICE: Final = "No chip of this machine can be predicted"
 FASTEST: Final = Template("{label} runs {model} fastest: {latency:interval s} and {energy_j:J} per inference{lead}")
 LEAD: Final = Template(", {ratio:x} faster than {other}[ ({chance:chance} confidence)]")
 TIED: Final = Template(", statistically tied with {other}")
@@ -75,7 +75,7 @@ ONLY: Final = Template("{label} runs {model} in {latency:interval s} with {energ
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"
 )
-INTERVAL_OF: Final = Template("all intervals of a chip have the relative width of the interval for {model}")
+INTERVAL_OF: Final = Template("each interval is as wide, relative to its value, as that of {model} on the same chip")
 METAL: Final = (
     "macOS lets the GPU use two thirds of up to 32 GiB of memory and three quarters of more; "
     "`sudo sysctl iogpu.wired_limit_mb=N` raises it"

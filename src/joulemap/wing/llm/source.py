@@ -118,7 +118,9 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
     selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
     mixed = [box for box in _list_boxes(selection) if len(box.box.devices) > 1]
     if mixed and len(selection.pairs) > 1:
-        raise UsageError(f"{mixed[0].id} has different devices, which divide a model: name it without other hardware")
+        raise UsageError(
+            f"{mixed[0].id} combines a GPU and a CPU, which divide a model: name it without other hardware"
+        )
     return mixed[0] if mixed else None
 
 

@@ -134,5 +134,6 @@ def verify(
         from joulemap.present.cell import show_count
         from joulemap.system.errors import OutsideError
 
-        judged = show_count(len(answer.judged), "measurement")
-        raise OutsideError(f"outside of the 80 % interval of the prediction: {len(answer.outside)} of {judged}")
+        judged, count = show_count(len(answer.judged), "measurement"), len(answer.outside)
+        verb, whose = ("is", "its prediction") if count == 1 else ("are", "their predictions")
+        raise OutsideError(f"{count} of {judged} {verb} outside the 80 % interval of {whose}")

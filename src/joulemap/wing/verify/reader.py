@@ -151,7 +151,7 @@ def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells
     names = {"prompt_tokens": "prompt", "output_tokens": "output"}
     names |= {"requests": "batch"} if is_at_once and "requests" not in cells else {}
     if missing := [f"--{name}" for column, name in names.items() if column not in cells and not stated[name]]:
-        what = "requests at once and " if "requests" in names else ""
+        what = "the number of requests and the " if "requests" in names else "the "
         raise UsageError(f"{path} does not state {what}tokens per request: add {', '.join(missing)}")
     return {column: float(stated[name]) for column, name in names.items() if stated[name]}
 
@@ -277,7 +277,7 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
     if steps and stated["passes"] is None:
         seconds, basis = fmean(taken for _, taken in steps) * 1e-6, text.PROFILER_STEPS(count=len(steps))
     else:
-        count = _need_passes(stated, content.path, "no profiler step")
+        count = _need_passes(stated, content.path, "the trace, which has no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
         seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
@@ -301,13 +301,13 @@ def _need_passes(stated: Stated, path: Path, what: str) -> int:
     """Return the number of passes in a window. Raise UsageError if it is unknown."""
     passes: int | None = stated["passes"]
     if passes is None:
-        raise UsageError(f"{path} has {what} and does not state the passes: add --passes N, e.g. --passes 100")
+        raise UsageError(f"{path} does not state the passes in {what}: add --passes N, e.g. --passes 100")
     return passes
 
 
 def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in a meter's window of several passes: Zeus, CodeCarbon, or a profiler's total."""
-    count, seconds = _need_passes(stated, content.path, "windows"), need(cells, "elapsed_s")
+    count, seconds = _need_passes(stated, content.path, "each window"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
     joules, meter = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
     window = text.WINDOW(name=name or "window", meter=meter, count=count, seconds=seconds)

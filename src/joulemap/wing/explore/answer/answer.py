@@ -24,7 +24,7 @@ from joulemap.domain.silicon import RETICLE, count_dies
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_share
+from joulemap.present.cell import show_plain, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
@@ -69,7 +69,7 @@ MOST_BAND: Final = 2_000
 NAMED_CHIPS: Final = 3
 """Maximum base chips named in the title."""
 
-MOVING: Final = 5e-4
+MOVING: Final = 5e-3
 """Elasticity above which an objective's change is stated."""
 
 NAMED_PARAMETERS: Final = 3
@@ -221,14 +221,9 @@ class ExploreAnswer(Answer):
         judged = {KNOWN[name].column: KNOWN[name].label for name in self.objectives}
         headings = {**{name: label for name, label in judged.items() if name in places}, **text.OUTCOMES}
         units = {column.name: column.unit for column in rows.columns}
-        widths = {KNOWN[one.objective].column: one.half_width for one in self.best}
-        width = max((one for one in widths.values() if one), default=None)  # width for columns that are not objectives
         for name, heading in headings.items():
-            half_width = None if units[name] in ("mm2", "USD", "") else widths.get(name, width)
             columns.append(f"{'*' if heading in ('energy', 'latency') else ''}{heading} {name}")
-            cells[name] = partial(
-                _format_outcome, name=name, place=places[name], unit=units[name], half_width=half_width
-            )
+            cells[name] = partial(_format_outcome, name=name, place=places[name], unit=units[name])
         drawn = lay(
             rows,
             " | ".join(columns),
@@ -246,7 +241,8 @@ class ExploreAnswer(Answer):
         front = self._select("front")
         area = front.names.index("area_mm2")
         large = sum(count_dies(row[area]) > 1 for row in front)
-        oversize = text.ONE_OVERSIZE_ON_FRONT if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
+        alone = text.ONE_DESIGN_OVERSIZE if self.front_count == 1 else text.ONE_OVERSIZE_ON_FRONT
+        oversize = alone if large == 1 else text.OVERSIZE_ON_FRONT(count=large) if large else ""
         if self.point_count == 1:
             values = tuple(
                 text.VALUE(row, value=show_objective_interval(row.value, row.unit, row.half_width)) for row in self.best
@@ -258,27 +254,29 @@ class ExploreAnswer(Answer):
         on_front = text.ON_FRONT if self.front_count > 1 else text.ONE_BEST
         kept = text.ALL_KEPT if self.kept_count == self.point_count else text.KEPT
         told = text.FRONT(
-            gains=self._describe_gains(),
             kept=kept(self),
             met=met[self.kept_count == 1],
             front=on_front(self) if self.kept_count > 1 else None,
             more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
         )
-        return told + oversize
+        return self._describe_gains() + told + oversize
 
     def _describe_gains(self) -> str:
         """Return the change of the best designs over the unchanged chip; empty if that cannot run."""
         known = [row for row in self.best if row.own_ratio is not None]
         ratios = [(row, row.own_ratio or 1.0) for row in known]
         gains = [text.GAIN(row, ratio=ratio) for row, ratio in ratios if ratio > TIE_RATIO]
-        losses = [text.GAIN(row, ratio=1.0 / ratio) for row, ratio in ratios if ratio < 1.0 / TIE_RATIO]
-        if gains:
-            return text.GAINS(gains=gains, losses=losses)
-        return text.LOSSES(losses=losses) if losses else text.NO_GAIN if known else ""
+        gains += [text.LOSS(row, ratio=1.0 / ratio) for row, ratio in ratios if ratio < 1.0 / TIE_RATIO]
+        return text.GAINS(gains=gains) if gains else text.NO_GAIN if known else ""
 
     def _list_effects(self) -> Iterator[str]:
         """Yield the effect of one percent more of each parameter at the best design of each objective."""
         for objective in self.objectives:
+            still = [
+                name_parameter(self.survey, row.parameter)
+                for row in self.margins
+                if row.objective == objective == row.of and row.elasticity is not None and abs(row.elasticity) <= MOVING
+            ]
             moving = [
                 (abs(row.elasticity), name_parameter(self.survey, row.parameter), row.elasticity, row.clock_fraction)
                 for row in self.margins
@@ -291,15 +289,8 @@ class ExploreAnswer(Answer):
             if changes:
                 clock = min(fraction for *_, fraction in moving)
                 yield text.EFFECT(objective=objective, changes=changes, clock=clock if clock < 1.0 - SAME else None)
-        for objective in self.objectives:
-            still = [
-                row.parameter
-                for row in self.margins
-                if row.objective == objective == row.of and row.elasticity is not None and abs(row.elasticity) <= MOVING
-            ]
-            names = [name_parameter(self.survey, name) for name in still]
-            if names:
-                yield text.STILL(objective=objective, parameters=names)
+            elif still:
+                yield text.STILL(objective=objective, parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
@@ -330,17 +321,17 @@ def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
     return show_constant(row[place], unit)
 
 
-def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str, half_width: float | None) -> str:
-    """Return an outcome to the digits that its interval supports; an area with its dies, if there are several."""
+def _format_outcome(row: Sequence[Any], *, name: str, place: int, unit: str) -> str:
+    """Return an outcome as text; an area with its dies, if there are several."""
     value = row[place]
     if value is None:
         return ""
     if name == "clock_fraction":
         return show_share(value)
     if name != "area_mm2":
-        return show_objective(value, unit, half_width)
+        return show_objective(value, unit)
     dies = count_dies(value)
-    return show(value, name) if dies == 1 else text.DIES(area=show(value, name), dies=dies)
+    return show_plain(value) if dies == 1 else text.DIES(area=show_plain(value), dies=dies)
 
 
 def explore(
@@ -540,7 +531,9 @@ def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     row = done.nearest_miss
     none = text.NONE_OF(count=len(done)) if len(done) > 1 else text.NO_DESIGN
     if row is None:
-        reasons = (text.REFUSAL(count=count, reason=reason) for reason, count in done.count_refusals()[:2])
+        counts = done.count_refusals()
+        some = len(counts) > 1  # all designs share a single reason
+        reasons = (text.REFUSAL(count=count if some else None, reason=reason) for reason, count in counts[:2])
         return text.NONE_RUNS(none=none, reasons="; ".join(reasons))
     missed, outcomes = [], done.outcomes_at([row])
     for bound in bounds:
@@ -555,4 +548,5 @@ def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:
                     limit=show_objective(bound.value, unit),
                 )
             )
-    return text.NONE_MEETS(none=none, design=describe_design(done, row), missed="; ".join(missed))
+    base, _, values = describe_design(done, row).partition(": ")
+    return text.NONE_MEETS(none=none, base=base, values=values, missed=missed)

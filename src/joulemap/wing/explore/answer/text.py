@@ -18,21 +18,21 @@ CHIP_COUNT: Final = Template("{count:n chip}")
 ONE_DESIGN: Final = Template("{design}: {values:and}")
 DESIGN: Final = Template("{base} with {values}")
 VALUE: Final = Template("{objective} {value}")
-FRONT: Final = Template("{gains}{kept} {met}[, {front}][, and {more} statistically tied with a design of the front]")
+FRONT: Final = Template("{kept} {met}[; {front}][, and {more} statistically tied with a design of the front]")
 MORE: Final = Template("{band_count:#} more are")
 ONE_MORE: Final = "one more is"
-GAINS: Final = Template("the best designs improve {gains:and} over the unchanged chip[, and worsen {losses:and}]; ")
-LOSSES: Final = Template("the best designs worsen {losses:and} compared with the unchanged chip; ")
-GAIN: Final = Template("{objective} {ratio:x}")
-NO_GAIN: Final = "no design improves on the unchanged chip; "
+GAINS: Final = Template("Compared with the unchanged chip, {gains:and}. ")
+GAIN: Final = Template("the best {objective} is {ratio:x} better")
+LOSS: Final = Template("the best {objective} is {ratio:x} worse")
+NO_GAIN: Final = "No design improves on the unchanged chip. "
 KEPT: Final = Template("{kept_count:#} of {point_count:n design}")
-ALL_KEPT: Final = Template("all {point_count:n design}")
+ALL_KEPT: Final = Template("All {point_count:n design}")
 RUN: Final = ("run", "runs")
 MEET_LIMITS: Final = ("meet the limits", "meets the limits")
 ON_FRONT: Final = Template("{front_count:#} are on the Pareto front of {objectives:and}")
 ONE_BEST: Final = Template("one is best in {objectives:and}")
 OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle limit of one die")
-ONE_DESIGN_OVERSIZE: Final = "; it exceeds the reticle limit of one die"
+ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
 BEST: Final = "best by objective | *value | *design | gain over the chip own_ratio | tied in this objective like_count"
@@ -59,7 +59,7 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
-STILL: Final = Template("at the design with the best {objective}, {objective} does not depend on {parameters:and}")
+STILL: Final = Template("at the design with the best {objective}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
     "at the design with the best {objective}, {objective} changes by {changes:and}"
     "[; the power limit lowers its clock to {clock:%} there]"
@@ -70,10 +70,10 @@ SURE: Final = Template(
     "80 % intervals: {spans:list}; designs based on one chip share most of this error, so "
     "smaller differences are significant"
 )
-SPAN: Final = Template("{label} {half_width:±}")
+SPAN: Final = Template("{name} {half_width:±}")
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 
-RATE: Final = Template("{count:n design}[ of {total:#}], {rate:#} per second[; {known} more from the lake]")
+RATE: Final = Template("evaluated {count:n design}[ of {total:#}], {rate:#} per second[; {known} more from the lake]")
 ALL_KNOWN: Final = Template("{count:n design}[ of {total:#}], all from the lake")
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 OVERSIZE: Final = Template(
@@ -96,7 +96,7 @@ class Rule:
 
 RULES: Final[Mapping[str, Rule]] = {
     "rate": Rule(
-        text="peaks and on-chip bandwidths scale with units and clock, vector cores of an NPU with units",
+        text="peaks and on-chip bandwidths scale with units and clock; vector cores of an NPU scale with units",
         basis="derived",
         source="as in a power mode: Hardware.in_mode",
     ),
@@ -124,7 +124,7 @@ RULES: Final[Mapping[str, Rule]] = {
         source="active idle of similar circuits; share of the memory interface",
     ),
     "area": Rule(
-        text="the area is that of units and on-chip memories, from the tables of model/area",
+        text="area counts units and on-chip memories",
         basis="recalled",
         source="Horowitz 2014, TSMC's claims from node to node; GPUs by four dies, other shares assumed",
     ),
@@ -144,9 +144,9 @@ SAVED_MODE: Final = Template("Name it as {path}@{mode}.")
 NONE_RUNS: Final = Template("{none} runs: {reasons}")
 NONE_OF: Final = Template("none of {count:#} designs")
 NO_DESIGN: Final = "no design"
-REFUSAL: Final = Template("{count:#} x {reason}")
-NONE_MEETS: Final = Template("{none} meets the limits; the nearest is {design}: {missed}")
-MISSED_LIMIT: Final = Template("{label} {value} misses {option} {limit} by a factor of {excess:plain}")
+REFUSAL: Final = Template("[{count:n design}: ]{reason}")
+NONE_MEETS: Final = Template("{none} meets the limits; the nearest is {base} with {values}, whose {missed:and}")
+MISSED_LIMIT: Final = Template("{label} of {value} is {excess:x} {option} {limit}")
 
 # explore --all
 REGRET_TITLE: Final = Template("{count:n model} on the catalogue: one chip for all of them, by {objective}")

@@ -62,7 +62,8 @@ def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) 
             return {name: found[name] for name in names}
     wanted = " and ".join(f"{one.objective.label} {one.show(one.value)}" for one in targets)
     reached = [targets[0].show(value) for value in (min(made), max(made))] if made and len(targets) == 1 else []
-    return UNREACHED(names=names, factor=MOST_FACTOR, wanted=wanted, reached=" to ".join(reached))
+    words = [group.space.law.constants[name].word for name in names]
+    return UNREACHED(names=words, factor=MOST_FACTOR, wanted=wanted, reached=" to ".join(reached))
 
 
 def _solve(

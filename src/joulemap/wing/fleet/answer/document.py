@@ -13,7 +13,7 @@ from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show, show_quantity, show_share
+from joulemap.present.cell import join_names, show, show_quantity, show_share
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -22,7 +22,7 @@ from joulemap.wing.fleet.capacity.cost import OBJECTIVES
 from joulemap.wing.fleet.capacity.mixture import BY_THE_HOUR, SAVED, MixedRow
 from joulemap.wing.fleet.capacity.pair import PairRow
 from joulemap.wing.fleet.capacity.row import (
-    FILLED,
+    DELAYED,
     LATE,
     NEAR,
     OK,
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 12
 """Default number of fleets in a table."""
+
+NAMED: Final = 3
+"""Maximum chips that are named where hardware is left out; more are counted."""
 
 NEARLY: Final = 0.98
 """Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
@@ -206,8 +209,8 @@ class FleetAnswer(RunAnswer):
         )
         left_out = "; ".join(self._list_left_out())
         below = (Text(text.LEFT_OUT(reasons=left_out)),) if left_out else ()
-        if any(row.label.endswith(FILLED) for row in table):
-            below = (Text(text.FILLED_MEANS), *below)
+        if any(row.label.endswith(DELAYED) for row in table):
+            below = (Text(text.DELAYED_MEANS), *below)
         sections = [show_under("", fleets, *below) if shown else Section("", below)]
         others = [Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)]
         if form := self._find_untied():  # the fleet in the headline has its row in the answer
@@ -279,7 +282,7 @@ class FleetAnswer(RunAnswer):
         parts = self._spell_parts(row, form)
         if winner is not None and _is_tied(row):
             tied = text.TOGETHER_TIED[self.demand.objective](parts=parts, saved=saved)
-            return f"{self._describe_best(winner)}; {tied}"
+            return f"{self._describe_best(winner)}. {tied}"
         column, unit = OBJECTIVES[self.demand.objective]
         best = None if winner is None else self._find_row(winner)
         together = text.TOGETHER(
@@ -296,11 +299,11 @@ class FleetAnswer(RunAnswer):
         saves = text.TOGETHER_SAVES(
             saved=saved, chance=chance, fleet=self._count(best), value=value, without=_name_others(form)
         )
-        return f"{together}; {saves}"
+        return f"{together}. {saves}"
 
     def _spell_parts(self, row: MixedRow | PairRow, form: str) -> str:
         """Return the servers of a fleet of several kinds, or of two pools, as a noun of a sentence."""
-        label = row.label.replace(FILLED, text.FILLED)
+        label = row.label.replace(DELAYED, text.DELAYED)
         if form == text.PAIR_FORM:
             prefill, _, decode = label.partition(" > ")
             return text.POOLS(prefill=_count_servers(prefill), decode=_count_servers(decode))
@@ -318,7 +321,7 @@ class FleetAnswer(RunAnswer):
 
     def _name(self, label: str) -> str:
         """Return a fleet's label as a noun of a sentence."""
-        return self.scope.mark(label).replace(FILLED, text.FILLED)
+        return self.scope.mark(label).replace(DELAYED, text.DELAYED)
 
     def _count(self, row: FleetRow) -> str:
         """Return a fleet with its number of devices, and of servers if each has several."""
@@ -337,14 +340,15 @@ class FleetAnswer(RunAnswer):
     def _describe_best(self, winner: FleetWinner) -> str:
         """Return the best fleet of one kind, and the next hardware."""
         row, least, found = self._find_row(winner), text.LEAST[self.demand.objective], self._find_together()
+        is_cost, each = self.demand.objective == "cost", text.EACH if (row.device_count or 0) > 1 else ""
         best = text.BEST(
             row,
             fleet=self._count(row),
-            pue=None if self.demand.objective == "cost" else row.pue_ratio,
+            pue=None if is_cost else row.pue_ratio,
             least=text.ONE_KIND(least=least, without=_name_others(found[1])) if found else least,
             value=show(winner.value, "", winner.unit),
-            paid=_format_payment(row),
-            price=enclose_seller(row.price_told, text.EACH if (row.device_count or 0) > 1 else ""),
+            paid=_format_payment(row) if is_cost else None,
+            price=enclose_seller(row.price_told, each) if is_cost else None,
             utilization=format_utilization(row),
             rate=self._name_rate(),
         )
@@ -356,9 +360,9 @@ class FleetAnswer(RunAnswer):
         name, chance = self._name(winner.runner_up), winner.probability_best
         if winner.regret_ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART):
             ratio = winner.regret_ratio if winner.regret_ratio > TIE_RATIO else None
-            return f"; {text.TIED[self.demand.objective](name=name, ratio=ratio)}"
+            return f". {text.TIED[self.demand.objective](name=name, ratio=ratio)}"
         runner_up = text.RUNNER_UP[self.demand.objective]
-        return f"; {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
+        return f". {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
 
     def _list_insights(self) -> list[str]:
         """Return the best fleet's headroom, its devices per server, and the lowest-energy fleet."""
@@ -414,7 +418,7 @@ class FleetAnswer(RunAnswer):
 
     def _describe_division(self, best: FleetRow) -> list[str]:
         """Return the number of devices per server of the best fleet, and another number with a similar result."""
-        if not self.demand.is_of_tokens:
+        if not self.demand.is_of_tokens or self._find_untied():  # the headline names another fleet
             return []
         column, _ = OBJECTIVES[self.demand.objective]
         value = getattr(best, column)
@@ -437,11 +441,16 @@ class FleetAnswer(RunAnswer):
 
     def _list_left_out(self) -> Iterator[str]:
         """Yield the hardware that is not compared or cannot serve the demand, with the reasons."""
+        if self.scope.settings.hardware:
+            kept_chips = {row.chip for row in self.rows}  # in another precision
+            lost = (reason for reason in self.scope.refusals if reason.partition(" ")[0] not in kept_chips)
+            yield from (_enclose_precisions(self.scope.mark(reason)) for reason in lost)
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         kept = {row.hardware for row in self.rows if row.status != LATE}
         if missed := [name for name in dict.fromkeys(row.hardware for row in late) if name not in kept]:
-            yield text.LATE(names=tuple(map(self.scope.mark, missed)))
+            late_text = text.LATE_ONE if len(missed) == 1 else text.LATE
+            yield late_text(names=_name_some([*map(self.scope.mark, missed)]))
         if not self.ok:
             over = over[1:]  # the first is the headline
         if over:
@@ -450,10 +459,11 @@ class FleetAnswer(RunAnswer):
             without = (row.hardware for row in self.ok if row.cost_per_month is None and not row.unlike_told)
             if unpriced := list(dict.fromkeys(without)):
                 other = "" if self.pay == "both" else text.PAY_BOTH
-                yield text.UNPRICED(names=unpriced, price=text.PRICES[self.pay], other=other)
+                names = _name_some([*map(self.scope.mark, unpriced)])
+                yield text.UNPRICED(names=names, price=text.PRICES[self.pay], other=other)
             if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
-                names = tuple(text.PRICED(name=name, price=told.partition(", ")[0]) for name, told in unlike.items())
-                yield text.OTHER_SELLER(names=names)
+                priced = [text.PRICED(name=name, price=told.partition(", ")[0]) for name, told in unlike.items()]
+                yield text.OTHER_SELLER(names=_name_some(priced))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)
 
@@ -465,6 +475,17 @@ class FleetAnswer(RunAnswer):
         low, high = best.device_low_count, best.device_high_count
         name = self._name(best.label) if self._find_untied() else ""
         return (text.SURE_OF_ONE if low == high else text.SURE)(name=name, low=low, devices=high)
+
+
+def _enclose_precisions(reason: str) -> str:
+    """Return the reason of a refusal with its second part in brackets, because semicolons separate reasons."""
+    first, _, second = reason.partition("; ")
+    return f"{first} ({second})" if second else first
+
+
+def _name_some(names: Sequence[str]) -> str:
+    """Return the names of a few chips, or the number of many."""
+    return join_names(names) if len(names) <= NAMED else text.CHIPS(count=len(names))
 
 
 def _name_others(form: str) -> str:

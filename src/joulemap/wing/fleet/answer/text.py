@@ -45,20 +45,20 @@ RUNNER_UP: Final[Mapping[Objective, Template]] = {
     "carbon": Template("{name} emits {ratio:x} as much[ ({chance:chance} confidence)]"),
 }
 TIED: Final[Mapping[Objective, Template]] = {
-    "cost": Template("it is statistically tied with {name}[, which costs {ratio:x} as much]"),
-    "energy": Template("it is statistically tied with {name}[, which uses {ratio:x} as much energy]"),
-    "carbon": Template("it is statistically tied with {name}[, which emits {ratio:x} as much]"),
+    "cost": Template("It is statistically tied with {name}[, which costs {ratio:x} as much]"),
+    "energy": Template("It is statistically tied with {name}[, which uses {ratio:x} as much energy]"),
+    "carbon": Template("It is statistically tied with {name}[, which emits {ratio:x} as much]"),
 }
 TOGETHER: Final = Template(
-    "A fleet of {parts} {least}: {value} per month[ with cooling (PUE {pue:plain})], and {power_w:W} at {rate}"
+    "A fleet of {parts} {least}: {value} per month[ with cooling (PUE {pue:plain})]; it draws {power_w:W} at {rate}"
 )
 TOGETHER_SAVES: Final = Template(
-    "that is {saved:%} less than the best fleet {without}[ ({chance:chance} confidence)], {fleet} at {value}"
+    "This saves {saved:%} compared with the best fleet {without}[ ({chance:chance} confidence)], {fleet} at {value}"
 )
 TOGETHER_TIED: Final[Mapping[Objective, Template]] = {
-    "cost": Template("a fleet of {parts} would cost {saved:%} less, a statistical tie"),
-    "energy": Template("a fleet of {parts} would use {saved:%} less energy, a statistical tie"),
-    "carbon": Template("a fleet of {parts} would emit {saved:%} less, a statistical tie"),
+    "cost": Template("A fleet of {parts} would cost {saved:%} less, a statistical tie"),
+    "energy": Template("A fleet of {parts} would use {saved:%} less energy, a statistical tie"),
+    "carbon": Template("A fleet of {parts} would emit {saved:%} less, a statistical tie"),
 }
 PARTS: Final = Template("{parts:and} ({form})")
 POOLS: Final = Template("{prefill} for prefill and {decode} for decode")
@@ -82,7 +82,7 @@ MONTHLY: Final[Mapping[Objective, tuple[str, str]]] = {
 LATENCIES: Final = "*p99 p99_latency_s"
 TOKEN_LATENCIES: Final = "*p99 TTFT first_token_p99_s? | *p99 TPOT between_p99_s?"
 FLEETS: Final = Template(
-    "hardware @label | *devices | *{objective} | {latencies} | *batch | maximum wait wait | "
+    "hardware @label | *devices | *{objective} | {latencies} | *batch | delay limit wait | "
     "*utilization utilization_fraction? | *power power_w | capacity carried_ratio | "
     "energy per request energy_per_request_j | {others} | "
     "paid way | price price_told?"
@@ -93,7 +93,9 @@ CAPACITY: Final = Template("{ratio:x}")
 CAPACITY_OVER: Final = Template("over {ratio:plain}x")
 UTILIZATION_UNDER: Final = Template("under {share:%}")
 LEFT_OUT: Final = Template("Left out: {reasons}")
-FILLED_MEANS: Final = "filled: the first request of a batch waits for others, which saves energy"
+DELAYED_MEANS: Final = (
+    "delayed batching: the first request of a batch waits for others, up to the delay limit, which saves energy"
+)
 
 COSTS: Final = (
     "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
@@ -115,7 +117,7 @@ MIXTURES: Final = (
 )
 PAIRS: Final = (
     "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
-    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one kind regret_ratio | "
+    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one pool regret_ratio | "
     "confidence probability_best?"
 )
 MISSED: Final = "hardware @label | *reason"
@@ -145,31 +147,33 @@ EXPERTS: Final = ", with whole experts on each"
 UNDIVIDED: Final = Template("each {hardware} holds the whole model")
 NEAR_DIVISION: Final = Template("servers of {devices:n device} come within {more:%} of it")
 EQUAL_DIVISION: Final = Template("servers of {devices:n device} do equally well")
-FILLED: Final = " with filled batches"
+DELAYED: Final = " with delayed batching"
 LEAST_ENERGY: Final = Template(
-    "a fleet of {fleet} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})], and {power_w:W} "
-    "at {rate}"
+    "a fleet of {fleet} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})]; it draws "
+    "{power_w:W} at {rate}"
 )
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
-SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low} to {devices}")
+SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low}\N{EN DASH}{devices}")
 SURE_OF_ONE: Final = Template("[{name}: ]{devices:n device} over the whole 80 % interval")
 
-OWNED_ELSEWHERE: Final = Template("{names:few} (owned, but not among the compared hardware)")
-UNPRICED: Final = Template("{names:few} (no {price} is known, so not compared by cost{other})")
+OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
+UNPRICED: Final = Template("{names} without a known {price}{other}")
 PRICES: Final[Mapping[str, str]] = {"rented": "rent", "bought": "purchase price", "both": "price"}
-PAY_BOTH: Final = "; --pay both takes rent or purchase price"
+PAY_BOTH: Final = " (--pay both takes rent or purchase price)"
 PRICED: Final = Template("{name} at {price}")
 EACH: Final = " each"
-OTHER_SELLER: Final = Template("{names:few} (prices of another kind of seller, so not compared by cost; --seller)")
-LATE: Final = Template("{names:few} (latency target missed with any number of devices; --details)")
+OTHER_SELLER: Final = Template("{names} with prices of another kind of seller (--seller)")
+LATE: Final = Template("{names}, which miss the latency target with any number of devices (--details)")
+LATE_ONE: Final = Template("{names}, which misses the latency target with any number of devices (--details)")
+CHIPS: Final = Template("{count:n chip}")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
     "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
     "share one queue; ranges in brackets show the counts at both ends of the 80 % interval of predicted times",
-    "a free device takes the waiting requests, up to one batch; maximum wait: the longest time that the first request "
-    "of a batch waits for others, if that saves energy and meets the target",
+    "a free device takes the waiting requests, up to one batch; with delayed batching it starts once the batch is full "
+    "or the first request has waited for the delay limit",
     "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "
     "counts hosts; kWh, cost and carbon also include cooling (PUE)",
     "cost: rent for a month of 730 hours, or the purchase price spread over the lifetime plus electricity and hosts; "

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 OVER: Final = "over a limit"
 LATE: Final = "late"
-FILLED: Final = ", filled"
-"""End of the label of a fleet whose batches wait to be filled."""
+DELAYED: Final = ", delayed batching"
+"""End of the label of a fleet whose batches wait for more requests."""
 
 LOADS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Multiples of the highest rate at which the queue of a fleet is evaluated."""

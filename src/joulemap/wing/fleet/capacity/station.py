@@ -14,7 +14,7 @@ from joulemap.present.template import Template
 from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.cost import HALF_MORE, complete_fleet
 from joulemap.wing.fleet.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
-from joulemap.wing.fleet.capacity.row import FILLED, LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing
+from joulemap.wing.fleet.capacity.row import DELAYED, LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing
 from joulemap.wing.fleet.capacity.size import (
     count_devices,
     find_load,
@@ -215,7 +215,7 @@ def _form_row(
         power_w=_power(sized, idle),
         grown_w=_power(grown, idle),
         carried=carried,
-        label=f"{late.label}{FILLED if sized.wait_s else ''}",
+        label=f"{late.label}{DELAYED if sized.wait_s else ''}",
         device_low_count=demand.round_up(low) if low else None,
         device_high_count=demand.round_up(high) if high else None,
         batch=sized.batch,

@@ -17,13 +17,13 @@ from joulemap.domain.hardware_ref import name_configured
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.plan.hold import holding_plans
 from joulemap.plan.selection import is_choice
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, list_served, refuse
 from joulemap.wing.llm.capacity.load import LoadRow, serve_load
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
-from joulemap.wing.llm.capacity.row import ServedRow, form_rows, serve
+from joulemap.wing.llm.capacity.row import PASS_TOO_LARGE, ServedRow, form_rows, serve
 from joulemap.wing.llm.capacity.slow import describe_slow
 from joulemap.wing.llm.capacity.stored import choose_stored, divide, find_ids, key_runs, read_stored
 from joulemap.wing.llm.decoder.name import find_alias
@@ -74,6 +74,8 @@ def llm(
     with holding_plans(source, plans, needs_catalogue=True, has_ledger=False) as (connection, held):
         ids = find_ids(question, stored, key_runs(held))
         found = read_tables(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
+    if not found["phases"].rows:
+        raise UnsupportedError("; ".join(dict.fromkeys(f"{case.label} {PASS_TOO_LARGE}" for case in served)))
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
     pools, loads, not_loaded = _serve_load(question, whole, kept, read_stored(served, found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show_doubts
+from joulemap.present.cell import show_count, show_doubts
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 18
 """Maximum configurations in a table, unless a limit is given."""
+
+MOST_EXCEPTIONS: Final = 2
+"""Maximum exceptions to the usual limit of both phases that a sentence lists."""
 
 NAMED: Final = 3
 """Maximum hardware named in a sentence."""
@@ -108,7 +112,8 @@ class LlmAnswer(RunAnswer):
     def title(self) -> str:
         """Return the title, which restates the question."""
         lengths = text.LENGTHS(self.serving)
-        batches = [str(batch) for batch in sorted({row.batch for row in self.rows})]
+        batches = [] if self.loads.rows else [str(batch) for batch in sorted({row.batch for row in self.rows})]
+        flown = "conversation" if self.serving.turns > 1 else "request"
         asked = text.FILE_REQUESTS if self.serving.requests else text.BATCH_REQUESTS
         return text.TITLE(
             self.serving,
@@ -118,7 +123,7 @@ class LlmAnswer(RunAnswer):
             precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
             stored=self.stored,
             engine=self.engine,
-            flown="conversations" if self.serving.turns > 1 else "requests",
+            flown=show_count(self.serving.in_flight or 0, "concurrent " + flown) if self.serving.in_flight else None,
             later=describe_later(self.serving),
             reused=describe_reuse(self.serving),
         )
@@ -156,7 +161,7 @@ class LlmAnswer(RunAnswer):
             loaded or (batches,),
             self.loads if loaded else self.rows,
             answer=f"{self._find_headline()}.",
-            insights=[*self._describe_hits(), *self._describe_batches()] if loaded else self._list_insights(),
+            insights=self._describe_hits() if loaded else self._list_insights(),
             sure=", ".join([*self._describe_widths(), *self.scope.describe_own_uncertainty(is_yours=True)]),
             details=[
                 *([batches] if loaded else []),
@@ -209,21 +214,11 @@ class LlmAnswer(RunAnswer):
                 label=self.scope.mark(winner.label),
                 value=(winner.value, half_width),
                 among=self._name_compared(winner),
+                at=winner.batch if len({row.batch for row in self.served}) > 1 else None,
             )
             + self._lead(winner)
             for text_of, winner, half_width in zip((text.ENERGY, latency), (energy, between), values, strict=True)
         )
-
-    def _describe_batches(self) -> list[str]:
-        """Return the fastest decode of the batches that are listed beside a load; empty for a single hardware."""
-        goals = {row.goal: row for row in self.winners}
-        between = goals["between_tokens"]
-        if len({row.label for row in self.served}) == 1:
-            return []
-        value = (between.value, self._find_row(between).between_half_width)
-        name = self.scope.mark(between.label)
-        fastest = text.LATENCY(between, label=name, value=value, among=self._name_compared(between))
-        return [text.OF_BATCHES(fastest=fastest + self._lead(between))]
 
     def _name_compared(self, winner: ServedWinner) -> str:
         """Return the hardware that a winner is chosen from, if the table has more; empty if that is all of it."""
@@ -245,9 +240,10 @@ class LlmAnswer(RunAnswer):
 
     def _find_tied(self, winner: ServedWinner) -> str:
         """Return the hardware that is statistically tied with a winner, in words; empty for none."""
-        if (winner.probability_best or 0.0) >= TOLD_APART or not winner.rivals:
+        rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])  # together better than 20 %
+        if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
             return ""
-        return text.TIED(rivals=tuple(map(self.scope.mark, winner.rivals)))
+        return text.TIED(rivals=tuple(map(self.scope.mark, rivals)))
 
     def _describe_loads(self) -> str:
         """Return the deployment that keeps up with the load and answers first, or the overload."""
@@ -257,16 +253,41 @@ class LlmAnswer(RunAnswer):
         others = [row for row in self.loads if not row.is_growing and row is not first]
         second = min(others, key=lambda row: row.first_token_p99_s, default=None)
         ratio = None if second is None else second.first_token_p99_s / first.first_token_p99_s
-        is_ahead = ratio is not None and ratio >= TIE_RATIO
+        tied = self._find_tied_loads(first, others, "first_token_p99_s", "first_token_half_width")
+        is_ahead = ratio is not None and ratio >= TIE_RATIO and not tied
         other = second.label if second is not None and is_ahead else None
         behind = [row.label for row in self.loads if row.is_growing]
         template = text.LOAD if others else text.LOAD_ALONE if behind else text.LOAD_OF_ONE
-        parts = [template(first, ratio=ratio, other=other)]
+        parts = [template(first, ratio=ratio, other=other, tied=tied)]
         idle = least.idle_fraction if least.idle_fraction >= LEAST_IDLE else None
         among = text.KEEPING_UP if behind else None
         uses = (text.LEAST if least is not first else text.LEAST_TOO)(least, among=among) if others else text.USES
-        parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle))
+        rest = [row for row in self.loads if not row.is_growing and row is not least]
+        tied = self._find_tied_loads(least, rest, "output_token_j", "output_token_half_width")
+        parts.append(text.LOAD_ENERGY(least, uses=uses, idle=idle, tied=tied))
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
+
+    def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
+        """Return the deployments that are statistically tied with the best one under a load, in words; empty for none.
+
+        Half-widths are those of the smallest batch of each deployment, with errors as independent.
+        """
+        from joulemap.uncertainty.probability import probability_better
+
+        widths = {
+            (row.hardware, row.precision, row.device_count): getattr(row, width_field) for row in reversed(self.served)
+        }
+
+        def width_of(row: LoadRow) -> float:
+            return widths.get((row.hardware, row.precision, row.device_count)) or 0.0
+
+        rivals = [
+            row.label
+            for row in sorted(others, key=lambda row: float(getattr(row, field)))
+            if (width := math.hypot(width_of(best), width_of(row)))
+            and probability_better(getattr(row, field) / getattr(best, field), width) < TOLD_APART
+        ]
+        return text.TIED(rivals=rivals) if rivals else ""
 
     def _describe_hits(self) -> list[str]:
         """Return the prefix-cache hits of the best deployment, and the energy saved; empty without a cache."""
@@ -379,17 +400,23 @@ class LlmAnswer(RunAnswer):
 
     def _describe_limits(self) -> str:
         """Return the limit of each phase on most configurations, and the exceptions."""
-        usual, exceptions = {}, []
+        usual, exceptions = {}, list[str]()
         for phase in ("prefill", "decode"):
             bounds = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
             ((usual[phase], _),) = Counter(bounds.values()).most_common(1)
+            alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+            for label, bound, batches in _group_exceptions(bounds, usual[phase]):
+                alike.setdefault((_spell_bound(bound), tuple(batches)), []).append(self.scope.mark(label))
             exceptions += [
-                text.EXCEPTION(phase=phase, label=self.scope.mark(label), bound=_spell_bound(bound), batches=batches)
-                for label, bound, batches in _group_exceptions(bounds, usual[phase])
+                text.EXCEPTION(phase=phase, labels=labels, bound=bound, batches=batches)
+                for (bound, batches), labels in alike.items()
             ]
         words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
         is_alike = len(set(words.values())) == 1
-        return (text.LIMITED_ALIKE if is_alike else text.LIMITS)(**words, exceptions=exceptions)
+        has_few = len(exceptions) <= MOST_EXCEPTIONS
+        rest = {"mostly": None, "others": None} if has_few else {"mostly": text.MOSTLY, "others": text.OTHERS}
+        template = text.LIMITED_ALIKE if is_alike else text.LIMITS
+        return template(**words, **rest, exceptions=exceptions if has_few else None)
 
     def _describe_cost(self) -> list[str]:
         winner = next((row for row in self.winners if row.goal == "cost"), None)
@@ -416,14 +443,15 @@ class LlmAnswer(RunAnswer):
         return [text.SURE(spans="; ".join(spans))] if spans else []
 
     def _list_notes(self) -> Iterator[str]:
-        """Yield notes on shared runs, payment, the best cost with the other payment, and other sellers."""
-        if self.loads.rows:
-            yield text.LOAD_NOTE
+        """Yield notes on times, shared runs, payment, the best cost with the other payment, and other sellers."""
+        yield text.LOAD_NOTE if self.loads.rows else text.BATCH_NOTE
+        if self.pools.rows:
+            yield text.POOL_NOTE
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
         yield describe_costs(self.assumptions, self.pay)
-        if self.pay in OTHER_WAYS:
+        if self.pay in OTHER_WAYS and not self.loads.rows:
             other = OTHER_WAYS[self.pay]
             column = f"{other}_usd_per_million"
             priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]

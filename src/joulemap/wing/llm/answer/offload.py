@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 TITLE: Final = Template("{model} on {box}: prompt {prompt:#}, output {output:#}, {precision}, {engine}")
 DIVIDED: Final = Template(
-    "with {layers} of {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "With {layers} of {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
     "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]; a step spends {device_fraction:%} of "
     "its time on {device} and {host_fraction:%} on {host}"
 )
 WHOLE: Final = Template(
-    "with all {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
+    "With all {layer_count:n layer} on {device}, batch {batch} runs at {tokens_per_s:~} tokens/s and "
     "{output_token_j:J} per token[, {speedup:x} the throughput of {host} alone]"
 )
 HOST_ALONE: Final = Template(
@@ -118,8 +118,10 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     engine = ENGINE if serving.engine == SERVING.engine else serving.engine
     stack = find_engine(engine)
     if serving != kept or not stack.id.startswith(ENGINE):
-        can = f"{ENGINE} divides layers between them, with --prompt, --output, --batch and --cache alone"
-        raise UsageError(f"{box.id} has different devices: {can}")
+        raise UsageError(
+            f"{box.id} combines a GPU and a CPU, and only {ENGINE} divides layers between them: leave out --engine and "
+            "the options of loads, caches and speculation"
+        )
     decoder = read_decoder(source, model, settings, serving.prompt)
     Question(decoder=decoder, stack=stack, serving=serving).check()
     found = divide_layers(box, decoder, stack, settings, serving)

@@ -10,7 +10,7 @@ from joulemap.present.template import Template
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})]: "
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {in_flight} concurrent {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
+    "[, {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
 )
 REUSED: Final = Template(
     "[, {prefix_hit:set %} of prompts in the prefix cache][, {turns} turns of a conversation]"
@@ -21,16 +21,13 @@ GUESSED: Final = Template("[, {speculate} draft tokens, {acceptance:set %} accep
 """Speculative decoding, as titles state it."""
 LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
-BATCH_REQUESTS: Final = Template("{lengths}, batch {batches:and}")
+BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
 
 # headline of batches
-ENERGY: Final = Template(
-    "{label} uses the least decode energy[ {among}]: {value:interval J} per token at batch {batch}"
-)
-LATENCY: Final = Template("{label} has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
-OF_BATCHES: Final = Template("if requests arrive together, {fastest}")
-LATENCY_TOO: Final = Template("it also has the lowest TPOT[ {among}]: {value:interval s} at batch {batch}")
+ENERGY: Final = Template("{label} uses the least decode energy[ {among}]: {value:interval J} per token[ at batch {at}]")
+LATENCY: Final = Template("{label} has the lowest TPOT[ {among}]: {value:interval s}[ at batch {at}]")
+LATENCY_TOO: Final = Template("it also has the lowest TPOT[ {among}]: {value:interval s}[ at batch {at}]")
 AVAILABLE: Final = "of the available chips"
 LEADS: Final[Mapping[str, Template]] = {
     "energy": Template(
@@ -56,15 +53,15 @@ LARGEST: Final = Template(
 
 # headline of a request load, and of two pools
 LOAD: Final = Template(
-    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {ratio:x} lower than {other}]; its p99 TPOT is "
+    "{label} has the lowest p99 TTFT: {first_token_p99_s:s}[, {tied}][, {ratio:x} lower than {other}]; its p99 TPOT is "
     "{between_p99_s:s}"
 )
 LOAD_ALONE: Final = Template(
-    "only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s} and its p99 TPOT {between_p99_s:s}"
+    "Only {label} keeps up with the arrivals; its p99 TTFT is {first_token_p99_s:s} and its p99 TPOT {between_p99_s:s}"
 )
 LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
 LOAD_ENERGY: Final = Template(
-    "{uses} {output_token_j:J} per output token (prompts included)[, {idle:%} of it in idle time]"
+    "{uses} {output_token_j:J} per output token (prompts included[; {idle:%} is idle time])[, {tied}]"
 )
 LEAST: Final = Template("{label} uses the least energy[ {among}]:")
 LEAST_TOO: Final = Template("it also uses the least energy[ {among}]:")
@@ -78,7 +75,7 @@ HITS: Final = Template(
 HITS_OF: Final = Template("on {label}, ")
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
-    "no deployment keeps up with {arrivals_per_s:plain} requests/s: the best, {label}, serves {served_per_s:plain} "
+    "No deployment keeps up with {arrivals_per_s:plain} requests/s: the best, {label}, serves {served_per_s:plain} "
     "requests/s, and its queue grows without limit"
 )
 OVERLOADED_ONE: Final = Template(
@@ -94,25 +91,25 @@ POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
 SERVERS: Final = Template("{server_count:n server} of {label}")
 POOL_LOAD: Final = Template(
     "the median TTFT is {first_token_s:s} (p99 {first_token_p99_s:s}) and the median TPOT {between_s:s}; an output "
-    "token takes {output_token_j:J}[, and a million cost {output_usd_per_million:plain} USD]"
+    "token takes {output_token_j:J}[, and a million of them cost {output_usd_per_million:plain} USD]"
 )
 
 # tables
 BATCHES_HEADING: Final = Template("Batches of requests that arrive together[, {lengths}]")
 BATCHES: Final = (
     "hardware @label | batch | TTFT first_token_s | TPOT between_s | tokens/s ~tokens_per_s | "
-    "decode J/token output_token_j | decode USD/M #output_usd_per_million? | memory memory_fraction | "
+    "decode J/token output_token_j | decode USD/M tokens #output_usd_per_million? | memory memory_fraction | "
     "largest batch largest_batch | decode limit decode_bound | prefill limit prefill_bound | "
     "request latency request_s | J/prompt token prompt_token_j | tokens/s per user ~user_tokens_per_s | "
     "tokens/s per device ~device_tokens_per_s"
 )
-BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M | memory | largest batch"
-BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M"
+BATCHES_KEPT: Final = "batch | TPOT | decode J/token | TTFT | tokens/s | decode USD/M tokens | memory | largest batch"
+BATCHES_RANKED: Final = "TPOT | decode J/token | decode USD/M tokens"
 GOALS: Final[Mapping[str, tuple[str, str]]] = {
     "first_token": ("TTFT", "first_token_s"),
     "between_tokens": ("TPOT", "between_s"),
     "energy": ("decode J/token", "output_token_j"),
-    "cost": ("decode USD/M", "output_usd_per_million"),
+    "cost": ("decode USD/M tokens", "output_usd_per_million"),
 }
 """Goal -> heading and field of its column."""
 LIMIT: Final = Template("{bound} {share:%}")
@@ -160,17 +157,23 @@ DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million
 # insights
 TOO_LARGE: Final = Template("not enough memory: {shortages}[; and {more} more]")
 SHORTAGE: Final = Template("{label} {reason}")
-LIMITS: Final = Template("prefill is limited by {prefill} and decode by {decode}[, except {exceptions:few}]")
-LIMITED_ALIKE: Final = Template("prefill and decode are limited by {decode}[, except {exceptions:few}]")
+LIMITS: Final = Template(
+    "prefill is[ {mostly}] limited by {prefill} and decode by {decode}[, except {exceptions:and}][ ({others})]"
+)
+LIMITED_ALIKE: Final = Template(
+    "prefill and decode are[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]"
+)
+MOSTLY: Final = "mostly"
+OTHERS: Final = "exceptions: --details"
 BOUNDS: Final[Mapping[str, str]] = {
     "memory": "memory bandwidth",
     "operands": "on-chip data movement",
     "launch": "kernel launch overhead",
     "communication": "communication between devices",
-    "engine": "the engine's own work",
+    "engine": "engine overhead",
 }
 """Limit of a phase -> its words in a sentence, if they differ."""
-EXCEPTION: Final = Template("{phase} on {label}[ at batch {batches:and}] ({bound})")
+EXCEPTION: Final = Template("{phase} on {labels:and}[ at batch {batches:and}] ({bound})")
 CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
 ONLY_PRICED: Final = Template("only {label} has a known price: {cost}")
 CONFIDENCE: Final = Template("{chance:chance} confidence")
@@ -193,32 +196,36 @@ DOUBTED: Final[Mapping[str, str]] = {
 NOTES: Final = (
     "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
     "other hardware runs vLLM",
-    "TTFT (time to first token): from arrival to the first token, if all requests of a batch arrive together; TPOT "
-    "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
-    "sequences over the total request time",
     "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
-    "their share of idle host energy. A stored run is of one device",
+    "their share of idle host energy; `explain` and `edp` show one pass on one device, without engine overhead",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
     "engine's reserve; largest batch: maximum sequences of this length that fit",
     "limit: largest part of the time: memory (bandwidth), compute, operands (on-chip data movement, with units "
     "computing under 10 % of the time), launch (kernel launch overhead), communication between devices, or engine "
-    "(its host work between passes)",
+    "overhead (slower kernels than the modelled ones, and host work between passes)",
+)
+BATCH_NOTE: Final = (
+    "TTFT (time to first token): from arrival to the first token, if all requests of a batch arrive together; TPOT "
+    "(time per output token): mean over the output of a request, while the cache grows; tokens/s: output tokens of all "
+    "sequences over the total request time"
 )
 LOAD_NOTE: Final = (
-    "of a load, TTFT, TPOT and request latency are medians over requests; TPOT: (request latency - TTFT) / (output "
-    "tokens - 1) of a request; ITL (inter-token latency): one gap between two tokens, longer if the pass also computes "
-    "a prompt"
+    "TTFT (time to first token), TPOT (time per output token) and request latency are medians over requests. The TPOT "
+    "of a request is the mean gap between its tokens. ITL (inter-token latency) is a single gap, longer if the pass "
+    "also computes a prompt"
+)
+POOL_NOTE: Final = (
+    "balanced device ratio: devices of a pool per device of the other pool at which both saturate at the same rate"
 )
 SHARED_RUNS: Final = Template(
     "{count:n configuration} of {total} have no separate runs: intervals and limits come from the smallest or "
     "largest batch of the same hardware, whichever is nearer"
 )
 COST_NOTE: Final = Template(
-    "cost and carbon: {use}[, {idle}], and cooling (PUE) for carbon; energies are of the devices while "
-    "they serve. `joulemap cost --details` lists the other assumptions"
+    "cost: {use}[, {idle}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
-LOAD_HOURS: Final = Template("{pay} for the hours of the load (--busy-hours adds idle ones)")
+LOAD_HOURS: Final = Template("{pay}, without hours outside the load (--busy-hours adds them)")
 OTHER_WAY: Final = Template(
     "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
 )

@@ -41,6 +41,7 @@ from joulemap.wing.llm.capacity.users import (
     find_likelier,
     find_other,
     form_row,
+    name_servers,
     rank_rows,
     read_paid,
 )
@@ -103,7 +104,7 @@ CHEAPER_FORM: Final = Template(
     "on {hardware}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
 )
 MET_BY_FORM: Final = Template(
-    "on {hardware}, {form} meet the target, {other_form} do not: {servers} would reach {miss:x} the target"
+    "on {hardware}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the target"
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
@@ -112,11 +113,15 @@ RISKY: Final = Template(
     "the cheapest deployment, {servers} in {precision}, [costs {less:%} less, but ]meets the target with only "
     "{met_probability:chance} probability"
 )
-NEXT_RUNNER: Final = Template("the next best chip is {servers} in {precision}[, at {times:x} the cost]")
+NEXT_RUNNER: Final = Template(
+    "the next best chip is {hardware}: {servers} in {precision}[, at {times:x} the cost][, also with at least "
+    "{likely:chance} probability]"
+)
 COLUMNS: Final = (
-    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | *USD/M #usd_per_million? | "
-    "*J/M million_j | gCO2/M ~gco2_per_million? | prompt and output tokens/s ~tokens_per_s | "
-    "users per server users_per_server | largest largest_users | request latency request_s | "
+    "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
+    "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
+    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest largest_users | "
+    "request latency request_s | "
     "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | probability met_probability | "
     "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
     "*J/request without hits uncached_request_j?"
@@ -125,8 +130,8 @@ HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from below the devices)]"
     "[; without reuse, a request takes {uncached_request_j:J}]"
 )
-KEEP: Final = "precision | TTFT | TPOT | met | USD/M | J/M"
-RANKED: Final = "USD/M"
+KEEP: Final = "precision | TTFT | TPOT | met | USD/M tokens | energy/M tokens"
+RANKED: Final = "USD/M tokens"
 
 LIKELY: Final = 0.8
 """Probability of meeting the target from which a deployment is a safe choice."""
@@ -139,12 +144,12 @@ COLLECTED: Final = 5
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
-    "M: a million tokens, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
+    "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
     "has at most the devices of a node. More devices follow where the fewest meet the target "
-    "with less than 80 % probability. 1P+2D: one server for prefill, two for decode, if these take fewer devices. "
-    "ep2: two devices divide whole experts",
+    "with less than 80 % probability. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
+    "devices. ep2: two devices divide whole experts",
     "largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
@@ -305,7 +310,9 @@ class UsersAnswer(RunAnswer):
                 )
             yield QUALITY(best, published=told)
         if (other := self._find_next(best)) is not None:
-            yield NEXT_RUNNER(other, servers=spell_servers(other), times=_compare_costs(other, best))
+            times, passed = _compare_costs(other, best), self._find_passed(best, other)
+            likely = LIKELY if passed else None
+            yield NEXT_RUNNER(other, servers=spell_servers(other), times=times, likely=likely)
         if self.host_bound:
             yield self.host_bound
 
@@ -317,6 +324,11 @@ class UsersAnswer(RunAnswer):
         named = (best.hardware, self.rows[0].hardware)
         others = (row for row in self.rows if row.is_met and row.hardware not in named)
         return next((row for row in others if (row.met_probability or 0.0) >= least), None) if best.is_met else None
+
+    def _find_passed(self, best: UserRow, other: UserRow) -> bool:
+        """Return whether a cheaper deployment of the same chip as `other` meets the target with less certainty."""
+        before = self.rows.rows[: self.rows.rows.index(other)]
+        return any(row.hardware == other.hardware and row.is_met and row is not best for row in before)
 
     def _describe_widths(self) -> str:
         """Return the half-widths of the intervals of both times."""
@@ -412,6 +424,7 @@ def serve_users(
     is_free = not settings.precision and not settings.weight_precision
     found: list[tuple[Deployed, bool, Plan]] = []
     places: list[int] = []
+    seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
     asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
@@ -420,7 +433,8 @@ def serve_users(
         one = find_deployment(own, case, target, divided.setdefault(place, {}))
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
-        else:
+        elif (named := (name_servers(one), one.case.precision)) not in seen:  # several --devices may find the same
+            seen.add(named)
             found.append((one, is_free and own is question, plan))
             places.append(place)
         if number % COLLECTED == 0:
@@ -474,12 +488,14 @@ def _list_likelier(
         is_safe = row.is_met and (row.met_probability or 0.0) >= LIKELY
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
+    known = {(row.label, row.precision) for row in rows}
     for row, (one, is_published, _, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
         other = find_likelier(one, target, questions, paid[row.hardware], likely=LIKELY, most_ratio=ratio)
-        if other is not None:
+        if other is not None and (name_servers(other), other.case.precision) not in known:
+            known.add((name_servers(other), other.case.precision))
             more.append(_form_row(other, is_published, paid))
             most[row.hardware] = _cost(more[-1])
     return more

@@ -280,10 +280,13 @@ def _find_narrower(question: Question, case: Case) -> str:
 
 def refuse(cases: Sequence[Case]) -> JoulemapError:
     """Return the error to raise if nothing is served: each chip's reason once."""
-    reasons = {
-        case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
-    }
+    reasons = {case.label: describe_refusal(case) for case in cases}
     return UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
+
+
+def describe_refusal(case: Case) -> str:
+    """Return why a configuration is not served, with its name."""
+    return case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}"
 
 
 def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:

@@ -12,6 +12,7 @@ from joulemap.answer.computed import described
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import describe_refusal
 from joulemap.wing.llm.capacity.load import LoadRow, count_hits, form_load, is_idle_assumed, read_load, read_tiers
 from joulemap.wing.llm.capacity.stored import NOT_STORED, Stored, name_case, share_assumed
 
@@ -65,9 +66,7 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
     mine = [one for one in cases if one.hardware == name]
     found = next((one for one in mine if one.most), None)
     if found is None:
-        raise UnsupportedError(
-            next((f"{one.label}: {one.reason}" for one in mine), f"{name} has no room for a request")
-        )
+        raise UnsupportedError(next(map(describe_refusal, mine), f"{name} has no room for a request"))
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
 from joulemap.answer.computed import described, find_unknown, take
 from joulemap.system.record import frozen
 from joulemap.wing.llm.row import ServedPhase
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.batch import BatchCost
     from joulemap.wing.llm.serving.surface import Surface
 
+
+PASS_TOO_LARGE: Final = "has too little memory for one pass of its run"
+"""Reason of a configuration whose weights and cache fit, but whose stored pass was refused."""
 
 OF_PHASES: Final = {
     "latency_half_width": ("first_token_half_width", "between_half_width"),
@@ -132,7 +137,17 @@ def form_rows(
     of_case: dict[Case, dict[str, ServedPhase]] = {}
     for row in phases:
         of_case.setdefault(served[row.place - 1], {})[row.phase] = row
-    return [_form(question, case, costs.get(case), of_case.get(case, {})) for case in cases]
+    rows = []
+    for case in cases:
+        found, cost = of_case.get(case, {}), costs.get(case)
+        if cost is not None and "decode" not in found:
+            from joulemap.wing.llm.capacity.case import TOO_LARGE
+
+            refused = attrs.evolve(case, status=TOO_LARGE, reason=PASS_TOO_LARGE)
+            rows.append(_form(question, refused, None, {}))
+        else:
+            rows.append(_form(question, case, cost, found))
+    return rows
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:

@@ -92,8 +92,8 @@ def _mark_formats(graph: Graph, decoder: Decoder) -> None:
 def _note_routing(decoder: Decoder, step: Step) -> str:
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
     return (
-        f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
-        "a real router prefers some"
+        f"each token is assumed to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance"
+        "; a real router prefers some"
         if step.routing in ("", "balanced")
         else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
     )
@@ -102,9 +102,7 @@ def _note_routing(decoder: Decoder, step: Step) -> str:
 def _note_published(published: Published) -> str:
     if not published.weights:
         return f"quantization_config: {published.doubt}"
-    return (
-        f"quantization_config: {published.describe()}; --weight-precision {published.weights} counts them as published"
-    )
+    return f"quantization_config: {published.describe()}, the same as --weight-precision {published.weights}"
 
 
 def _receive(one: Pass) -> int:

@@ -84,6 +84,8 @@ class PlaceAnswer(Answer):
     """Energy of the best device alone (first) against the best mixture (second); empty without both."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     """Device from a hardware file -> that file, with its power mode."""
+    chips: Mapping[str, str] = attrs.field(factory=dict)
+    """Device with another name than its chip -> that chip."""
 
     @property
     def best(self) -> PlacementRow:
@@ -125,7 +127,7 @@ class PlaceAnswer(Answer):
 
     def title(self) -> str:
         """Return the title: model, batch, precisions, runtime and box."""
-        return text.TITLE(self)
+        return text.TITLE(self, chips=[text.CHIP(device=name, chip=chip) for name, chip in self.chips.items()])
 
     def figures(self) -> Figures:
         """Return figures of the placements, their timelines and their energy difference."""
@@ -175,8 +177,7 @@ class PlaceAnswer(Answer):
         form = row.form if row.form == "alone" else text.FORM(row)
         template = (text.BEST if row is self.best else text.SIMPLEST)[self.goal]
         ties = self._list_ties() if row is self.best else []
-        is_told = len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)  # the lead names it
-        tied = f", {text.TIES(count=len(ties))}" if ties and not is_told else ""
+        tied = f", {text.TIES(count=len(ties))}" if ties and not self._is_named(ties) else ""
         return template(row, form=form, value=(value[self.goal], width)) + tied
 
     def _describe_lead(self) -> str:
@@ -212,10 +213,15 @@ class PlaceAnswer(Answer):
         """Return True if a placement is statistically tied with the best one."""
         return row.worse_probability is not None and row.worse_probability < TOLD_APART
 
+    def _is_named(self, ties: Sequence[str]) -> bool:
+        """Return whether the headline names the only placement that is tied with the best."""
+        return len(ties) == 1 and self.rival is not None and self._is_tied(self.rival)
+
     def _describe_odds(self) -> str:
-        """Return the placements that are statistically tied with the best; empty for none."""
+        """Return the placements that are statistically tied with the best; empty if the headline names them."""
         ties = self._list_ties()
-        return text.TIED(self.best, best=self.best.placement, placements=ties) if ties else ""
+        is_open = bool(ties) and not self._is_named(ties)
+        return text.TIED(self.best, best=self.best.placement, placements=ties) if is_open else ""
 
     def _describe_gap(self) -> str:
         """Return how much better an unexamined placement could be; empty below `LEAST_GAP`."""
@@ -338,6 +344,7 @@ def place(
             for one in members
             if is_hardware_path(HardwareRef.read(one.device.hardware).label)
         },
+        chips={one.name: one.configuration.hardware for one in members if one.name != one.configuration.hardware},
     )
 
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}")
+TITLE: Final = Template("{model}, batch {batch}, {precisions:and}, {runtime}, on {box}[ ({chips:list})]")
+CHIP: Final = Template("{device}: {chip}")
 
 BEST: Final = {
     "latency": Template("{placement} {form} has the lowest latency: {value:interval s} per batch"),
@@ -14,9 +15,9 @@ BEST: Final = {
     "energy": Template("{placement} {form} uses the least energy: {value:interval J} per batch"),
 }
 SIMPLEST: Final = {
-    "latency": Template("{placement} alone suffices: {value:interval s} per batch"),
-    "throughput": Template("{placement} alone suffices: {value:interval 1/s}"),
-    "energy": Template("{placement} alone suffices: {value:interval J} per batch"),
+    "latency": Template("{placement} alone takes {value:interval s} per batch"),
+    "throughput": Template("{placement} alone has a throughput of {value:interval 1/s}"),
+    "energy": Template("{placement} alone uses {value:interval J} per batch"),
 }
 """Goal -> the best device alone, if the best mixture is statistically tied with it."""
 FORM: Final = Template("({form})")

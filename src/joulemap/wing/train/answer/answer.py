@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -32,7 +32,7 @@ from joulemap.system.record import frozen
 from joulemap.uncertainty.scale import BASES, OTHER_WORK
 from joulemap.wing.llm.source import open_boxes
 from joulemap.wing.train.answer import text
-from joulemap.wing.train.answer.demand import list_steps
+from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE, TrainingRow
 from joulemap.wing.train.answer.table import fetch_beside, fetch_steps, form_rows
 
@@ -82,8 +82,10 @@ class TrainAnswer(RunAnswer):
         training = self.training
         layers = ", ".join(training.lora_targets) or text.QUERY_AND_VALUE
         words = {"layers": text.ALL_LAYERS if training.lora_targets == ("all",) else layers}
+        is_language = self.trained[0].tokens_per_s is not None
         return text.TITLE(
-            self,
+            name=self.model.partition("(")[0] if is_language else self.model,
+            tokens=(training.tokens or TOKENS) if is_language else None,
             batches=[f"{batch:,}" for batch in sorted({row.batch for row in self.rows})],
             precisions=dict.fromkeys(row.precision for row in self.rows),
             settings=[
@@ -153,7 +155,8 @@ class TrainAnswer(RunAnswer):
 
     def _describe_phases(self) -> str:
         row = self.trained[0]
-        parts = sorted(((getattr(row, field) or 0.0, name) for field, name in text.NAMES.items()), reverse=True)
+        names = text.NAMES if self.training.recompute else {**text.NAMES, "again_s": text.ATTENTION_AGAIN}
+        parts = sorted(((getattr(row, field) or 0.0, name) for field, name in names.items()), reverse=True)
         shares = [(part / (row.step_s or 1.0), name) for part, name in parts]
         return text.PHASES(
             name=self.scope.mark(row.label),
@@ -173,10 +176,15 @@ class TrainAnswer(RunAnswer):
         row, epochs = self.trained[0], round(self.training.epochs)
         if row.total_s is None:
             return []
-        amount = text.ALL_SAMPLES if self.training.epochs == 1.0 else text.EPOCHS(epochs=epochs)
+        amount = (
+            text.ALL_SAMPLES(samples=round(self.training.samples or 0))
+            if self.training.epochs == 1.0
+            else text.EPOCHS(epochs=epochs)
+        )
         trained_j = (row.sample_j or 0.0) * (self.training.samples or 0.0) * self.training.epochs
         pue = (row.total_kwh or 0.0) * J_PER_KWH / trained_j if trained_j else 0.0
-        values = {"pue": pue if pue > ANY_OVERHEAD else None}
+        price = row.price_told.partition(", ")[0] + (text.EACH if row.device_count > 1 else "")
+        values: dict[str, Any] = {"pue": pue if pue > ANY_OVERHEAD else None, "price": price}
         parts = list(filter(None, (part(row, **values) for part in text.TOTAL_PARTS)))
         return [text.TOTAL(amount=amount, name=self.scope.mark(row.label), parts=parts)]
 

@@ -7,7 +7,9 @@ from typing import Final
 
 from joulemap.present.template import Template
 
-TITLE: Final = Template("training {model}, batch {batches:and}, {precisions:and}, {settings:list}")
+TITLE: Final = Template(
+    "training {name}[, {tokens:#} tokens per sequence], batch {batches:and}, {precisions:and}, {settings:list}"
+)
 SETTINGS: Final[Mapping[str, Template]] = {
     "optimizer": Template("{optimizer}"),
     "zero": Template("ZeRO {zero}"),
@@ -24,13 +26,13 @@ QUERY_AND_VALUE: Final = "query and value"
 ALL_LAYERS: Final = "all linear layers"
 
 FASTEST: Final = Template(
-    "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample "
+    "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample uses "
     "{sample_j:J}"
 )
 LEAD: Final = Template("{ratio:x} faster than {runner_up}[ at batch {other_batch:#}][ ({chance:chance} confidence)]")
 TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
 ONLY: Final = Template(
-    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample {sample_j:J}"
+    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample_j:J}"
 )
 TOKENS: Final = Template("{tokens_per_s:~} tokens/s")
 SAMPLES: Final = Template("{samples_per_s:~} samples/s")
@@ -38,7 +40,7 @@ SAMPLES: Final = Template("{samples_per_s:~} samples/s")
 COLUMNS: Final = Template(
     "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
     "*energy per sample sample_j | {power} device_power_w | *memory share memory_fraction | "
-    "exposed share of exchange exchange_seen_fraction? | USD per million samples #usd_per_million"
+    "exposed share of communication exchange_seen_fraction? | USD per million samples #usd_per_million"
 )
 
 POWER: Final = "power"
@@ -48,26 +50,29 @@ TOTAL: Final = Template("{amount} on {name} {parts:and}")
 TOTAL_PARTS: Final = (
     Template("take {total_s:s}"),
     Template("use {total_kwh:kWh}[ with cooling (PUE {pue:plain})]"),
-    Template("[cost {total_usd:USD} {way}]"),
+    Template("[cost {total_usd:USD} ({way} at {price})]"),
     Template("[emit {total_gco2:g} of CO2]"),
 )
+EACH: Final = " per device"
 EPOCHS: Final = Template("{epochs:n epoch}")
-ALL_SAMPLES: Final = "all samples"
+ALL_SAMPLES: Final = Template("{samples:n sample}")
 PHASES: Final = Template("time per step on {name}: {shares:list}")
 SHARE: Final = Template("{phase} {share:%}")
 NAMES: Final[Mapping[str, str]] = {
     "forward_s": "forward",
     "backward_s": "backward",
     "again_s": "recomputation",
-    "exchange_s": "exposed exchange",
+    "exchange_s": "exposed communication",
     "optimizer_s": "optimizer",
     "bubble_s": "pipeline bubble",
 }
 """Field of a phase -> its name."""
+ATTENTION_AGAIN: Final = "recomputed attention scores"
+"""Name of recomputation without --recompute."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {name}[ (it fits with {fits_with})]")
 
 SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
-EVIDENCE: Final = "published training rates"
+EVIDENCE: Final = "errors against published training rates"
 SURE: Final = Template("80 % intervals: {spans}[; no training was measured in the class of {untested:few}]")
 
 MEMORY: Final = "Memory per device"
@@ -78,8 +83,8 @@ MEMORY_COLUMNS: Final = (
 TIME: Final = "Time per step"
 TIME_COLUMNS: Final = (
     "hardware @label | *batch | *forward forward_s | *backward backward_s | *recomputation again_s | "
-    "*exposed exchange exchange_s | *optimizer optimizer_s | pipeline bubble bubble_s? | "
-    "exchange without overlap exchange_alone_s? | run run_id"
+    "*exposed communication exchange_s | *optimizer optimizer_s | pipeline bubble bubble_s? | "
+    "communication without overlap exchange_alone_s? | run run_id"
 )
 COST: Final = "Cost and carbon"
 COST_COLUMNS: Final = (

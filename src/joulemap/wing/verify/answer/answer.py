@@ -86,7 +86,7 @@ class VerifyAnswer(Answer):
         starts = {row.case_index: row.quantity for row in reversed(self.rows.rows)}
         cells: dict[str, Any] = {
             **CELLS,
-            "case_index": lambda row: _name_case(row) if starts[row.case_index] == row.quantity else "",
+            "case_index": lambda row: _name_case(row) if count > 1 and starts[row.case_index] == row.quantity else "",
             "ratio": lambda row: show(row.ratio, "ratio"),
             "calibrated": lambda row: _show(row.calibrated, row.quantity),
         }

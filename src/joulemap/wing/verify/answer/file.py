@@ -250,7 +250,8 @@ def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
     if found is None:
         names = list_decoders()
         near = find_nearest(bare, [(one,) for one in names])
-        raise UnknownNameError("language model", given, names, "name it with --model", near=near)
+        hint = "the file measures a language model, which --model must name" if is_stated else "name it with --model"
+        raise UnknownNameError("language model", given, names, hint, near=near)
     return found.name
 
 

@@ -21,23 +21,26 @@ REQUEST, REQUESTS = "request", "requests"
 OUT_OF_SCOPE: Final = Template("{quantity} is not predicted for this scope")
 
 INSIDE: Final = Template("{inside} of {judged} measurements are inside the 80 % intervals of their predictions")
-BOTH_INSIDE: Final = "both measurements are inside the 80 % intervals of their predictions"
-ALL_INSIDE: Final = Template("all {judged} measurements are inside the 80 % intervals of their predictions")
+BOTH_INSIDE: Final = "Both measurements are inside the 80 % intervals of their predictions"
+ALL_INSIDE: Final = Template("All {judged} measurements are inside the 80 % intervals of their predictions")
 ONE_INSIDE: Final = Template("1 of {judged} measurements is inside the 80 % interval of its prediction")
-NEITHER_INSIDE: Final = "neither measurement is inside the 80 % interval of its prediction"
-NONE_INSIDE: Final = Template("none of the {judged} measurements is inside the 80 % interval of its prediction")
+NEITHER_INSIDE: Final = "Neither measurement is inside the 80 % interval of its prediction"
+NONE_INSIDE: Final = Template("None of the {judged} measurements is inside the 80 % interval of its prediction")
 ONE_JUDGED: Final = {
-    True: "the measurement is inside the 80 % interval of its prediction",
-    False: "the measurement is outside the 80 % interval of its prediction",
+    True: "The measurement is inside the 80 % interval of its prediction",
+    False: "The measurement is outside the 80 % interval of its prediction",
 }
 UNSCORED: Final = Template("{count:n number} could not be scored: {reasons}")
 REFUSED: Final = Template("not predicted: {reasons}")
 NOT_JUDGED: Final = "no measured quantity has an interval"
 CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
 UNEXPLAINED: Final = Template(
-    "the largest difference is in {quantity}, at {ratio:x} the prediction, and no unstated setting explains it"
+    "the largest difference is in {quantity}, at {ratio:x} the prediction, and no setting that the file leaves open "
+    "explains it"
 )
-UNEXPLAINED_ONE: Final = Template("it is {ratio:x} the prediction, and no unstated setting explains it")
+UNEXPLAINED_ONE: Final = Template(
+    "it is {ratio:x} the prediction, and no setting that the file leaves open explains it"
+)
 FAR_OFF: Final = Template("check {suspects}")
 SUSPECTS: Final = "the number of passes, the batch size, the units and the warm-up"
 SUSPECTS_OF_FIRST_TOKEN: Final = "whether it includes a queue or a warm-up"
@@ -50,7 +53,8 @@ COLUMNS: Final = (
 QUANTITIES: Final[Mapping[str, str]] = {
     "time_to_first_token_s": "time to first token",
     "inter_token_latency_s": "time per output token",
-    "total_tokens_per_s": "total tokens",
+    "total_tokens_per_s": "total token throughput",
+    "output_tokens_per_s": "output token throughput",
     "throughput_per_s": "throughput",
 }
 """Quantity -> displayed name, if it differs from the name without the unit."""
