@@ -489,7 +489,9 @@ def _list_likelier(
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
     known = {(row.label, row.precision) for row in rows}
-    for row, (one, is_published, _, questions) in sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])):
+    for row, (one, is_published, _, questions) in sorted(
+        zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])
+    ):
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
@@ -523,8 +525,8 @@ def _pay(
     from joulemap.wing.llm.answer.answer import read_tables
 
     best: dict[str, Found] = {}
-    for one in sorted(found, key=lambda one: (one[0].miss > 1.0, one[0].device_count, one[0].miss)):
-        best.setdefault(one[0].case.hardware, one)
+    for row in sorted(found, key=lambda row: (row[0].miss > 1.0, row[0].device_count, row[0].miss)):
+        best.setdefault(row[0].case.hardware, row)
     most = max(one.case.devices for one, *_ in best.values())
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []
