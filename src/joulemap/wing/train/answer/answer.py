@@ -164,13 +164,16 @@ class TrainAnswer(RunAnswer):
         )
 
     def _list_refused(self) -> list[str]:
-        found: dict[str, str] = {}
+        refused: dict[str, TrainingRow] = {}  # the first refusal of each configuration
         for row in self.rows:
+            if row.status in (TOO_LARGE, REFUSED):
+                refused.setdefault(row.label, row)
+        alike: dict[tuple[int, str], list[TrainingRow]] = {}
+        for row in refused.values():
             if row.status == TOO_LARGE:
-                found.setdefault(row.label, text.TOO_LARGE(row, name=self.scope.mark(row.label)))
-            elif row.status == REFUSED:
-                found.setdefault(row.label, row.reason)
-        return list(dict.fromkeys(found.values()))
+                alike.setdefault((row.batch, row.fits_with or ""), []).append(row)
+        large = [text.TOO_LARGE(some[0], names=[self.scope.mark(row.label) for row in some]) for some in alike.values()]
+        return [*large, *dict.fromkeys(row.reason for row in refused.values() if row.status == REFUSED)]
 
     def _list_total(self) -> list[str]:
         row, epochs = self.trained[0], round(self.training.epochs)

@@ -69,7 +69,7 @@ NAMES: Final[Mapping[str, str]] = {
 """Field of a phase -> its name."""
 ATTENTION_AGAIN: Final = "recomputed attention scores"
 """Name of recomputation without --recompute."""
-TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {name}[ (it fits with {fits_with})]")
+TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
 
 SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
 EVIDENCE: Final = "errors against published training rates"
