@@ -301,8 +301,15 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:
     """Return why each chip does not train the model, and the options with which it would."""
-    first: dict[str, str] = {}
+    first: dict[str, TrainingRow] = {}
     for row in rows:
-        told = row.reason if row.status == REFUSED else text.NOTHING(row, why=row.reason or row.status)
-        first.setdefault(row.label, told)
-    return "; ".join(dict.fromkeys(first.values()))
+        first.setdefault(row.label, row)
+    alike: dict[tuple[str, str], list[TrainingRow]] = {}
+    for row in first.values():
+        if row.status != REFUSED:
+            alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
+    large = [
+        text.NOTHING(some[0], runs=map(text.REFUSED_RUN, some), why=why.replace("needs", "need") if some[1:] else why)
+        for (why, _), some in alike.items()
+    ]
+    return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])
