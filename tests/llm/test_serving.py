@@ -558,6 +558,9 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     newer = Room(deployment=attrs.evolve(one, stack=find_stack("tensorrt_llm", "2025")))
     assert newer.capacity == pytest.approx(1.068 * 80e9 - 0.5e9, rel=1e-6)
     assert newer.free == pytest.approx(0.9 * (newer.capacity - newer.weights - newer.workspace), rel=1e-12)
+    # a tenth of what is left stays free; all of it would be more than the nominal 80 GB hold
+    assert newer.usable == pytest.approx(newer.capacity - 0.1 * newer.free / 0.9, rel=1e-12)
+    assert newer.usable < 80e9 < newer.capacity
     most = room.tokens(4)
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 

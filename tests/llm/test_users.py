@@ -156,8 +156,8 @@ def test_the_next_other_chip_meets_the_target_as_surely(kept: UsersAnswer) -> No
 
     every = choose("risky", "doubtful", "best", "next")
     assert every.chosen.label == "best"
-    assert "next best chip is next: next in" in str(every.document().insights)
-    assert "next best chip is doubtful: doubtful in" in str(choose("risky", "doubtful").document().insights)
+    assert "on another chip is next in" in str(every.document().insights)
+    assert "on another chip is doubtful in" in str(choose("risky", "doubtful").document().insights)
 
 
 @pytest.mark.parametrize(

@@ -383,7 +383,8 @@ class RecommendAnswer(RankedAnswer):
         slot = self.scope.slots.get(row.hardware, "")
         if row.assumed_host:
             return ASSUMED_REST(row, whole=slot.partition(" ")[0]) if is_part(slot) else ASSUMED_HOST(row)
-        share = (row.host_energy_per_inference_j or 0.0) / (row.energy_per_inference_j or 1.0)
+        alone_j = (row.energy_per_inference_j or 0.0) + (row.idle_energy_per_inference_j or 0.0)  # idle at a given rate
+        share = (row.host_energy_per_inference_j or 0.0) / (alone_j or 1.0)
         return HOST_SHARE(percent=share * 100.0)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:

@@ -51,7 +51,7 @@ Source: recalled; shared GPU memory of Windows' Task Manager, and the limit of L
 OWN_MEMORY: Final = ("GDDR", "HBM")
 """Beginnings of the memory types of GPUs with dedicated memory."""
 
-SHARED_MEMORY: Final = ("of the SoC", "(shared")
+SHARED_MEMORY: Final = ("of the SoC", "(shared", "on package")
 """Words in the memory types of NPUs that use the memory of the processor."""
 
 ENGINE: Final = "llamacpp"

@@ -238,8 +238,8 @@ def _fill_memory(case: Case, used_bytes: float) -> float | None:
     """Return the share of a chip's memory that `used_bytes` and the engine's reserve take; None if unknown."""
     if case.room is None:
         return None
-    capacity = case.target.memory_capacity.value
-    return (used_bytes + capacity - case.room.capacity) / capacity
+    capacity = max(case.target.memory_capacity.value, case.room.usable)
+    return (used_bytes + capacity - case.room.usable) / capacity
 
 
 def _refuse(model: str, question: Question, case: Case, label: str) -> ServedHere:

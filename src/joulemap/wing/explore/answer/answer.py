@@ -256,7 +256,7 @@ class ExploreAnswer(Answer):
         told = text.FRONT(
             kept=kept(self),
             met=met[self.kept_count == 1],
-            front=on_front(self) if self.kept_count > 1 else None,
+            front=on_front(self, objectives=[*map(_spell, self.objectives)]) if self.kept_count > 1 else None,
             more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
         )
         return self._describe_gains() + told + oversize
@@ -265,8 +265,12 @@ class ExploreAnswer(Answer):
         """Return the change of the best designs over the unchanged chip; empty if that cannot run."""
         known = [row for row in self.best if row.own_ratio is not None]
         ratios = [(row, row.own_ratio or 1.0) for row in known]
-        gains = [text.GAIN(row, ratio=ratio) for row, ratio in ratios if ratio > TIE_RATIO]
-        gains += [text.LOSS(row, ratio=1.0 / ratio) for row, ratio in ratios if ratio < 1.0 / TIE_RATIO]
+        gains = [text.GAIN(objective=_spell(row.objective), ratio=ratio) for row, ratio in ratios if ratio > TIE_RATIO]
+        gains += [
+            text.LOSS(objective=_spell(row.objective), ratio=1.0 / ratio)
+            for row, ratio in ratios
+            if ratio < 1.0 / TIE_RATIO
+        ]
         return text.GAINS(gains=gains) if gains else text.NO_GAIN if known else ""
 
     def _list_effects(self) -> Iterator[str]:
@@ -288,9 +292,11 @@ class ExploreAnswer(Answer):
             )
             if changes:
                 clock = min(fraction for *_, fraction in moving)
-                yield text.EFFECT(objective=objective, changes=changes, clock=clock if clock < 1.0 - SAME else None)
+                yield text.EFFECT(
+                    objective=_spell(objective), changes=changes, clock=clock if clock < 1.0 - SAME else None
+                )
             elif still:
-                yield text.STILL(objective=objective, parameters=still)
+                yield text.STILL(objective=_spell(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
@@ -315,6 +321,11 @@ class ExploreAnswer(Answer):
         named = HardwareRef.at(self.spelling.get(ref.label, ref.label), ref.mode)
         step = [*text.NEXT.words(model=self.models[0], chip=str(named)), *repeated]
         return (shlex.join(step),) if len(self.models) == 1 else ()
+
+
+def _spell(objective: str) -> str:
+    """Return the name of an objective in a sentence."""
+    return objective.upper() if objective == "edp" else objective
 
 
 def _format_constant(row: Sequence[Any], *, place: int, unit: str) -> str:
@@ -522,7 +533,7 @@ def _list_oversize(done: Survey) -> Iterator[str]:
 def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return the uncertainty of the best designs' values."""
     widths = ((one, done.outcomes_at([done.find_best(one)]).half_width(0, one)) for one in wanted)
-    spans = tuple(text.SPAN(one, half_width=width) for one, width in widths if width is not None)
+    spans = tuple(text.SPAN(name=_spell(one.name), half_width=width) for one, width in widths if width is not None)
     return text.SURE(spans=spans) if spans else text.NOT_SURE
 
 

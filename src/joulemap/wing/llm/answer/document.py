@@ -451,7 +451,8 @@ class LlmAnswer(RunAnswer):
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
         yield describe_costs(self.assumptions, self.pay)
-        if self.pay in OTHER_WAYS and not self.loads.rows:
+        has_several = len({row.label for row in self.served}) > 1
+        if self.pay in OTHER_WAYS and has_several and not self.loads.rows:
             other = OTHER_WAYS[self.pay]
             column = f"{other}_usd_per_million"
             priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]

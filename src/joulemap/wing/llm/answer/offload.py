@@ -16,6 +16,7 @@ from joulemap.present.document import Document, Section
 from joulemap.present.template import Template
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.wing.llm.capacity.case import check_methods
 from joulemap.wing.llm.capacity.offload import OffloadRow, divide_layers
 from joulemap.wing.llm.capacity.question import SERVING, Question
 from joulemap.wing.llm.source import find_mixed, read_decoder
@@ -123,7 +124,9 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
             "the options of loads, caches and speculation"
         )
     decoder = read_decoder(source, model, settings, serving.prompt)
-    Question(decoder=decoder, stack=stack, serving=serving).check()
+    question = Question(decoder=decoder, stack=stack, serving=serving)
+    question.check()
+    check_methods(question, settings.weight_precision)
     found = divide_layers(box, decoder, stack, settings, serving)
     return OffloadAnswer(
         model=decoder.name,

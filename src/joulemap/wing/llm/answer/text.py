@@ -212,7 +212,7 @@ BATCH_NOTE: Final = (
 LOAD_NOTE: Final = (
     "TTFT (time to first token), TPOT (time per output token) and request latency are medians over requests. The TPOT "
     "of a request is the mean gap between its tokens. ITL (inter-token latency) is a single gap, longer if the pass "
-    "also computes a prompt"
+    "also computes a prompt. J/token is per output token, with prompts and idle time included"
 )
 POOL_NOTE: Final = (
     "balanced device ratio: devices of a pool per device of the other pool at which both saturate at the same rate"

@@ -114,8 +114,8 @@ RISKY: Final = Template(
     "{met_probability:chance} probability"
 )
 NEXT_RUNNER: Final = Template(
-    "the next best chip is {hardware}: {servers} in {precision}[, at {times:x} the cost][, also with at least "
-    "{likely:chance} probability]"
+    "the next best deployment on another chip is {servers} in {precision}[, at {times:x} the cost][, also with at "
+    "least {likely:chance} probability]"
 )
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "

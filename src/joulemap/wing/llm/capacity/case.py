@@ -257,7 +257,7 @@ def describe_shortage(question: Question, case: Case) -> str:
     ways += [f"{case.needed} devices"] if case.needed is not None else []
     narrow = _find_narrower(question, case)
     ways += [f"{narrow} weights"] if narrow else []
-    return SHORTAGE(case, lacking=needed - room.capacity, capacity=room.capacity, fitting=join_names(ways, "or"))
+    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=join_names(ways, "or"))
 
 
 def _find_narrower(question: Question, case: Case) -> str:
@@ -319,7 +319,7 @@ def find_file_weights(decoder: Decoder) -> str:
     return MXFP4_WEIGHTS if keeps else ""
 
 
-def _check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
+def check_methods(question: Question, weight_precisions: Sequence[str]) -> None:
     """Raise UsageError for weights of a quantization method whose checkpoints the engine does not run."""
     stack = question.stack
     for name in weight_precisions:
@@ -377,7 +377,7 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
-    _check_methods(question, settings.weight_precision)
+    check_methods(question, settings.weight_precision)
     if (mixed := find_mixed(settings)) is not None:
         raise UsageError(f"{mixed.id} has different devices, between which `offload` divides layers: name it alone")
     settings, question.alike = open_boxes(settings)

@@ -174,7 +174,8 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
     held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
     rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
     if room is not None:
-        cache, reserved = room.cache(question.context) * case.batch, capacity - room.capacity
+        capacity = max(capacity, room.usable)  # drivers report more than the nominal capacity
+        cache, reserved = room.cache(question.context) * case.batch, capacity - room.usable
         held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
         rest["largest_context"] = room.tokens(case.batch)
     return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}

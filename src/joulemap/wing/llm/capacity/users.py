@@ -191,10 +191,15 @@ def find_deployment(
         best = attrs.evolve(best, other=met or min(missed, key=lambda one: one.miss))
     else:
         best = met or min((*missed, *pools), key=lambda one: one.miss)
-    if not question.serving.reuses_prefixes or best.prompt_servers:
-        return best
-    before = _serve(best.question, best.case, target, best.servers, reuses=False)
-    return attrs.evolve(best, uncached_j=before.request_j)
+    return _add_uncached(best, target)
+
+
+def _add_uncached(found: Deployed, target: LatencyTarget) -> Deployed:
+    """Return a deployment with the energy of a request without reuse, if it reuses prefixes and has no pools."""
+    if not found.question.serving.reuses_prefixes or found.prompt_servers:
+        return found
+    before = _serve(found.question, found.case, target, found.servers, reuses=False)
+    return attrs.evolve(found, uncached_j=before.request_j)
 
 
 def find_likelier(
@@ -235,7 +240,7 @@ def find_likelier(
         is_cheap = pool is not None and found.device_count < pool.device_count and pool.device_s <= most_s
         if pool is not None and is_cheap and pool.miss <= 1.0 and (_find_chance(pool, paid) or 0.0) >= likely:
             best, most = pool, pool.device_count - 1
-    return best
+    return None if best is None else _add_uncached(best, target)
 
 
 Option = tuple["Question", "Case", int]

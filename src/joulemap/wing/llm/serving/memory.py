@@ -132,6 +132,11 @@ class Room:
         left = self.capacity - self.weights - self.workspace
         return left * self.deployment.stack.cache_share if left > 0.0 else left
 
+    @property
+    def usable(self) -> float:
+        """Bytes that weights, workspace and KV cache may take together; an engine may leave part of the capacity."""
+        return self.weights + self.workspace + self.free
+
     def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
         """Return the mean number of sequences that fit at once; below 1 if not even one fits.
 

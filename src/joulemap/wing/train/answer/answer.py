@@ -164,13 +164,16 @@ class TrainAnswer(RunAnswer):
         )
 
     def _list_refused(self) -> list[str]:
-        found: dict[str, str] = {}
+        refused: dict[str, TrainingRow] = {}  # the first refusal of each configuration
         for row in self.rows:
+            if row.status in (TOO_LARGE, REFUSED):
+                refused.setdefault(row.label, row)
+        alike: dict[tuple[int, str], list[TrainingRow]] = {}
+        for row in refused.values():
             if row.status == TOO_LARGE:
-                found.setdefault(row.label, text.TOO_LARGE(row, name=self.scope.mark(row.label)))
-            elif row.status == REFUSED:
-                found.setdefault(row.label, row.reason)
-        return list(dict.fromkeys(found.values()))
+                alike.setdefault((row.batch, row.fits_with or ""), []).append(row)
+        large = [text.TOO_LARGE(some[0], names=[self.scope.mark(row.label) for row in some]) for some in alike.values()]
+        return [*large, *dict.fromkeys(row.reason for row in refused.values() if row.status == REFUSED)]
 
     def _list_total(self) -> list[str]:
         row, epochs = self.trained[0], round(self.training.epochs)
@@ -298,8 +301,15 @@ def _find_chance(connection: Connection, ranked: Sequence[TrainingRow]) -> float
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:
     """Return why each chip does not train the model, and the options with which it would."""
-    first: dict[str, str] = {}
+    first: dict[str, TrainingRow] = {}
     for row in rows:
-        told = row.reason if row.status == REFUSED else text.NOTHING(row, why=row.reason or row.status)
-        first.setdefault(row.label, told)
-    return "; ".join(dict.fromkeys(first.values()))
+        first.setdefault(row.label, row)
+    alike: dict[tuple[str, str], list[TrainingRow]] = {}
+    for row in first.values():
+        if row.status != REFUSED:
+            alike.setdefault((row.reason or row.status, row.fits_with or ""), []).append(row)
+    large = [
+        text.NOTHING(some[0], runs=map(text.REFUSED_RUN, some), why=why.replace("needs", "need") if some[1:] else why)
+        for (why, _), some in alike.items()
+    ]
+    return "; ".join([*large, *dict.fromkeys(row.reason for row in first.values() if row.status == REFUSED)])

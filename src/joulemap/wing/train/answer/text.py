@@ -69,7 +69,7 @@ NAMES: Final[Mapping[str, str]] = {
 """Field of a phase -> its name."""
 ATTENTION_AGAIN: Final = "recomputed attention scores"
 """Name of recomputation without --recompute."""
-TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {name}[ (it fits with {fits_with})]")
+TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
 
 SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
 EVIDENCE: Final = "errors against published training rates"
@@ -116,7 +116,8 @@ ADAPTERS: Final = (
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
-NEEDS: Final = Template("needs {needed:B} per device; a device has {capacity:B}")
+NEEDS: Final = Template("needs {needed:B} per device, which has {capacity:B}")
 UNSUPPORTED: Final = Template("{hardware} does not run this model at {precision}[ on {devices:#} devices]")
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
-NOTHING: Final = Template("{label} at batch {batch:#} {why}[ (it fits with {fits_with})]")
+NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")
+REFUSED_RUN: Final = Template("{label} at batch {batch:#}")
