@@ -327,7 +327,7 @@ class Scope:
                 least, most = show_doubt(low), show_doubt(high)
                 names = {"narrowest": self.mark(narrowest), "widest": self.mark(widest)} if least != most else {}
                 given = {"narrowest": None, "widest": None, **names}
-                spans.append(text.SPAN(quantity=quantity, least=least, most=most, **given))
+                spans.append(text.SPAN_OF_CHIPS(quantity=quantity, least=least, most=most, **given))
         found = [one for one in self.new if not among or one in among]
         is_all = len(found) == sum(map(bool, self.doubts.values()))
         new = {"hardware": [] if is_all else [*map(self.mark, found)], "all": text.ALL_NEW if is_all else ""}

@@ -44,7 +44,8 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 
 BRACKETS: Final = "four of five measurements should fall inside the brackets (80 % intervals)"
 SPREAD: Final = Template("80 % intervals relative to the prediction: {spans:list}")
-SPAN: Final = Template("{quantity} {least}[ on {narrowest} to {most} on {widest}]")
+SPAN: Final = Template("{quantity} {ends}")
+SPAN_OF_CHIPS: Final = Template("{quantity} {least}[ on {narrowest} to {most} on {widest}]")
 NEW: Final = Template(
     "[those of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured on that "
     "class of chip[; {served}]"

@@ -112,11 +112,15 @@ def show(value: Any, name: str, unit: str = "") -> str:
         return " ".join(str(item) for item in value)
     if isinstance(value, int | float | Decimal):
         return _show_number(value, name, unit)
-    return _name_words(str(value)) if name == QUANTITY else str(value)
+    is_measured = name == QUANTITY and str(value).endswith(MEASURED)
+    return _name_words(str(value)) if is_measured else str(value)
 
 
 QUANTITY: Final = "quantity"
-"""Column whose values name columns."""
+"""Column whose values name numbers of hardware, or columns of measurements."""
+
+MEASURED: Final = ("_s", "_j", "_w", "_bytes")
+"""Endings of measured quantities; numbers of hardware have none of them and keep the names that `--set` takes."""
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
