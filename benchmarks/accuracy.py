@@ -321,7 +321,7 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
 
     worst = max(rows, key=lambda row: (row["mean_error_fraction"], row["hardware"]))
     yield textwrap.fill(
-        f"Power at the wall plug over the devices of a system has a mean error of "
+        f"Power at the wall plug, divided by the devices of the system, has a mean error of "
         f"{percent(average('mean_error_fraction'))} ({count:,} rows, bias {percent(average('bias_fraction'))}); "
         f"{percent(average('covered_fraction'))} lie in the 80 % interval. The largest mean error is "
         f"{percent(worst['mean_error_fraction'])}, of {worst['hardware']} ({worst['part']}). "

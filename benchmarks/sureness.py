@@ -24,7 +24,7 @@ from joulemap.workspace import Workspace
 
 TEXT: Final = """\
 ## How sure, and how often right
-The table shows how often [intervals](doubt.md) of whole models held with the board or the model family held out.
+The table shows how often a measured whole model was inside its [interval](doubt.md), with its board or family held out.
 Intervals of a calibration come from held-out families, but it was also fitted to these rows, so its coverage is
 optimistic. Energies are predicted without what a held-out board's measurements gave. Intervals should contain 80 % of
 the rows. `width` is the median half-width.

@@ -128,6 +128,31 @@ def test_help_and_answers_have_no_banned_phrase() -> None:
     assert find_phrases({phrase: rf"(?i)\b{re.escape(phrase)}\b" for phrase in BANNED}) == []
 
 
+UNCLEAR: Final = re.compile(
+    r"""\b(?:B|bytes?|MACs?|operations|frames|images|tokens|samples|requests|outputs|TOPS|clocks|W|[KM]i?B)
+    [ ]a[ ](?:clock|second|watt|core|chip|card|engine|lane|tile|image|token|step|MAC)\b
+    |\b(?:board|network|model|family|CPU|chip)[ ]left[ ]out\b|"(?:the[ ]same|as[ ]above)\b|\(as[ ]above\)
+    |\bas[ ]remembered\b|\bin[ ]place[ ]of\b|\bnot[ ]told\b|\bpublishes[ ](?:no|neither)\b|\berrs?[ ]by\b
+    |"(?:what|whether|that[ ]of|those[ ]of)\b|\btaken[ ](?:to[ ]be|as)\b|\bat[ ]work\b|\bof[ ](?:its|their)[ ]own\b
+    |\bwhat[ ]the[ ]price[ ]buys\b""",
+    re.VERBOSE,
+)
+"""Phrases in texts of data files that readers marked: write `recalled`, `per clock`, `held out`, or name the source."""
+
+DATA: Final = SOURCE / "catalog" / "data"
+
+TEXT_FOLDERS: Final = ("architecture", "box", "cost", "doubt", "family", "hardware", "link", "stack", "system")
+"""Folders of data files whose texts answers show."""
+
+
+@pytest.mark.parametrize("folder", TEXT_FOLDERS)
+def test_texts_of_data_files_have_no_unclear_phrase(folder: str) -> None:
+    paths = [path for path in sorted((DATA / folder).iterdir()) if path.suffix in (".toml", ".csv")]
+    lines = [(path.name, line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    assert lines
+    assert [f"{name}: {found[0]}" for name, line in lines if (found := UNCLEAR.search(line.partition(" #")[0]))] == []
+
+
 PERCENT_FORMAT: Final = re.compile(r":[^{}\"'\s]*[0-9]%[^A-Za-z]|[^ ]%%")
 """Format that puts a percent sign next to the number: `:.0%` of Python, `%.0f%%` of SQL."""
 

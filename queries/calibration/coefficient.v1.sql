@@ -9,7 +9,7 @@ default_value = { type = "DOUBLE", meaning = "value without the calibration, in 
 value = { type = "DOUBLE", meaning = "value with the calibration, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a factor or share" }
 ratio = { type = "DOUBLE", meaning = "value with over value without the calibration" }
-data_weight_fraction = { type = "DOUBLE", meaning = "weight of the measurements in the value, beside prior knowledge" }
+data_weight_fraction = { type = "DOUBLE", meaning = "weight of the measurements in the value, relative to prior knowledge" }
 is_determined = { type = "BOOLEAN", meaning = "true if the weight suffices for the number to count as measured" }
 meaning = { type = "VARCHAR", meaning = "meaning of the number" }
 coefficient_index = { type = "INTEGER", meaning = "order in the file" }

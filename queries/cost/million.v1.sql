@@ -15,9 +15,9 @@ usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "total
 usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, from throughput and price" }
 probability_cheapest = { type = "DOUBLE", null = true, meaning = "probability that it is the cheapest of the ranked ones; null beyond the 40 cheapest" }
 likely_cheapest = { type = "BOOLEAN", meaning = "true if it is predicted to be the cheapest, or statistically tied with it" }
-hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "rent, or purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rent contains it" }
-host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
+hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "rental price, or purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "electricity of the chip; 0 in a cloud, where the rental price includes it" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "host of a bought chip, with its electricity; 0 in a cloud, where the rental price includes it" }
 price = { type = "DOUBLE", null = true, meaning = "price of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
 price_basis = { type = "VARCHAR", null = true, meaning = "basis of the price; `given` for a price of the question" }

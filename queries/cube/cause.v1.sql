@@ -13,8 +13,8 @@ operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "operation 
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
 full_action = { type = "VARCHAR", meaning = "component.action" }
-price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy of one at the voltage of the run" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of lines, each round(count x price)" }
+price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy per action at the run's voltage" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of lines, each round(count x energy per action)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place; null where that takes nothing" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run" }
@@ -28,8 +28,8 @@ count_per_mac = { type = "DOUBLE", null = true, meaning = "count per MAC of the 
 energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model; null without MACs" }
 rank = { type = "BIGINT", meaning = "rank by energy in its place" }
 category_rank = { type = "BIGINT", meaning = "rank by energy in its common category and place" }
-basis = { type = "VARCHAR", meaning = "basis of the price: measured, published, derived, scaled, recalled or assumed" }
-source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
+basis = { type = "VARCHAR", meaning = "basis of the energy per action: measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the energy per action" }
 */
 WITH asked AS MATERIALIZED (
     SELECT

@@ -25,15 +25,15 @@ seller = { type = "VARCHAR", meaning = "group of prices with a common error: the
 told = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without one" }
 rented_half_width = { type = "DOUBLE", meaning = "price_half_width of rented_usd_per_million" }
 bought_half_width = { type = "DOUBLE", meaning = "price_half_width of bought_usd_per_million, of which the price is a part" }
-rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rent; `given` for one of the question" }
+rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rental price; `given` for one of the question" }
 bought_basis = { type = "VARCHAR", null = true, meaning = "basis of the purchase price; `given` for one of the question" }
-rented_seller = { type = "VARCHAR", meaning = "kind of seller of the rent" }
+rented_seller = { type = "VARCHAR", meaning = "kind of seller of the rental price" }
 bought_seller = { type = "VARCHAR", meaning = "kind of seller of the purchase price" }
-rented_told = { type = "VARCHAR", meaning = "seller and date of the rent" }
+rented_told = { type = "VARCHAR", meaning = "seller and date of the rental price" }
 bought_told = { type = "VARCHAR", meaning = "seller and date of the purchase price" }
 bought_price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the purchase price" }
-rented_alike = { type = "BOOLEAN", meaning = "true if the rent is of the compared kind of seller" }
-bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is of the compared kind of seller" }
+rented_alike = { type = "BOOLEAN", meaning = "true if the rental price is from the compared kind of seller" }
+bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is from the compared kind of seller" }
 unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying where it is of another kind of seller; empty otherwise" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
 idle_quantity = { type = "VARCHAR", meaning = "origin of that power: idle_power, or static_power where the catalogue has no other" }

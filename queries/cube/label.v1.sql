@@ -2,10 +2,10 @@
 summary = "Labels that distinguish the runs of one table"
 grain = "one row per run, refused ones included"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs that are told apart" }
+run_ids = { type = "INTEGER[]", meaning = "runs to label" }
 [columns]
 label = { type = "VARCHAR", meaning = "hardware, with the rest of the configuration where the runs differ in that" }
-is_batch_varying = { type = "BOOLEAN", meaning = "the runs differ in batch, so that one inference is what compares" }
+is_batch_varying = { type = "BOOLEAN", meaning = "true if the runs differ in batch, so that values per inference are compared" }
 */
 SELECT
     r.run_id,

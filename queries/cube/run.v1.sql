@@ -21,8 +21,8 @@ control_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energ
 static_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "static power x time between batches" }
 overhead_energy_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "energy of architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
 overhead_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that is architectural overhead" }
-assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is assumed" }
-recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose price per action is a public number that was not checked against its source" }
+assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose energy per action is assumed" }
+recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy whose energy per action is recalled: a public number that was not verified against its source" }
 unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that no counted action explains: implied by the power limit, or a residual fitted to boards" }
 latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "latency per batch, exact" }
 latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "latency per batch" }

@@ -1,6 +1,6 @@
 /*
 record = "StoredView"
-summary = "Promised views of the database"
+summary = "Public views of the database, whose columns are stable"
 grain = "one row per view"
 order = ["view_name"]
 [columns]

@@ -15,7 +15,7 @@ unit = { type = "VARCHAR", meaning = "s, J or B" }
 change_fraction = { type = "DOUBLE", null = true, meaning = "value after over value before, minus 1" }
 low_fraction = { type = "DOUBLE", null = true, meaning = "lower end of the 80 % interval of the change; for memory, which has none, the change" }
 high_fraction = { type = "DOUBLE", null = true, meaning = "upper end of the 80 % interval" }
-half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of after over before: it excludes the errors that both share" }
 same_fraction = { type = "DOUBLE", null = true, meaning = "share of the earlier version's errors that the later version has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the lesser of both; null for memory" }
 reason = { type = "VARCHAR", meaning = "reason why one of the runs was refused; empty otherwise" }
 basis = { type = "VARCHAR", null = true, meaning = "origin of the errors of the later version; null for memory" }

@@ -3,11 +3,11 @@ record = "EdpOperatorShare"
 summary = "Energy-delay product of a run by operator, with bias additions listed separately, by part and cumulatively"
 grain = "one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product"
 [columns]
-name = { type = "VARCHAR", meaning = "name of the operator; for a bias, that of its product followed by .bias" }
+name = { type = "VARCHAR", meaning = "name of the operator; for a bias, the name of its GEMM followed by .bias" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }
 kind = { type = "VARCHAR", meaning = "kind of operator: conv, linear, elementwise ...; bias" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy; for a bias, its additions at their price, which its product does not contain" }
-latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact latency; 0 for a bias, whose time is its product's" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy; for a bias, its additions, which are not part of its GEMM" }
+latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact latency; 0 for a bias, whose time is part of its GEMM's" }
 share_fraction = { type = "DOUBLE", meaning = "edp_share_js over E T" }
 */
 WITH placed AS MATERIALIZED (

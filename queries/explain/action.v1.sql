@@ -10,8 +10,8 @@ count_a = { type = "DOUBLE", meaning = "count in A; 0 without the action" }
 count_b = { type = "DOUBLE", meaning = "count in B; 0 without the action" }
 price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in A, at its voltage; null where only B has it" }
 price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in B, at its voltage; null where only A has it" }
-basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's price" }
-basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's price" }
+basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's energy per action" }
+basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's energy per action" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A, exact" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have it, and it is not static power" }
 by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks it" }

@@ -11,10 +11,10 @@ category_a = { type = "VARCHAR", null = true, meaning = "category of the action 
 category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have it" }
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
-energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on A, at the voltage of its run" }
-energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on B, at the voltage of its run" }
-basis_a = { type = "VARCHAR", null = true, meaning = "basis of the price on A" }
-basis_b = { type = "VARCHAR", null = true, meaning = "basis of the price on B" }
+energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on A, at the voltage of its run" }
+energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on B, at the voltage of its run" }
+basis_a = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on A" }
+basis_b = { type = "VARCHAR", null = true, meaning = "basis of the energy per action on B" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "term of B minus A" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }

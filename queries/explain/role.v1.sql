@@ -1,6 +1,6 @@
 /*
 record = "RoleDifference"
-summary = "Energy of two runs by role of the actions, whatever their classes call them, with the parts of the difference due to count and price"
+summary = "Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the parts of the difference due to count and price"
 grain = "one row per role of either run; differences sum to B minus A, exactly"
 order = ["absolute difference_fj descending", "role"]
 [parameters]

@@ -4,13 +4,13 @@ summary = "Time, bytes and MACs of each operator of one run, and energy of each 
 grain = "one row per operator, without an action, and one per operator and action; every amount sums to the run"
 order = ["operator_index", "component, the row without one first", "action", "category", "per"]
 [columns]
-operator_index = { type = "INTEGER", meaning = "order in which the model calls it" }
+operator_index = { type = "INTEGER", meaning = "position in the model's order of calls" }
 name = { type = "VARCHAR", meaning = "name of the operator: module path, with the operation where the module holds several" }
 module_path = { type = "VARCHAR", meaning = "module that calls it; empty for the model itself" }
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads its subgraph" }
 component = { type = "VARCHAR", meaning = "component of the action; empty for the operator itself" }
 common_category = { type = "VARCHAR", meaning = "category common to all architectures" }
-basis = { type = "VARCHAR", meaning = "basis of the price" }
+basis = { type = "VARCHAR", meaning = "basis of the energy per action" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact; 0 for the operator itself" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact; 0 for an action" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernel; 0 for an action" }

@@ -12,7 +12,7 @@ energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a ba
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of latency_s" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of energy_j" }
 weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as stored" }
-rented_told = { type = "VARCHAR", meaning = "rent with seller and date; empty without one of the compared kind of seller" }
+rented_told = { type = "VARCHAR", meaning = "rental price with seller and date; empty without one from the compared kind of seller" }
 bought_told = { type = "VARCHAR", meaning = "purchase price with seller and date, likewise" }
 memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "capacity of one device" }
 */

@@ -21,7 +21,7 @@ aliases = { type = "VARCHAR", meaning = "aliases, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "reason for the projection; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable; empty where it is available" }
-recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not checked against their source" }
+recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
 */
 SELECT

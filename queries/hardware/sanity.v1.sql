@@ -13,7 +13,7 @@ tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mo
 power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
 uncapped_ratio = { type = "DOUBLE", null = true, meaning = "ratio without the cap, at the full clock" }
 clock_fraction = { type = "DOUBLE", null = true, meaning = "share of the full clock; below 1 where the power cap lowers it" }
-attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "attained operations per second of the product; null for a copy" }
+attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "attained operations per second of the GEMM; null for a copy" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes per second read and written off chip" }
 compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over those that the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }

@@ -13,13 +13,13 @@ needs_host = { type = "VARCHAR", meaning = "slot or port of the host that it nee
 aliases = { type = "VARCHAR[]", meaning = "aliases" }
 power_modes = { type = "VARCHAR[]", meaning = "power modes beside the default" }
 action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit implies" }
-recalled_action_count = { type = "BIGINT", meaning = "number of actions with a recalled price" }
-assumed_action_count = { type = "BIGINT", meaning = "number of actions with an assumed price" }
+recalled_action_count = { type = "BIGINT", meaning = "number of actions with a recalled energy" }
+assumed_action_count = { type = "BIGINT", meaning = "number of actions with an assumed energy" }
 projection = { type = "VARCHAR", meaning = "reason why its key numbers are projections or estimates; empty where they are published" }
-unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable, or its price a guess; empty otherwise" }
+unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable, or why its price is assumed; empty otherwise" }
 doubts = { type = "VARCHAR[]", meaning = "disagreements of the sources" }
 hardware_digest = { type = "VARCHAR", meaning = "digest of its description" }
-recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not checked against their source" }
+recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }
 */
 SELECT

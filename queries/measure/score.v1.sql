@@ -1,6 +1,6 @@
 /*
 record = "Score"
-summary = "One measurement beside the prediction of the same configuration"
+summary = "One measurement next to the prediction of the same configuration"
 grain = "one row"
 [parameters]
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }

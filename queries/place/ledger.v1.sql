@@ -8,9 +8,9 @@ placement = { type = "INTEGER", meaning = "placement_id" }
 line_index = { type = "INTEGER", meaning = "order in the ledger" }
 device = { type = "VARCHAR", meaning = "device of the box; of a copy the one that sends" }
 subgraph_index = { type = "INTEGER", null = true, meaning = "subgraph of the line; null without one" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy of one at the highest voltage of the die" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy per action at the die's highest voltage" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "energy of the line, exact" }
-basis = { type = "VARCHAR", meaning = "basis of the price" }
+basis = { type = "VARCHAR", meaning = "basis of the energy per action" }
 source = { type = "VARCHAR", meaning = "source of the list" }
 */
 SELECT

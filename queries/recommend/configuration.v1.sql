@@ -28,7 +28,7 @@ likely_best = { type = "BOOLEAN", meaning = "true if it is predicted to be the b
 probability_kept = { type = "DOUBLE", null = true, meaning = "probability that it meets its most doubtful limit, of latency, energy, power and throughput; null without such a limit" }
 failed_count = { type = "BIGINT", meaning = "number of missed limits" }
 failed = { type = "VARCHAR", meaning = "names of the missed limits" }
-worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit that it misses most; null where it meets all" }
+worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit that it exceeds most; null where it meets all" }
 worst_value = { type = "DOUBLE", null = true, meaning = "value for that limit, in worst_unit; null where unknown" }
 worst_bound = { type = "DOUBLE", null = true, meaning = "bound of that limit" }
 worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }

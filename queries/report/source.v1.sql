@@ -1,6 +1,6 @@
 /*
 record = "NumberSource"
-summary = "Sources of the numbers of runs: prices and other numbers of their hardware, and the energy that each source prices"
+summary = "Sources of the numbers of runs: energies per action and other numbers of their hardware, with the energy that rests on each source"
 grain = "one row per run, basis and source; refused runs are omitted"
 order = ["run as in run_ids", "run_fraction descending", "basis", "source"]
 [parameters]
@@ -8,8 +8,8 @@ run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`
 [columns]
 basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled, recalled or assumed" }
 number_count = { type = "BIGINT", meaning = "number of the hardware's numbers from this source" }
-numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, comma-separated: quantities, and COMPONENT.ACTION for a price" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run that prices from this source determine" }
+numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, comma-separated: quantities, and COMPONENT.ACTION for an energy per action" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run that rests on energies per action from this source" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
 */
 WITH priced AS (

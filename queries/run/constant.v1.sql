@@ -1,6 +1,6 @@
 /*
 record = "Constant"
-summary = "Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each price"
+summary = "Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each"
 grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
 [columns]

@@ -80,7 +80,7 @@ COMMENT ON VIEW hardware_links IS 'Links of each chip to devices of its kind and
 COMMENT ON COLUMN hardware_links.basis IS 'Basis of the bandwidth';
 COMMENT ON COLUMN hardware_links.source IS 'Source of the bandwidth';
 COMMENT ON COLUMN hardware_links.note IS 'Note on the bandwidth';
-COMMENT ON COLUMN hardware_links.latency_s IS 'From a device to the next: what a step of a collective costs';
+COMMENT ON COLUMN hardware_links.latency_s IS 'Latency from a device to the next: the time of one step of a collective';
 COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Energy of a byte that the device sends and one that it receives';
 COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'Bandwidth in one direction, all links of the device together';
 
@@ -239,7 +239,7 @@ SELECT
 FROM internal.workload_operator AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
-COMMENT ON VIEW uncounted IS 'Operators that could not be counted: a row each, never a silent zero';
+COMMENT ON VIEW uncounted IS 'Operators that could not be counted, one row each; none is silently counted as zero';
 
 CREATE VIEW assumptions AS
 SELECT n.workload_id, n.model, n.batch, n.assumption
@@ -301,8 +301,8 @@ SELECT
 FROM internal.run AS r
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
-COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
-COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with what was asked: a workload on a configuration';
+COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: the clock under the power cap, in steady state';
+COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with its requested workload and configuration';
 
 CREATE VIEW run_settings AS
 SELECT
@@ -441,7 +441,7 @@ COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figure
 CREATE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE energy_j IS NOT NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
-COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
+COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: the clock under the power cap, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
 
 CREATE VIEW run_uncertainty AS
@@ -485,7 +485,7 @@ COMMENT ON VIEW run_errors IS 'Parts of the error of each run: runs with equal v
 COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
 COMMENT ON COLUMN run_errors.model IS 'Source of the model';
 COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
-COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares: the run in full, whatever the versions of formulas, calibrations and descriptions';
+COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares: the whole run, for any version of formulas, calibrations and descriptions';
 
 CREATE VIEW other_units AS
 SELECT v.place, v.component, v.unit_name, v.quantity
@@ -728,7 +728,7 @@ JOIN LATERAL (
     WHERE c.run_id = r.run_id
     GROUP BY c.subgraph_index
 ) AS n ON n.subgraph_index = p.subgraph_index;
-COMMENT ON VIEW operator_results IS 'Runs with has_ledger only. Each operator''s exact share of a run, and what it would cost as a kernel of its own';
+COMMENT ON VIEW operator_results IS 'Runs with has_ledger only. Each operator''s exact share of a run, and its cost as a separate kernel';
 COMMENT ON COLUMN operator_results.kernel_count IS '1 where it leads a kernel, else 0';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
 COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
@@ -784,7 +784,7 @@ FROM (
     GROUP BY l.run_id, l.subgraph_index, l.operator_index
 ) AS p
 JOIN run_configurations AS r ON r.run_id = p.run_id;
-COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
+COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and its architectural overhead; exact, in femtojoules';
 
 CREATE VIEW placement_events AS
 SELECT v.event_index, v.component, v.event, v.per, v.part_of, v.meaning, v.formula
@@ -943,7 +943,7 @@ COMMENT ON COLUMN cost_assumptions.unit IS 'Unit: 1, year, h/year, USD/kWh';
 CREATE VIEW offers AS
 SELECT hardware, way, kind, seller, date, usd, unit, basis, source, note, offer_index
 FROM internal.offer;
-COMMENT ON VIEW offers IS 'Prices that sellers ask for one device; answers compare the median over sellers within one kind';
+COMMENT ON VIEW offers IS 'Sellers'' prices of one device; answers compare the median over sellers within one kind';
 COMMENT ON COLUMN offers.way IS 'rented or bought';
 COMMENT ON COLUMN offers.seller IS 'Company that asks the price';
 COMMENT ON COLUMN offers.offer_index IS 'Order in the catalogue';
@@ -1095,7 +1095,7 @@ SELECT
 FROM internal.measurement AS m
 LEFT JOIN internal.model_entry AS e ON e.model = m.model;
 COMMENT ON VIEW measurement_splits IS 'Novelty of each measurement to the coefficients: fitted to it, same family (fitted to others of its family on its hardware), unseen family (fitted to other families), unseen hardware';
-COMMENT ON COLUMN measurement_splits.split IS 'fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+COMMENT ON COLUMN measurement_splits.split IS 'fitted (to this row), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
 
 CREATE VIEW estimates AS
 SELECT
@@ -1227,7 +1227,7 @@ WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_str
 GROUP BY hardware_digest;
 COMMENT ON VIEW allocators IS 'Hardware on which a framework keeps a workspace for each stream that it has used, beside the memory of a run';
 COMMENT ON COLUMN allocators.workspace_bytes IS 'Bytes of one workspace';
-COMMENT ON COLUMN allocators.stream_limit IS 'Most streams that have one';
+COMMENT ON COLUMN allocators.stream_limit IS 'Maximum streams with a workspace';
 
 CREATE VIEW scored_measurements AS
 SELECT

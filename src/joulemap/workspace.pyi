@@ -1259,7 +1259,7 @@ class Workspace:
         self,
         lake: str | Path,
     ) -> LakeAnswer:
-        """Return the same answer after reading every byte of every shard."""
+        """List the shards of a lake after reading and verifying every byte of each."""
     def clean_shards(
         self,
         lake: str | Path,

@@ -308,7 +308,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _without_steps(document: Document) -> Document:
-    """Return a document without its commands, because Python callers use methods on a database of their own."""
+    """Return a document without its commands, because Python callers use methods on their own database."""
     return attrs.evolve(document, steps=())
 
 

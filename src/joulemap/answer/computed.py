@@ -31,7 +31,7 @@ def find_unknown(record: type[Any]) -> dict[str, Any]:
 def take(record: type[Any], *sources: object) -> dict[str, Any]:
     """Return the fields of a record found by name in sources; the first source that has a name wins.
 
-    A name must mean the same in a source and in the record; pass the others as arguments of their own.
+    A name must mean the same in a source and in the record; pass other values as separate arguments.
     """
     names = [field.name for field in attrs.fields(record)]
     return {name: getattr(one, name) for one in reversed(sources) for name in names if hasattr(one, name)}

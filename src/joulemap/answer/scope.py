@@ -479,7 +479,7 @@ class Scope:
         alone: list[str] = []
         for name, host in self.hosts.items():
             if name in self.at_wall:
-                continue  # its surroundings have a note of their own
+                continue  # its surroundings have their own note
             if host == NO_HOST:
                 alone.append(self.mark(name))
                 continue

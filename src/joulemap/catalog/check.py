@@ -182,7 +182,7 @@ def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str
 
 
 def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:
-    """Return the values of a command's places."""
+    """Return placeholder -> value for the template of a benchmark command."""
     is_gpu = entry.architecture == "gpu"
     stem = PurePath(run.model).stem if run.model.endswith((".onnx", ".gguf", ".tflite")) else run.model
     weights = (run.weights or run.precision).partition("+")[0]

@@ -24,7 +24,7 @@ ID: Final = re.compile(r"[a-z0-9][a-z0-9_]*")
 
 HEAD: Final = """\
 # A design like another chip, as `joulemap explore --save-as` writes it: use it with `--hardware FILE`.
-# Numbers are in SI, and set in place of its own where its runs have them, as `--set NAME=VALUE` does.
+# Numbers are in SI units and replace the chip's own, as `--set NAME=VALUE` does.
 """
 
 LIKE: Final = re.compile(rb"^like\s*=", re.MULTILINE)

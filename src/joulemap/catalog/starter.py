@@ -39,7 +39,7 @@ architecture = "{architecture}"
 # Behind a # stands what may be left out: the class fills it in, marked assumed, or does without. Here it is as for
 # {example}; take the # away and write what is true of yours.
 # name = "{id}"
-# vendor = "who makes it"
+# vendor = "vendor of the chip"
 # deployment = {deployment}
 # microarchitecture = "{microarchitecture}"
 # unit_name = "{unit_name}"
@@ -49,7 +49,7 @@ architecture = "{architecture}"
 # projection = "why its key numbers are projections; empty for a chip that exists"
 # unavailable = "why it can be neither bought nor rented; empty where it can"
 # sold_in = "phones, laptops or cars where nobody sells a board of it; empty where one can order a board"
-# needs_host = "the slot that it sits in, such as PCIe slot, or the rest of its SoC; empty for what works by itself"
+# needs_host = "slot of the card, such as PCIe slot, or the rest of its SoC; empty for a chip that works without a host"
 {limit}
 [sources]
 mine = "where these numbers come from: document, page, link"
@@ -58,15 +58,15 @@ mine = "where these numbers come from: document, page, link"
 """
 
 LIMIT_LINES: Final = """\
-# A chip that is sold draws most of its power limit at work, more than prices of circuits explain; with this line the
-# rest follows from tdp. Without it prices are taken as they are, and energy does not depend on tdp.
+# A sold chip draws most of its power limit under load, more than energies of circuits explain. With this line, the
+# rest is derived from tdp. Without it, energies per action are used as given, and energy does not depend on tdp.
 # works_at_limit = true
 """
 
 OTHERS: Final = """
 # [compiler]
 # list = "rknn"  # a known compiler; then only a host may follow
-# name = "what makes its programs; without this table it runs every operator"
+# name = "compiler of its programs; without this table, every operator runs"
 # cut = "each"
 # operators = ["linear", "conv.conv2d", "relu"]
 # host = "raspberry_pi_5"
@@ -137,7 +137,7 @@ def own_id(name: str) -> str:
 def copy_text(name: str) -> str:
     """Return a copy of a known hardware's file with a new id and without aliases; UnknownNameError if there is none.
 
-    A chip of a family has no file of its own: its line and what the family shares are written as one.
+    A chip of a family has no separate file: its line and the family's shared keys are written as one file.
     """
     found, content = _read_description(name)
     text = re.sub(r'^id = ".*"$', f'id = "{own_id(found)}"', content, count=1, flags=re.MULTILINE)
@@ -149,7 +149,7 @@ def copy_text(name: str) -> str:
 def _comment_load(measured: str, table: str) -> str:
     """Comment out a measured load, which does not apply to the chip that a copy describes."""
     lines = [f"# {line}" for line in table.splitlines()]
-    return "\n".join([f"# Measured on {measured}; with it, prices follow from this power.", *lines, ""])
+    return "\n".join([f"# Measured on {measured}; with it, unattributed energy follows from this power.", *lines, ""])
 
 
 def _read_description(name: str) -> tuple[str, str]:

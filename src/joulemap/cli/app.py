@@ -168,7 +168,7 @@ def build(arguments: Sequence[str]) -> typer.Typer:
 
 
 def use_help(app: typer.Typer) -> None:
-    """Make the commands of an app print joulemap's help, unless a command has a class of its own."""
+    """Make the commands of an app print joulemap's help, unless a command has its own class."""
     for one in app.registered_commands:
         one.cls = one.cls if one.cls not in (None, TyperCommand) else HelpedCommand
     for group in app.registered_groups:

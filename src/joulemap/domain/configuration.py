@@ -71,10 +71,10 @@ NO_HOST: Final = "none"
 """Name in place of a host for a device alone: no transfers over its link, and no operators on its host."""
 
 LINK_LANES: Final = "host_link_lanes"
-"""Geometry constant of a chip without memory of its own: lanes of the link to the host's memory."""
+"""Geometry constant of a chip without its own memory: lanes of the link to the host's memory."""
 
 HOST_TRANSFER: Final = "host_transfer"
-"""Coefficient: seconds per byte of inputs and outputs on the host link of a chip with memory of its own."""
+"""Coefficient: seconds per byte of inputs and outputs on the host link of a chip with its own memory."""
 
 LINK_SHARE: Final = 0.8
 """Share of a host link's bandwidth that transfers reach. Assumed: protocol headers and set-up of DMA take the rest."""
@@ -109,7 +109,7 @@ MEASURED_AT: Final[Mapping[str, Boundary]] = {
 }  # fmt: skip
 """Word that sources of measurements use for a boundary -> the boundary.
 
-The board of a processor or system on a chip without a board of its own is its package with the regulators in it.
+The board of a processor or system on a chip without its own board is its package with the regulators in it.
 """
 """Other name of a boundary -> boundary."""
 

@@ -56,7 +56,7 @@ class Hit:
     asked_tokens: int
     """Prompt tokens of counted requests, which were looked up."""
     found_tokens: int
-    """Part of these tokens that this tier had."""
+    """Looked-up tokens that were found in this tier."""
     moved_bytes: float
     """Bytes read from and written to a tier below the device."""
     joules: float

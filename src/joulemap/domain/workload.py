@@ -260,7 +260,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     """Assumptions of the trace."""
     inner_batch: int = 1
-    """Samples in each element of the batch, for a single operator with a batch of its own."""
+    """Samples in each element of the batch, for a single operator with its own batch."""
 
     @property
     def work(self) -> Work:

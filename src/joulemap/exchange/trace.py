@@ -1,7 +1,7 @@
 """Event trace of a run for Perfetto and chrome://tracing: kernels, power and memory over time.
 
 A subgraph that is one kernel is a slice around the slices of its operators; any other operator is a slice of its own.
-An operator without time of its own, as in the epilogue of another, is an instant. The counter `power` is the energy of
+An operator without its own time, as in the epilogue of another, is an instant. The counter `power` is the energy of
 a kernel over its time, so that the area under it is the energy of the batch. Times are on a grid of 2^-10 us (0.98 ns),
 which doubles hold exactly. The end of a slice then equals the start of the next, also in floating-point sums. Exact
 times are in the arguments.

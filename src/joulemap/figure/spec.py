@@ -39,7 +39,7 @@ AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
 """Figures that need more than a model and hardware, so that `plot` cannot draw them."""
 
 ShownName = FigureName | AnswerFigureName
-"""Name of any figure."""
+"""Name of a figure of the core or of a wing."""
 
 DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
 """Name of a figure, or of a text drawing without an image."""

@@ -19,7 +19,7 @@ import attrs
 from joulemap.domain.workload import DEQUANTIZE, Access, Operator, Subgraph, Workload
 
 ATTENTION: Final = "scaled_dot_product_attention"
-"""Call whose GEMMs multiply no weights."""
+"""Attention call; its GEMMs multiply two activations, so none has weights."""
 
 
 @attrs.frozen(kw_only=True)

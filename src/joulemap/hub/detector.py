@@ -533,7 +533,7 @@ class Ssd(nn.Module):
 
 
 SMALLER: Final = (320, 512)
-"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have names of their own."""
+"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have their own names."""
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": (SEGMENT, POSE), "yolo11": (SEGMENT, POSE)}
 """Family -> tasks besides detection that its networks have heads for."""

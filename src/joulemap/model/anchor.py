@@ -2,38 +2,38 @@
 
 Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
 sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory
-copy. If its prices explain less than a share of the limit there, the board is assumed to draw that share. The
-difference becomes a price for the time in which units or memories are busy:
+copy. If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The
+difference becomes an energy for the time in which units or memories are busy:
 
     per clock of memory = (share x limit x T - E) / memory time / f      of the copy
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
-the board and the contribution of the other price. Nothing is added if the probe draws that share without it. A power
-mode changes neither price: a lower clock or disabled units are paid less often per second.
+the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. A power
+mode changes neither energy: at a lower clock or with disabled units, they are counted less often per second.
 
-A described chip has no measured board, and its limit is a budget: its prices stay as they are, and its energy does not
-follow `tdp`.
+A described chip has no measured board, and its limit is a budget: its energies per action stay as given, and its
+energy does not follow `tdp`.
 
 The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
 loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
 bound:
 
-    power of a load = (E + memory price x f x memory time + unit price x f U x compute time) / T     = measured
+    power of a load = (E + e_memory x f x memory time + e_unit x f U x compute time) / T          = measured
 
-If a load draws more than measured even without unattributed power, circuit prices are too high. Then one factor lowers
-all prices except static power and the shares of regulators, so that
+If a load draws more than measured even without unattributed power, circuit energies are too high. Then one factor
+lowers all energies except static power and the shares of regulators, so that
 
     power of a load = static power + factor x (E / T - static power)                             = measured
 
 The anchor counts time, not MACs or bytes, because a busy chip draws most of its limit at low fractions of its peak.
-Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 79), at 5 to 30 % of the peak. A price
+Convolutional models on one H200 draw 72 % of the limit at batch 32 (median of 79), at 5 to 30 % of the peak. An energy
 per MAC or per byte of DRAM traffic would add almost nothing to work bound by on-chip memory or vector units. If batches
 overlap, the time is the interval between batches, not the latency.
 
-A calibration scales these prices like any other. Prices fitted to measured board power need no anchor, regardless of
-the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a link-bound
-GEMM counts only the time of its units.
+A calibration scales these energies like any other. Energies fitted to measured board power need no anchor, regardless
+of the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a
+link-bound GEMM counts only the time of its units.
 """
 
 from __future__ import annotations

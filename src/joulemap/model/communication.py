@@ -86,7 +86,7 @@ class Path:
     hops: float
     """Number of links that a byte passes between any two devices."""
     is_direct: bool
-    """True if every device reads every other device's memory at full rate."""
+    """True if each device can read the memory of every other device at the full link rate."""
     is_in_host: bool
     near: float
     """Number of devices in the group that the link joins."""

@@ -67,7 +67,7 @@ class SubgraphColumns:
     """Memory time of passes added by the runtime; the latency is the fixed cost, these, and the longer other time."""
     dram_bytes: Floats
     moved_bytes: Floats
-    """Crossing kernel boundaries at any level."""
+    """Bytes that cross kernel boundaries at any memory level."""
     pass_bytes: Floats
     """Bytes that passes added by the runtime read and write again, at any level."""
     tile_count: Floats
@@ -151,7 +151,7 @@ class RunTotals(RunFacts):
     """Sum of units used x latency over subgraphs."""
     dram_bytes: float
     moved_bytes: float
-    """Crossing kernel boundaries at any level."""
+    """Bytes that cross kernel boundaries at any memory level."""
     computed_mac_count: int
     """MACs that the chip computes."""
     action_index: Integers

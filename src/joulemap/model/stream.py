@@ -10,7 +10,7 @@ while others compute. The latency of a run is the latency of a batch that has al
 
 Inputs and outputs of a model on the link to the host (USB, PCIe) are lines of their own:
 
-    chip without memory of its own      they are part of the bytes off chip, which cross the link anyway
+    chip without its own memory      they are part of the bytes off chip, which cross the link anyway
     chip with memory                    transfer = (input bytes + output bytes) x host_transfer, before and after a run
     device only                         they are left out, as if they were in the chip's memory
 
@@ -66,14 +66,14 @@ def stay_on_device(hardware: Hardware) -> Hardware:
 
 
 def time_transfers(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-    """Return the seconds of each operator's inputs and outputs on the host link of a chip with memory of its own."""
+    """Return the seconds of each operator's inputs and outputs on the host link of a chip with its own memory."""
     if HOST_TRANSFER not in hardware.coefficients:
         return 0.0
     return (kernels.entering_bytes + kernels.leaving_bytes) * hardware.coefficient(HOST_TRANSFER)
 
 
 def add_transfers(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with the time of transfers to and from a chip that has memory of its own."""
+    """Return the placement with the time of transfers to and from a chip that has its own memory."""
     if HOST_TRANSFER not in hardware.coefficients:
         return placement
     seconds = kernels.per_kernel(kernels.each(time_transfers(kernels, hardware)))
@@ -99,7 +99,7 @@ SHARED: Final = "shared_weights"
 def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
     """Return the number of batches that are served at once.
 
-    Only an engine serves several, unless the units of a chip take requests of their own (`DIVIDED`); a framework that
+    Only an engine serves several, unless the units of a chip take their own requests (`DIVIDED`); a framework that
     launches every kernel serves one.
     """
     units = hardware.geometry.get(STREAM_UNITS)

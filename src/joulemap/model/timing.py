@@ -274,7 +274,7 @@ def _place(
 def _overlap_streams(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> Overlap:
-    """Return the times of a batch in streams that take whole batches; where each unit takes requests of its own, in
+    """Return the times of a batch in streams that take whole batches; where each unit takes its own requests, in
     streams of parts of 1, 2, 4 … samples if that is faster.
     """
     share = find_share(hardware)

@@ -1,6 +1,6 @@
 """Totals of many configurations of a workload, one row each, without ledger lines.
 
-    numbers of a chip, as arrays ─► kinds of kernels placed, timed, counted, priced as for a ledger ─► sums
+    numbers of a chip, as arrays ─► kinds of kernels placed, timed and counted, times energies per action ─► sums
 
 Totals equal the sums of the ledger that an evaluation of each point would write, to the femtojoule and the femtosecond.
 A point does not depend on other points. In a grid each number has its own axis, and a derived value has the axes of its

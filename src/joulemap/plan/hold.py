@@ -54,7 +54,7 @@ MANY_RUNS: Final = 64
 """Number of runs from which the memory limit applies, regardless of the file's size."""
 
 TOGETHER: Final = 32
-"""Models whose workloads are stored together, if they are shipped or follow from a name."""
+"""Models per batch when shipped or name-derived workloads are stored."""
 
 SESSION_S: Final = 2.0
 """Maximum time an evaluation holds the database while others wait, checked after each model."""

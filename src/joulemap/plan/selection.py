@@ -363,7 +363,7 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
 
 
 def _split_modes(text: str) -> tuple[str, ...]:
-    """Return the words of a text in which a name follows a power mode; any other text as a whole."""
+    """Split a text into words if a second name follows a power mode; otherwise return it whole."""
     return tuple(text.split()) if " " in HardwareRef.read(text).mode else (text,)
 
 
@@ -371,7 +371,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     """Return True if a text names hardware of the catalogue, a class, a box, or a file or folder."""
     ref = HardwareRef.read(text)
     plain = ref.id
-    if " " in ref.mode and read_point(ref.mode) is None:  # the words after it are names of their own
+    if " " in ref.mode and read_point(ref.mode) is None:  # the words after it are their own names
         return False
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))

@@ -16,7 +16,7 @@ class StoredTable(Row, query="database.content"):
 
 
 class StoredView(Row, query="database.view"):
-    """Promised views of the database; one row per view."""
+    """Public views of the database, whose columns are stable; one row per view."""
 
     view_name: str
     column_count: int

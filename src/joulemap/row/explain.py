@@ -147,8 +147,9 @@ class PurposeDifference(Row, query="explain.purpose"):
 
 
 class RoleDifference(Row, query="explain.role"):
-    """Energy of two runs by role of the actions, whatever their classes call them, with the parts of the difference
-    due to count and price; one row per role of either run; differences sum to B minus A, exactly.
+    """Energy of two runs by role of the actions, which groups equivalent actions of different classes, with the
+    parts of the difference due to count and price; one row per role of either run; differences sum to B minus A,
+    exactly.
     """
 
     role: str

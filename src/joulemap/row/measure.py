@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class Score(Row, query="measure.score"):
-    """One measurement beside the prediction of the same configuration; one row."""
+    """One measurement next to the prediction of the same configuration; one row."""
 
     measurement_id: int
     run_id: int

@@ -29,8 +29,8 @@ class PredictionStanding(Row, query="report.accuracy"):
 
 
 class NumberSource(Row, query="report.source"):
-    """Sources of the numbers of runs: prices and other numbers of their hardware, and the energy that each source
-    prices; one row per run, basis and source; refused runs are omitted.
+    """Sources of the numbers of runs: energies per action and other numbers of their hardware, with the energy that
+    rests on each source; one row per run, basis and source; refused runs are omitted.
     """
 
     model: str

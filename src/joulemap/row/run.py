@@ -36,8 +36,8 @@ class Allocation(Row, query="run.allocation"):
 
 
 class Constant(Row, query="run.constant"):
-    """Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each
-    price; one row per constant that differs or that only one side has.
+    """Constants of the hardware in which two runs differ, and the exact part of the energy difference due to each;
+    one row per constant that differs or that only one side has.
     """
 
     constant: str

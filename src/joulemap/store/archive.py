@@ -1,6 +1,6 @@
 """Write stored runs to a folder of files, and read them back.
 
-An archive is first read into a database of its own, at the archive's schema version; new runs are then merged into
+An archive is first read into its own database, at the archive's schema version; new runs are then merged into
 another database.
 """
 

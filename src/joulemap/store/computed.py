@@ -140,7 +140,7 @@ class Facts:
         return split_errors(self.runs, {(quantity, factor): share for quantity, factor, share in self.shares})
 
     def list_powers(self, *, as_costs: bool) -> dict[str, Powers]:
-        """Return metric -> its powers of latency and energy."""
+        """Return metric -> the exponents of latency and energy in it."""
         from joulemap.uncertainty.probability import Powers
 
         return {

@@ -154,8 +154,8 @@ def spell_default(parameter: Parameter) -> str:
 def _pick(sql: str, names: set[str]) -> str:
     """Return SQL whose last SELECT has only these columns and the joins that they need, because planning takes time.
 
-    One that groups, or counts its rows in another way, keeps them all. A LEFT JOIN on its own line must match at most
-    one row.
+    A SELECT that groups, or whose row count depends on its joins, keeps all columns and joins. A LEFT JOIN on its own
+    line must match at most one row.
     """
     found = _CELLS.search(sql)
     if not found or _ANY.search(found[1]) or _FIXED.search(sql[found.end() :]):

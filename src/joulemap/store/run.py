@@ -57,7 +57,7 @@ class Outline:
     needs_host: str
     """Part of a computer that its hardware needs; empty if it needs none."""
     is_node_board: bool
-    """True for an accelerator of a server without a slot of its own: it shares the server's host with other boards."""
+    """True for an accelerator of a server without its own slot: it shares the server's host with other boards."""
     host: str
     """Host that was named for the run; empty for none."""
     runtime: str

@@ -21,7 +21,7 @@ def silencing() -> Iterator[None]:
     _flush()
     try:
         kept = os.dup(STDOUT)
-    except OSError:  # a closed descriptor needs no silencing
+    except OSError:  # a closed descriptor writes nothing, so it needs no redirection
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -72,7 +72,7 @@ class _Claim:
         return counts
 
     def is_met(self, key: Key) -> bool:
-        """Return whether the number of calls in a row equals the number of its operators."""
+        """Return whether the calls measured in a row equal the operators that the row covers."""
         least = self.certain[key]
         return key in self.rows and least <= self.rows[key].call_count / self.pass_count <= least + self.possible[key]
 

@@ -4,7 +4,7 @@
 
 The input GEMM covers all steps. The scan is one operator of `step_count` steps, each of which waits for
 the one before. A step multiplies the state of the batch by the recurrent weights, adds both products and their biases,
-and computes the gates. Each direction is a scan of its own. The weights of a scan are one read; the hardware decides
+and computes the gates. Each direction is its own scan. The weights of a scan are one read; the hardware decides
 whether they stay on chip.
 
 Source: Appleyard et al., Optimizing Performance of Recurrent Neural Networks on GPUs, arXiv 1604.01946; counts are

@@ -83,7 +83,7 @@ def find_scale(
     """Return the scale of the finest group that contains a configuration; None if there is none.
 
     That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
-    no board of the class has run. For latency, the same holds for hardware without measurements of its own, if its
+    no board of the class has run. For latency, the same holds for hardware without its own measurements, if its
     class was never predicted before it was fitted. Software that is a new source adds to it (`find_new_source`).
     """
     asked = {

@@ -126,7 +126,7 @@ def draw_errors(errors: ErrorColumns, count: int) -> Iterator[Draws]:
 
 
 def draw_prices(keys: Sequence[str], sellers: Sequence[str], half_widths: Floats, draws: Draws) -> Floats:
-    """Return the error of each price in each draw, as a logarithm: prices of one seller have a part in common."""
+    """Return the log error of each price in each draw; prices from one seller share part of it."""
     found = np.zeros((len(half_widths), len(draws.numbers)))
     doubted = np.flatnonzero(half_widths > 0.0).tolist()
     if doubted:

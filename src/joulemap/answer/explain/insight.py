@@ -164,7 +164,7 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
     (more, energy, way, detail), (less, other, other_way, beside) = sides[::-1] if is_more else sides
     given = {"noun": find_role(row).noun, "take": "takes" if row.role == "static" else "take", "energy": energy}
     if not row.is_shared:
-        rest = sum(  # energy of the devices of a box, which have names of their own
+        rest = sum(  # energy of the devices of a box, which have their own names
             one.energy_a_j if is_more else one.energy_b_j
             for one in answer.roles
             if one.category == row.category and one.role not in ROLES

@@ -31,7 +31,7 @@ MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
 """Term of a difference in a metric other than energy."""
 
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
-"""Metric -> record of its terms; energy has terms of its own."""
+"""Metric -> record of its terms; energy has its own terms."""
 
 EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
 """Metric -> unit in which its terms sum exactly."""

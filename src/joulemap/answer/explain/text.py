@@ -189,7 +189,7 @@ PACES: Final[Mapping[str, Template]] = {
     "memory": Template("{count:B} on and off chip at {rate:B/s}"),
     "compute": Template("{count:~} MAC slots at {rate:1/s}[ on {units}]"),
 }
-"""Bound of time -> its amount of work and mean rate."""
+"""Bound of time -> text with its amount of work and its mean rate."""
 
 LEADER: Final = Template(
     "of {total:n subgraph}, {name} ({fusion_pattern})[ and {alike:n equal one}] {verb} most: {share_fraction:%} of the "

@@ -17,7 +17,7 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14
-"""Maximum causes with a step of their own; the rest share one step."""
+"""Maximum causes with their own step; the rest share one step."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
 """Metric -> exact units per SI unit."""

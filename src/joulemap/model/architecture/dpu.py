@@ -19,7 +19,7 @@ activations) run on the Arm cores of the same chip. A layer with fewer input cha
 its window as further channels (channel augmentation).
 
 Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
-there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
+there; every image streams the weights for itself. A core reaches DDR through its own ports, so that one image cannot
 use all of the bandwidth. Shared weights are read once but enter every core. int8 only:
 
     read   = (entering if it fits, else in) + copies w + max(⌈min(in / batch, w) / C⌉ - 1, 0) max(in, copies w)
@@ -27,7 +27,7 @@ use all of the bandwidth. Shared weights are read once but enter every core. int
     port   = bytes with copies = batch
     memory = max(port ⌈batch / U⌉ / batch / (port_bytes_per_clock f), bytes / (memory_bandwidth dram_efficiency))
 
-Throughput. Every core takes images of its own, so that batches overlap if there are more cores than images. A core
+Throughput. Every core takes its own images, so that batches overlap if there are more cores than images. A core
 that always has work has its share of the memory while it works on an image; the Arm cores are shared:
 
     units  = sum of layer_cost batch / U + max(convolution batch / U / f + processor, memory)

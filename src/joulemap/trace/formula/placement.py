@@ -43,7 +43,7 @@ def _size(value: Any) -> int:
 
 
 def _rest(shape: Shape, dimension: int) -> int:
-    """Return the elements of a tensor for each position along a dimension."""
+    """Return the number of elements of a tensor per position along a dimension."""
     return math.prod(shape) // max(shape[dimension], 1) if shape else 1
 
 

@@ -109,7 +109,7 @@ def shards(source: Source, lake: str | Path) -> LakeAnswer:
 
 
 def check_shards(source: Source, lake: str | Path) -> LakeAnswer:
-    """Return the same answer after reading every byte of every shard."""
+    """List the shards of a lake after reading and verifying every byte of each."""
     del source
     return _list(Path(lake), survey(Path(lake), is_thorough=True))
 

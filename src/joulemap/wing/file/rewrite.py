@@ -24,7 +24,7 @@ ATTENTION: Final = "joined attention"
 """Name of an attention that a file spells out in several operators."""
 
 VALID: Final = 1
-"""Padding of TFLite that adds nothing."""
+"""TFLite's padding mode `VALID`, which adds no elements."""
 
 ROOT_HALF: Final = 0.7071
 TOLERANCE: Final = 1e-3
@@ -60,7 +60,7 @@ class Links:
         return len(self.readers.get(id(value), ())) == 1 and id(value) not in self.kept
 
     def is_closed(self, joined: Node, chain: Sequence[Node]) -> bool:
-        """Return True if nothing outside a chain reads its values, other than those that the joined node makes."""
+        """Return True if only the chain reads its intermediate values, apart from results of the merged node."""
         inside = {id(one) for one in chain}
         made = {id(one) for one in joined.outputs}
         hidden = [value for one in chain for value in one.outputs if id(value) not in made]

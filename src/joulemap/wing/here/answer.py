@@ -108,7 +108,7 @@ class HereAnswer(Answer):
             is_other = fastest.weights != best.weights
             most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
             return text.BEST(best, rate=_describe_rate(best), **most)
-        narrowest = {row.label: row for row in self.served}  # the last format of a chip lacks the least memory
+        narrowest = {row.label: row for row in self.served}  # the last format is the narrowest
         reasons = "; ".join(text.REASON(row) for row in narrowest.values())
         return text.NOTHING(model=self.model, reasons=reasons) if self.served else text.NO_DEVICE
 

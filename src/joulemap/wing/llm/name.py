@@ -97,7 +97,7 @@ class DecoderNames(ModelNames):
         return count_in(model)
 
     def find_checkpoint(self, model: str) -> str:
-        """Return the name of a built-in language model, or of one of its passes, in its publisher's hub."""
+        """Return the hub name (owner/name) of a built-in language model or of one of its passes."""
         from joulemap.wing.llm.answer.check import find_checkpoint
         from joulemap.wing.llm.decoder.name import drop_arguments
 

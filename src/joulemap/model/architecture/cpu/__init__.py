@@ -1,6 +1,6 @@
 """CPU: a stored-program machine; register-blocked tiles over the cores.
 
-A CPU whose first memory level is `sram` is a microcontroller, with formulas of its own: see `microcontroller`.
+A CPU whose first memory level is `sram` is a microcontroller, with its own formulas: see `microcontroller`.
 
 Time. A GEMM is cut into register blocks of tile_rows x tile_columns outputs; cores take them in waves:
 

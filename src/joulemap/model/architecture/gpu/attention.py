@@ -136,7 +136,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
         return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=np.ones(work.operator_count))
     scores = rows[np.unique(kernels.kernel_index[rows], return_index=True)[1]]
     sums = np.zeros(kernels.kernel_count, dtype=np.int64)
-    sums[kernels.kernel_index[rows]] = rows  # the last of each kernel stays
+    sums[kernels.kernel_index[rows]] = rows  # NumPy keeps the last row written for each kernel
     families = _find_families(work.kernel_family[scores], engine)
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
     members = [(one, *part) for one in np.unique(families).tolist() for part in engine.split(scores[families == one])]

@@ -2,7 +2,7 @@
 
 A coefficient of GEMMs is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
 width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM, whose
-check bits have wires of their own), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
+check bits have their own wires), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
 `NAME.planar` (GDDR and LPDDR without); one without any holds for all. Times in clocks are of the highest clock that the
 board reaches, at which a peak is larger than at the clock that it is quoted at.
 """

@@ -64,7 +64,7 @@ class Sort:
     slots: str | None = None
     """Qualifier of the coefficient `issue_slots`: thread instructions per unit of the amount."""
     alone: Callable[[Traits], Floats] | None = None
-    """Part of the amount that one unit issues regardless of the others; none by default."""
+    """Part of the amount that a single unit issues, so more units do not shorten it; none by default."""
     chain: str | None = None
     """Qualifier of the coefficient `chain_clocks`."""
     links: Callable[[Traits], Floats] | None = None

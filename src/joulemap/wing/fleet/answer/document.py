@@ -56,7 +56,7 @@ LEAST_SHARE: Final = 0.001
 """Share of a target below which only a bound is shown."""
 
 _SERVER: Final = re.compile(r" x(\d+)\b")
-"""Devices of one server in the name of a fleet."""
+"""Pattern of the devices per server in the name of a fleet, such as ` x4`."""
 
 P99: Final = {"p99_s": "p99_latency_s", "first_token_s": "first_token_p99_s", "between_s": "between_p99_s"}
 """Target of a demand -> field of a fleet that must not exceed it."""

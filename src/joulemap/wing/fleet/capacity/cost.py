@@ -184,7 +184,7 @@ def list_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
 
 
 def find_utilization(carried_ratio: float | None) -> float | None:
-    """Return the highest rate as a fraction of the fleet's capacity; None if that is not known."""
+    """Return the highest rate as a fraction of the fleet's capacity; None if the capacity is unknown."""
     return 1.0 / carried_ratio if carried_ratio else None
 
 

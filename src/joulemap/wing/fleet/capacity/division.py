@@ -43,7 +43,7 @@ class Division:
     able: Ability | None
     """Capability of one server; None if its passes cannot be evaluated."""
     reason: str = ""
-    """Reason why its passes cannot be evaluated; empty if they can."""
+    """Reason why the division's passes cannot be evaluated; empty if they can."""
 
     @property
     def work_s(self) -> float:

@@ -24,7 +24,7 @@ ROUNDED: Final = 1e-12
 """Rounding error of summed probabilities."""
 
 FULL: Final = 1.0 - 1e-9
-"""Utilization above which a queue is assumed to grow without end, because its root is lost in rounding."""
+"""Utilization above which a queue is assumed to grow without bound, because rounding hides the root of its equation."""
 
 
 def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:

@@ -70,7 +70,7 @@ def size_fleets(
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the kinds of candidates that are each of their own."""
+    """Return the kinds of candidates that are compared separately."""
     return [str(place) for place in range(len(candidates))]
 
 

@@ -18,7 +18,7 @@ REUSED: Final = Template(
 )
 """Reuse of prefixes, as titles state it."""
 GUESSED: Final = Template("[, {speculate} draft tokens, {acceptance:set %} accepted]")
-"""Speculative decoding, as titles state it."""
+"""Title text for speculative decoding."""
 LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")

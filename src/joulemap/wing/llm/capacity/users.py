@@ -305,12 +305,12 @@ class _Search:
         return self.prefer(quickest)
 
     def count(self, place: int) -> int:
-        """Return the devices of an option."""
+        """Return the number of devices of the option at this index."""
         _, case, servers = self.options[place]
         return case.world * servers
 
     def serve(self, place: int) -> Deployed:
-        """Return the deployment of an option."""
+        """Return the deployment of the option at this index, simulated once."""
         if place not in self.tried:
             question, case, servers = self.options[place]
             self.tried[place] = _serve(question, case, self.target, servers)

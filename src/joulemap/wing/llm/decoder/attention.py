@@ -111,7 +111,7 @@ def _narrow(mixer: Attention | Latent, piece: Piece) -> tuple[Piece, int]:
 
 
 def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
-    """Return the KV cache of a piece."""
+    """Append the keys and values of a piece to the KV cache; return both tensors."""
     pairs = one.step.part(mixer.kv_heads)
     return tuple(
         one.append(

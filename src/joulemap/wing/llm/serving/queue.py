@@ -257,7 +257,7 @@ class Server:
         heapq.heappush(self.ends, (last, number, log.preemptions[number]))
 
     def leave(self, number: int) -> None:
-        """Finish a sequence that has its last token."""
+        """Record the end of a sequence, free its KV cache, and let the source send the next request."""
         self.log.finished[number] = self.now
         self.release(number)
         self.source.follow(self.now)

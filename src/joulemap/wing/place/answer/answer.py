@@ -199,7 +199,10 @@ class PlaceAnswer(Answer):
         return template[self.goal](rival, **values, sure=sure)
 
     def _describe_copies(self) -> str:
-        """Return the copies of the best mixture, or the limit of devices side by side; empty without a mixture."""
+        """Describe the copies of the best placement over several devices; empty if it uses one device.
+
+        Devices that each run whole batches copy nothing: then the text states their limit.
+        """
         mixed = self.rival if self.is_alone else self.best
         if mixed is None:
             return ""

@@ -129,7 +129,7 @@ def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floa
 def improve(
     problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
 ) -> Choice:
-    """Return a solver's refinement of a choice: its placement is at least as good, its bound at least as high."""
+    """Return a choice refined by a solver, whose placement is at least as good and whose bound is at least as high."""
     is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
     solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value

@@ -99,7 +99,7 @@ def find_ways(box: Box, members: Sequence[Member]) -> Ways:
 
 
 def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
-    """Return the time that a number of bytes takes; infinite without a route."""
+    """Return the transfer time of a number of bytes in seconds; infinite without a route."""
     return math.inf if way is None else sum(hop.latency_s + byte_count * hop.s_per_byte for hop in way)
 
 
