@@ -18,8 +18,8 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.plan.source import Source
-from joulemap.store.connection import writing
-from joulemap.store.measurement import write_measurements
+from joulemap.store.connection import transaction, writing
+from joulemap.store.measurement import read_measurements, update_measurements, write_measurements
 from joulemap.system.errors import CatalogueError, ExitCode, NoMeasurementError
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
@@ -402,6 +402,23 @@ def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibr
     ).rows
     assert first.latency_s is not None
     assert first.latency_s < plain[0] < scaled[0]
+
+
+def test_a_row_that_an_older_catalogue_described_otherwise_is_replaced(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.evaluate(["alexnet"], hardware=["l4"])
+    shipped = load_measurements()
+    row = next(one for one in shipped if "@" in one.hardware and one.wall_power_w)
+    older = attrs.evolve(row, hardware=row.hardware.partition("@")[0], conditions="another mode")
+    own = attrs.evolve(older, source="a bench")
+    with writing(workspace.path) as connection, transaction(connection):
+        write_measurements(connection, [older, own])
+        update_measurements(connection, shipped)
+        stored = read_measurements(connection)
+    assert older not in stored
+    assert own in stored
+    assert len(stored) == len(set(shipped)) + 1
+    assert not workspace.check().findings.rows
 
 
 def test_a_long_list_of_measurements_tells_how_many_more_there_are(joulemap: Run, own_database: Path) -> None:

@@ -341,8 +341,8 @@ class Settings:
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
     boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
-    """Energy boundary: `board`, `chip` without voltage regulators and unattributed energy, or `system` (`wall`) with
-    host, chassis and power supply.
+    """Energy boundary: `board`, `chip` without voltage regulators and, except on GPUs, unattributed energy, or
+    `system` (`wall`) with host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""

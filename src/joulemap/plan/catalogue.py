@@ -240,7 +240,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.plan.anchor import usual_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
-    from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
+    from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
     from joulemap.trace.single import describe_examples
 
     catalogue = load_catalogue()
@@ -255,7 +255,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     write_roles(connection, load_roles())
     write_events(connection, load_events())
     write_doubt(connection, load_doubt())
-    write_measurements(connection, load_measurements())
+    update_measurements(connection, load_measurements())
     clear_operator_measurements(connection)
     for profile in load_profiles():
         if profile.operators.exists():  # missing only while `make profile` writes it

@@ -99,6 +99,36 @@ def write_measurements(connection: Connection, measurements: Iterable[Measuremen
     return len(fresh)
 
 
+DESCRIBED: Final = ("hardware", "scope", "boundary", "conditions", "seen")
+"""Fields that a later catalogue may correct for the same figures of a source."""
+
+
+def update_measurements(connection: Connection, shipped: Sequence[Measurement]) -> None:
+    """Store the measurements of the current catalogue, and remove those that an older one described otherwise.
+
+    The caller holds the transaction.
+    """
+    now, figures = set(shipped), {_find_figures(one) for one in shipped}
+    names = [field.name for field in attrs.fields(Measurement)]
+    rows = connection.execute(f"SELECT measurement_id, {', '.join(names)} FROM internal.measurement").fetchall()
+    stored = {number: Measurement(**dict(zip(names, row, strict=True))) for number, *row in rows}
+    old = [number for number, one in stored.items() if one not in now and _find_figures(one) in figures]
+    if old:
+        removed = execute(
+            connection,
+            "DELETE FROM internal.measurement WHERE list_contains($numbers, measurement_id) RETURNING content_digest",
+            {"numbers": old},
+        ).fetchall()
+        Digester(connection).change_set(MEASUREMENT, (), [digest for (digest,) in removed])
+    write_measurements(connection, shipped)
+
+
+def _find_figures(one: Measurement) -> tuple[object, ...]:
+    """Return the board and all fields but those that may be corrected."""
+    board = one.hardware.partition("@")[0]
+    return (board, *attrs.astuple(one, filter=lambda field, _: field.name not in DESCRIBED))
+
+
 def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
     """Return every stored measurement."""
     names = [field.name for field in attrs.fields(Measurement)]
