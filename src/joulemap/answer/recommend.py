@@ -150,6 +150,7 @@ POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the 
 WITHOUT_RANK: Final = "without a rank"
 BEYOND_PRICE: Final = "outside a limit on the price"
 
+STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 
 FIGURES: Final[tuple[MetricName, ...]] = (
@@ -410,7 +411,8 @@ class RecommendAnswer(RankedAnswer):
         hours = battery.value / best.total_power_w
         years, days = hours / HOURS_PER_YEAR, hours / 24.0
         told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
-        life = f"{years:.2g} years" if years >= 1.0 else told_days
+        told_years = f"{years:.2g}"
+        life = f"{told_years} year{'' if told_years == '1' else 's'}" if years >= 1.0 else told_days
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
@@ -437,6 +439,10 @@ class RecommendAnswer(RankedAnswer):
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
             values = {"model": self.scope.model, "limit": nearest.worst_limit, "other": other, "repeated": repeated}
             return [STEP_TRADE.words(**values), *steps]
+        scenario = self.scope.settings.scenario
+        if scenario and find_scenario(scenario).battery is not None and not self.rate_per_s:
+            values = {"model": self.scope.model, "scenario": scenario, "repeated": repeated}
+            steps = [STEP_RATE.words(**values), *steps]
         return [*self._compare_first(self._find_rivals("likely_best"), repeated), *steps]
 
     def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:
