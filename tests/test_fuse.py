@@ -87,6 +87,21 @@ def test_pointwise_operators_join_the_convolution_before_them() -> None:
     assert patterns(trace(ConvBlock(inplace=True), image(1, 3, 8))) == ["conv2d+batch_norm+relu"]
 
 
+class Sampled(nn.Module):
+    """A convolution whose result is sampled at given positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+
+    def forward(self, x: Tensor, grid: Tensor) -> Tensor:
+        return nn.functional.grid_sample(self.conv(x), grid, align_corners=False)
+
+
+def test_sampling_reads_all_of_a_convolution_and_is_its_own_kernel() -> None:
+    assert patterns(trace(Sampled(), image(1, 3, 8), meta(1, 8, 8, 2))) == ["conv2d", "grid_sample"]
+
+
 def test_a_residual_addition_joins_the_branch_that_ends_in_it() -> None:
     assert patterns(trace(Residual(), image(1, 4, 8))) == ["conv2d+batch_norm+relu", "conv2d+batch_norm+add+relu"]
 

@@ -10,15 +10,19 @@ from torch import nn
 from chip import DRAM_BYTES_PER_S, npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target, with_level
+from joulemap.catalog.load import find_hardware
+from joulemap.domain.address import UNIT_COUNT, set_numbers
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.model.architecture.npu import Npu
+from joulemap.model.bulk import Together
+from joulemap.model.change import follow
 from joulemap.model.kernel import form_kernels
 from joulemap.model.stream import join_units
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
-from models import KEY, columns, image
+from models import KEY, columns, image, shipped
 
 MOVED = INPUT + WEIGHT + OUTPUT
 BUSY_HZ = 1e9 * 0.5
@@ -244,3 +248,14 @@ def test_a_fabric_has_nothing_to_lay_out_where_a_host_computes_all() -> None:
     hosted = target("hailo_8").with_host(target("raspberry_pi_5"), is_counted=False)
     found = run(hosted, "int8", columns_of(describe(rotary, 1, KEY)), "engine")
     assert found.latency_fs > 0
+
+
+@pytest.mark.parametrize(("name", "batch"), [("ax615_npu", 4), ("rk3576_npu", 6)])
+def test_twice_the_cores_are_never_slower(name: str, batch: int) -> None:
+    """Each of four cores would read the weights of one sample, twice as many bytes as two cores with two samples."""
+    hardware = find_hardware(name)
+    twice = set_numbers(hardware, follow(hardware, {UNIT_COUNT: 2.0 * hardware.unit_count.value}), attrs.evolve)
+    work = Together((shipped("mobilenet_v3_small", batch),))
+    (one,), (other,) = (work.evaluate(chip, "int8", "engine") for chip in (hardware, twice))
+    assert one.latency_fs is not None and other.latency_fs is not None
+    assert other.latency_fs <= one.latency_fs * (1.0 + 1e-9)

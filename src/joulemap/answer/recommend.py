@@ -150,6 +150,7 @@ POWER_NOTE: Final = "--max-power limits the power of the chip and its host, the 
 WITHOUT_RANK: Final = "not ranked"
 BEYOND_PRICE: Final = "outside the price limit"
 
+STEP_RATE: Final = Template("recommend {model} --scenario {scenario} --min-throughput 10/s {repeated}")
 STEP_TRADE: Final = Template("pareto {model} --x {limit} --y {other} {repeated}")
 
 FIGURES: Final[tuple[MetricName, ...]] = (
@@ -412,7 +413,15 @@ class RecommendAnswer(RankedAnswer):
         battery = find_scenario(scenario).battery if scenario else None
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
+<<<<<<< HEAD
         life = show_life(battery.value / best.total_power_w / HOURS)
+=======
+        hours = battery.value / best.total_power_w
+        years, days = hours / HOURS_PER_YEAR, hours / 24.0
+        told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
+        told_years = f"{years:.2g}"
+        life = f"{told_years} year{'' if told_years == '1' else 's'}" if years >= 1.0 else told_days
+>>>>>>> piece-edge
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
@@ -445,6 +454,10 @@ class RecommendAnswer(RankedAnswer):
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
             values = {"model": self.scope.model, "limit": nearest.worst_limit, "other": other, "repeated": repeated}
             return [STEP_TRADE.words(**values), *steps]
+        scenario = self.scope.settings.scenario
+        if scenario and find_scenario(scenario).battery is not None and not self.rate_per_s:
+            values = {"model": self.scope.model, "scenario": scenario, "repeated": repeated}
+            steps = [STEP_RATE.words(**values), *steps]
         return [*self._compare_first(self._find_rivals("likely_best"), repeated), *steps]
 
     def _describe_miss(self, row: RankedConfiguration) -> dict[str, Any]:

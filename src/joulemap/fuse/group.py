@@ -170,7 +170,8 @@ def may_end(group: Group, operator: Operator) -> bool:
     if group.last.output_element_count != operator.output_element_count:
         return False
     if operator.kind in POINTWISE:
-        return group.kinds <= ANCHORS | POINTWISE | ROWWISE
+        # Resizing to the same size copies; a sampled position may lie in any tile of the GEMM.
+        return operator.operation != "grid_sample" and group.kinds <= ANCHORS | POINTWISE | ROWWISE
     return operator.kind == "softmax" and "matmul" in group.kinds and group.kinds <= {"matmul"} | POINTWISE
 
 

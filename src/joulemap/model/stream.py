@@ -178,24 +178,29 @@ WHOLE: Final = "whole_batches"
 """Geometry constant of hardware whose programs are compiled for one stream: a batch stays there, as one request."""
 
 
-def take_fullest(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats | float]:
-    """Return the kernels of the copy with the most samples of a batch, and the number of its units."""
+def take_fullest(
+    kernels: KernelColumns, hardware: Hardware, divisor: float = 1.0
+) -> tuple[KernelColumns, Floats | float]:
+    """Return the kernels of the copy with the most samples of a batch, and the number of its units.
+
+    A batch uses one of `divisor` streams, rounded up.
+    """
     count: Floats | float = hardware.peaks[kernels.precision].unit_count
     if DIVIDED not in hardware.geometry:
         return kernels, count
     of_stream = hardware.geometry[STREAM_UNITS].value
     if WHOLE in hardware.geometry:
         return kernels, of_stream
-    streams = np.maximum(1.0, np.floor(count / of_stream))
+    streams = np.ceil(np.maximum(1.0, np.floor(count / of_stream)) / divisor)
     return kernels.part(kernels.batch / np.ceil(kernels.batch / streams)), of_stream
 
 
-def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+def count_copies(kernels: KernelColumns, hardware: Hardware, divisor: float = 1.0) -> Floats | float:
     """Return the number of model copies that share a batch; each copy reads its own weights."""
     if DIVIDED not in hardware.geometry or WHOLE in hardware.geometry:
         return 1.0
     streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
-    copies: Floats | float = np.minimum(np.maximum(1.0, np.floor(streams)), kernels.batch)
+    copies: Floats | float = np.minimum(np.ceil(np.maximum(1.0, np.floor(streams)) / divisor), kernels.batch)
     return copies
 
 

@@ -31,9 +31,9 @@ its part of the SRAM for that, unless all copies read the same weights (`shared_
 `host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with
-the most samples, ceil(b / streams). It has its part of the vector engines, of the SRAM and its width, and of the DMA
-engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights. With
-`whole_batches`, a batch stays on one stream.
+the most samples, ceil(b / streams). It takes half of the streams, a quarter … where that is faster. A copy has its part
+of the vector engines, of the SRAM and its width, and of the DMA engines, which reach `unit_memory_share` of the
+memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a batch stays on one stream.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -47,8 +47,9 @@ Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, LINK_LANES, PRECISION_BYTES
@@ -57,6 +58,7 @@ from joulemap.model.architecture.npu.fabric import lay_out, start_s
 from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
+from joulemap.model.pace import SAME
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.run import STAGE
 from joulemap.model.stream import DIVIDED, SHARED, STREAM_UNITS, count_copies, find_shares, take_fullest
@@ -103,6 +105,35 @@ class NpuPlacement(Placement):
         return compute_s * of_units, memory_s * of_memory
 
 
+def _choose_shorter(one: NpuPlacement, other: NpuPlacement, kernels: KernelColumns) -> NpuPlacement:
+    """Return for each workload the placement that takes less time."""
+
+    def total_s(placement: NpuPlacement) -> Floats:
+        busy_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
+        return kernels.sum_kernels(placement.launch_s + busy_s)
+
+    is_shorter = total_s(other) < total_s(one) * (1.0 - SAME)
+    if not is_shorter.any():
+        return one
+    of_row, of_kernel = kernels.of_workload(is_shorter), kernels.kernel_workload(is_shorter.astype(float)) > 0.0
+
+    def choose(first: Any, second: Any) -> Any:
+        if isinstance(first, tuple):
+            return tuple(map(choose, first, second))
+        if first is second or first is None:
+            return first
+        is_kernel = np.shape(first)[-1:] == (kernels.kernel_count,)
+        return np.where(of_kernel if is_kernel and not kernels.is_plain else of_row, second, first)
+
+    fields = {field.name: getattr(one, field.name) for field in attrs.fields(NpuPlacement)}
+    chosen = {
+        name: choose(value, getattr(other, name))
+        for name, value in fields.items()
+        if name not in ("overlap", "sharpness", "host_runs_ahead", "units_total")
+    }
+    return attrs.evolve(one, **chosen)
+
+
 def _geometry(hardware: Hardware, name: str) -> float:
     """Return a share or ratio of the hardware; 1 if the hardware states none."""
     return hardware.geometry[name].value if name in hardware.geometry else 1.0
@@ -112,11 +143,22 @@ class Npu(Indifferent):
     """Neural processing units with a static schedule."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return tiles, waves and times; see the module's formulas.
+
+        A batch uses all copies of a model, or half, a quarter … of them if their weights make more copies slower.
+        """
+        best, divisor = self._place(kernels, hardware, 1.0), 1.0
+        while np.max(count_copies(kernels, hardware, divisor)) > 1.0:
+            divisor *= 2.0
+            best = _choose_shorter(best, self._place(kernels, hardware, divisor), kernels)
+        return best
+
+    def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
+        """Return tiles, waves and times if a batch uses one of `divisor` copies of a model, rounded up."""
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        copies = count_copies(kernels, hardware)
-        own, copy_units = take_fullest(kernels, hardware)
+        copies = count_copies(kernels, hardware, divisor)
+        own, copy_units = take_fullest(kernels, hardware, divisor)
         work, copy_part = own.work, copy_units / peak.unit_count
         engine = tile(own, hardware, copy_units)
         stays, tensor_s, begin_s, cuts = self._schedule(own, hardware, engine)
