@@ -413,15 +413,7 @@ class RecommendAnswer(RankedAnswer):
         battery = find_scenario(scenario).battery if scenario else None
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
-<<<<<<< HEAD
         life = show_life(battery.value / best.total_power_w / HOURS)
-=======
-        hours = battery.value / best.total_power_w
-        years, days = hours / HOURS_PER_YEAR, hours / 24.0
-        told_days = f"{days:.0f} days" if days >= WHOLE_DAYS else f"{days:.2g} days"
-        told_years = f"{years:.2g}"
-        life = f"{told_years} year{'' if told_years == '1' else 's'}" if years >= 1.0 else told_days
->>>>>>> piece-edge
         told = battery.source.removesuffix(f", {battery.basis}")
         return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
 
