@@ -222,8 +222,7 @@ HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, attention adds 0 s of computation: each kernel waits longer for keys and values"
 )
 PURPOSE_NOTE: Final = (
-    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond "
-    "that"
+    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that"
 )
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
