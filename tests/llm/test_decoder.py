@@ -13,9 +13,10 @@ from chips import find
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.settings import Settings
 from joulemap.domain.workload import NO_KEY, Workload
-from joulemap.model.bulk import Together
+from joulemap.model.bulk import Together, form_joined, join
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
+from joulemap.model.timing import list_parts
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.workload import find_model
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
@@ -25,6 +26,7 @@ from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.name import complete, find_alias, find_decoder, find_pass, find_shipped, load_shipped
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.workspace import Workspace
+from models import shipped
 from sample import thin
 
 LAYERS, WIDTH, INNER, VOCABULARY = 32, 4096, 14336, 128_256
@@ -279,7 +281,20 @@ def test_folded_layers_have_the_totals_of_all_layers(name: str) -> None:
         first, second = (one.evaluate(find(chip), precision, "engine", weight_precision=weights) for one in both)
         assert first == second
         first_sizes, second_sizes = (one.sizes(precision, "engine", weight_precision=weights) for one in both)
-        assert first_sizes == second_sizes
+        np.testing.assert_allclose(first_sizes, second_sizes, rtol=1e-12)
+
+
+def test_an_engine_runs_all_sequences_of_a_pass_at_once() -> None:
+    """An engine may cut a batch of images into parts; 64 sequences share each pass, and their weights are read once."""
+    model, chip = decoder("llama-3.2-1b"), find("h100_sxm5")
+    works = pass_columns(model, [(Step(cached=2000), 64), (Step(tokens=9), 64)], is_folded=True).values()
+    for work in works:
+        kernels = form_joined(join([work]), "bf16", "engine")
+        assert not list_parts(kernels, chip)
+    images = shipped("resnet18", 64)
+    both = form_joined(join([*works, images]), "bf16", "engine")
+    counts = [both.sum_workload(np.where(np.asarray(count) > 1.0, 1.0, 0.0)) for count in list_parts(both, chip)]
+    assert counts and all(not cut[:2].any() and cut[2] for cut in counts)
 
 
 def test_heads_that_do_not_divide_are_padded() -> None:

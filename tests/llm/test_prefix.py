@@ -86,6 +86,17 @@ def test_turns_find_their_context_while_it_is_resident() -> None:
     assert tight.window.energy_j == near(tight.window.prompt_j + tight.window.answer_j + tight.window.idle_j)
 
 
+def test_contexts_from_a_tier_leave_memory_for_the_requests_that_they_serve() -> None:
+    """Eight contexts of up to 3,300 tokens wait for memory of 8,000, of which two or more run at once."""
+    tier = Tier(name="host", capacity_bytes=1e12, bytes_per_s=2e6, j_per_byte=0.0)
+    limits = Limits(step_tokens=1000, cache_tokens=8000, tiers=(tier,), token_bytes=2.0)
+    load = Load(in_flight=8, turns=3, prompt_tokens=1000, output_tokens=100, is_steady=True, requests=90)
+    served, before = (simulate(PLAIN, attrs.evolve(load, reuses=reuses), limits) for reuses in (True, False))
+    assert served.hit_fraction > 0.4
+    assert served.output_tokens_per_s > before.output_tokens_per_s
+    assert served.energy_per_output_token_j < before.energy_per_output_token_j
+
+
 def test_a_prefill_server_keeps_prompts_and_computes_answers_again() -> None:
     """Of 160 tokens and 33 more, one server keeps 12 blocks of 16; a prefill server keeps the 10 of the prompt."""
     talk = share_blocks((0, 0, 1), (160, 353, 16), (33, 1, 1))

@@ -659,7 +659,11 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
-    """Return the value of `Scope.engines`; a box has the engines of its devices."""
+    """Return the value of `Scope.engines`; a box has the engines of its devices. Empty for passes that name their own
+    serving engine.
+    """
+    if all("engine=" in model.request.model for model in plan.models):
+        return {}
     boxes = plan.selection.parts
     entries = [
         one

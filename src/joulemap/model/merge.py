@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.workload import APPEND
-from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
+from joulemap.model.workload import IN_PLACE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
 """Kinds whose kernels can be merged as light work, because they contain no GEMMs."""
@@ -58,7 +58,7 @@ def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
     byte_count[before] = 0.0
     return attrs.evolve(
         work,
-        variant=np.where(appends, "", work.variant),
+        variant=np.where(appends, IN_PLACE, work.variant),
         output_element_count=np.where(appends, np.rint(work.output_element_count * new), work.output_element_count),
         access_bytes=moved,
         access_fused_bytes=fused,

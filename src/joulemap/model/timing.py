@@ -6,7 +6,7 @@ A chip whose runtime accepts at most `samples_at_once` samples runs a larger bat
 which reads the weights again. Its memory holds the samples of one part; the others wait in the host. An engine whose
 class states `engine_part` runs a batch at once, in parts of 1, 2, 4 … times that many samples, or in equal parts of 3,
 6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a small part's data in
-the last cache. A last part with fewer samples takes their share of a whole one.
+the last cache. A last part with fewer samples takes their share of a whole one. Passes of language models are not cut.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.workload import CAUSAL
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import decide, is_one
 from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
@@ -37,7 +38,7 @@ from joulemap.model.stream import (
     leave_out_transfers,
     overlap_streams,
 )
-from joulemap.model.workload import Floats, Texts
+from joulemap.model.workload import IN_PLACE, Floats, Texts
 from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
@@ -87,7 +88,7 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0)
 
     if parts:
         return time(times if parts == 1.0 else np.full(len(times), parts))
-    counts = [kernels.each(count) for count in _list_parts(kernels, hardware)]
+    counts = [kernels.each(count) for count in list_parts(kernels, hardware)]
     if not counts:
         return time(times)
     trials = [times, *(np.where(count > 1.0, count, times) for count in counts)]
@@ -105,7 +106,7 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
             alike = find_parts(kernels, vary(hardware, coefficients=coefficients))
             found = np.where(sizes == size, alike, found)
         return found
-    counts = [1.0, *(float(np.ravel(count)[0]) for count in _list_parts(kernels, hardware))]
+    counts = [1.0, *(float(np.ravel(count)[0]) for count in list_parts(kernels, hardware))]
     if len(counts) == 1:
         return np.ones(1)
     kernels = leave_out_transfers(kernels, hardware)
@@ -138,19 +139,31 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
     return each
 
 
-def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
+def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
     """Return the numbers of parts above 1 in which an engine tries to run a batch; at most 1 if a batch is no larger
     than the part.
     """
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[Floats | float] = []
     if kernels.runtime == "engine" and least is not None:
-        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(kernels.batch)) / least.value))))):
+        batch = _find_batch(kernels)
+        for step in range(int(np.ceil(np.log2(max(1.0, float(np.max(batch)) / least.value))))):
             for size in (least.value * 2.0**step, 3.0 * least.value * 2.0**step):
-                count = kernels.batch / size
+                count = batch / size
                 if size == least.value * 2.0**step or np.any((count > 1.0) & (count % 1.0 == 0.0)):
                     counts.append(count)
     return counts
+
+
+def _find_batch(kernels: KernelColumns) -> Floats | float:
+    """Return the batch that an engine may cut: 1 for a language model, whose engine runs all sequences in one pass."""
+    is_shared = kernels.work.has_word(CAUSAL, IN_PLACE)
+    if not is_shared.any():
+        return kernels.batch
+    if kernels.workload_count == 1:
+        return 1.0
+    shared = np.bincount(kernels.workload_index[is_shared], minlength=kernels.workload_count) > 0
+    return np.where(kernels.of_workload(shared), 1.0, kernels.batch)
 
 
 def _time_parts(

@@ -40,6 +40,9 @@ Texts = NDArray[np.str_]
 KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
 
+IN_PLACE: Final = "in_place"
+"""Variant word for an append to a given past, of which an engine writes only the new rows."""
+
 STREAMED: Final = "streamed"
 """Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""
 
@@ -217,7 +220,7 @@ class Work:
         """Kernel family that an attention or experts operator names; empty if it names none."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT, IN_PLACE)
         told = self.variant.tolist()
         left_of = {
             one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)

@@ -13,7 +13,7 @@ from joulemap.answer.layout import lay
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
-from joulemap.present.document import Block, Grid, Section, Text
+from joulemap.present.document import Block, Grid, Section, Text, show_under
 from joulemap.row.explain import RoleDifference
 from joulemap.system.units import FJ_PER_J
 
@@ -26,7 +26,7 @@ def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
     quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
     return {
         "category": Section("", lay_categories(answer)),
-        "purpose": Section(text.PURPOSE_TABLE, _lay_purposes(answer)),
+        "purpose": show_under(text.PURPOSE_TABLE, _lay_purposes(answer), *_describe_hidden(answer)),
         "role": Section(text.ROLE_TABLE, _lay_roles(answer, limit)),
         "action": _lay_actions(answer, limit),
         "effect": Section(text.EFFECT_TABLE, _lay_effects(answer)),
@@ -59,6 +59,16 @@ def _lay_purposes(answer: PairAnswer) -> Grid:
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
     return _add_rows(drawn, [text.ALL, *ends])
+
+
+def _describe_hidden(answer: PairAnswer) -> list[Text]:
+    """Return why attention takes no time to compute in a run; empty if it takes time in both."""
+    row = next((row for row in answer.purposes if row.purpose == "attention"), None)
+    if row is None:
+        return []
+    ends = zip(answer.names, (row.energy_a_j, row.energy_b_j), (row.latency_a_s, row.latency_b_s), strict=True)
+    hidden = [name for name, joules, seconds in ends if joules and not seconds]
+    return [Text(text.HIDDEN_ATTENTION(hardware=hidden))] if hidden else []
 
 
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:

@@ -219,9 +219,11 @@ DEFINITIONS: Final = (
     "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
     "on-chip transfers per byte",
 )
+HIDDEN_ATTENTION: Final = Template(
+    "On {hardware:and}, attention adds 0 s of computation: each kernel waits longer for keys and values"
+)
 PURPOSE_NOTE: Final = (
-    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond "
-    "that; computation takes 0 s if it is never slower than these transfers"
+    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that"
 )
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "

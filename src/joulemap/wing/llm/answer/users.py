@@ -422,33 +422,31 @@ def serve_users(
     choices = list_choices(source, model, settings, serving)
     question, whole = choices[0][:2]
     is_free = not settings.precision and not settings.weight_precision
-    found: list[tuple[Deployed, bool, Plan]] = []
-    places: list[int] = []
+    found: list[Found] = []
     seen: set[tuple[str, str]] = set()
     reasons: dict[str, str] = {}
     divided: dict[int, dict[int, Question]] = {}
     asked = [(place, *choice[:2], case) for place, choice in enumerate(choices) for case in choice[2]]
     for number, (place, own, plan, case) in enumerate(asked, 1):
         own.book = question.book
-        one = find_deployment(own, case, target, divided.setdefault(place, {}))
+        questions = divided.setdefault(place, {})
+        one = find_deployment(own, case, target, questions)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
         elif (named := (name_servers(one), one.case.precision)) not in seen:  # several --devices may find the same
             seen.add(named)
-            found.append((one, is_free and own is question, plan))
-            places.append(place)
+            found.append((one, is_free and own is question, plan, questions))
         if number % COLLECTED == 0:
             question.book.release()
             gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
-    known = [(*one, divided[place]) for one, place in zip(found, places, strict=True)]
-    tables, paid = _pay(source, question, whole, known, usage, prices)
-    rows = [_form_row(one, is_published, paid) for one, is_published, _ in found]
+    tables, paid = _pay(source, question, whole, found, usage, prices)
+    rows = [_form_row(one, is_published, paid) for one, is_published, *_ in found]
     ranked = rank_rows(rows)
     first = next(one for (one, *_), row in zip(found, rows, strict=True) if row is ranked[0])
-    ranked = rank_rows([*rows, *_list_likelier(known, rows, target, paid)])
+    ranked = rank_rows([*rows, *_list_likelier(found, rows, target, paid)])
     is_asked = serving.reuses_prefixes or serving.speculate is not None
     return UsersAnswer(
         forms=compare_forms(first) if first.prompt_servers or is_asked else "",
@@ -489,9 +487,8 @@ def _list_likelier(
         most[row.hardware] = min(most.get(row.hardware, DEAR * lowest), _cost(row) if is_safe else math.inf)
     more: list[UserRow] = []
     known = {(row.label, row.precision) for row in rows}
-    for row, (one, is_published, _, questions) in sorted(
-        zip(rows, found, strict=True), key=lambda pair: _cost(pair[0])
-    ):
+    by_cost: list[tuple[UserRow, Found]] = sorted(zip(rows, found, strict=True), key=lambda pair: _cost(pair[0]))
+    for row, (one, is_published, _, questions) in by_cost:
         ratio = most[row.hardware] / _cost(row)
         if not row.is_met or row.met_probability is None or row.met_probability >= LIKELY or ratio <= 1.0:
             continue
@@ -525,8 +522,8 @@ def _pay(
     from joulemap.wing.llm.answer.answer import read_tables
 
     best: dict[str, Found] = {}
-    for row in sorted(found, key=lambda row: (row[0].miss > 1.0, row[0].device_count, row[0].miss)):
-        best.setdefault(row[0].case.hardware, row)
+    for each in sorted(found, key=lambda each: (each[0].miss > 1.0, each[0].device_count, each[0].miss)):
+        best.setdefault(each[0].case.hardware, each)
     most = max(one.case.devices for one, *_ in best.values())
     batch = min(-(-one.target.users // one.servers) for one, *_ in best.values())
     chosen = []

@@ -119,7 +119,7 @@ class Server:
     def advance(self) -> bool:
         """Advance to the next event; return False if there is none."""
         while self.coming and self.coming[0][0] <= self.now:
-            self.waiting.append(self.coming.popleft()[1])
+            self.enqueue(self.coming.popleft()[1])
         if self.answering:
             self.make_room()
         pieces = self.fill()
@@ -130,6 +130,10 @@ class Server:
         elif self.coming:
             self.rest(self.coming[0][0])
         return bool(self.running or self.waiting or self.coming)
+
+    def enqueue(self, number: int) -> None:
+        """Queue a request behind the waiting ones."""
+        self.waiting.append(number)
 
     def make_room(self) -> None:
         """Preempt the most recently admitted sequences until each answer has room for the next pass's tokens."""

@@ -41,6 +41,8 @@ class ReusingServer(Server):
         """Pinned blocks of each request that is running or being loaded."""
         self.found: dict[int, int] = {}
         """Prompt tokens that each request in `read` reuses."""
+        self.loaded: set[int] = set()
+        """Requests whose blocks are moved to the device, with memory reserved for the rest of their prompts."""
         self.accepted: set[int] = set()
         log.full_from = self.prefixes.filled_s
 
@@ -57,6 +59,13 @@ class ReusingServer(Server):
     def list_hits(self) -> tuple[Hit, ...]:
         """Return the hits and moves of each tier, the device first."""
         return self.cache.list_hits()
+
+    def enqueue(self, number: int) -> None:
+        """Queue a request; one whose blocks have arrived starts first, since it holds memory."""
+        if number in self.loaded:
+            self.waiting.appendleft(number)
+        else:
+            super().enqueue(number)
 
     def room(self) -> float:
         """Return the tokens that running requests may hold in addition to pinned blocks."""
@@ -79,8 +88,8 @@ class ReusingServer(Server):
         """Return whether a request fits in memory with the running ones after eviction of all blocks that none
         reads.
         """
-        if number in self.read or not self.running:
-            return super().fits(number)
+        if number in self.loaded or not (self.running or self.loaded):
+            return True
         cache, blocks = self.cache, self.prefixes.prompts[number]
         cache.shrink(self.limits.cache_tokens - self.held)
         places = cache.find(blocks)
@@ -101,8 +110,13 @@ class ReusingServer(Server):
             ready = cache.pin(blocks, places, self.now)
             self.read[number] = list(blocks[: len(places)])
             if ready > self.now:
+                self.held += self.needed(number)
+                self.loaded.add(number)
                 insort(self.coming, (ready, number))
                 return False
+        if number in self.loaded:
+            self.loaded.remove(number)
+            self.held -= self.needed(number)
         super().admit(number)
         cache.shrink(self.limits.cache_tokens - self.held)
         return True
