@@ -48,7 +48,10 @@ EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
 CONFIGURATIONS: Final = """
 SELECT hardware, precision, runtime, batch, list(model ORDER BY model) AS models
 FROM measurements
-WHERE coalesce(energy_j, power_w, wall_power_w) IS NOT NULL AND list_contains($boards, split_part(hardware, '@', 1))
+WHERE
+    coalesce(energy_j, power_w, wall_power_w) IS NOT NULL
+    AND list_contains($boards, split_part(hardware, '@', 1))
+    AND operator_kind(model) = ''
 GROUP BY ALL
 ORDER BY ALL
 """
@@ -64,11 +67,12 @@ JOIN runs AS r
     AND r.hardware = split_part(m.hardware, '@', 1) || $ending
     AND split_part(r.configured_hardware, '@', 2) = split_part(m.hardware, '@', 2)
     AND (r.precision, r.weight_precision, r.runtime, r.batch) = (m.precision, m.precision, m.runtime, m.batch)
+WHERE r.is_newest AND operator_kind(m.model) = ''
 """
 
 
 def read_foreign(workspace: Workspace) -> dict[int, float]:
-    """Return the power of each measurement of a board of `left_out.csv` in W, predicted without the board's own
+    """Return the power of each measured model on a board of `left_out.csv` in W, predicted without the board's own
     measurements; runs that the workspace lacks are evaluated.
     """
     boards = {name: describe_left_out(name) for name in read_left_out()}
