@@ -409,9 +409,10 @@ class RankedAnswer(CandidateAnswer):
         chip = find_chip(self.best)
         if chip not in chances:
             return ""
-        tied = {find_chip(row) for row in rivals} - {chip}
-        is_joint = not tied and is_tied(chances[chip])
-        return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=JOINTLY_TIED if is_joint else None)
+        is_unsure = is_tied(chances[chip])  # a chip may be told apart although one of its configurations is not
+        tied = {find_chip(row) for row in rivals} - {chip} if is_unsure else set()
+        jointly = JOINTLY_TIED if is_unsure and not tied else None
+        return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=jointly)
 
     def _explain_rank(self, chances: Mapping[str, float], width: str) -> str:
         """Return why a chip with a higher confidence than the best has a lower rank; empty if there is none.

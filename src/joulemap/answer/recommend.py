@@ -74,8 +74,10 @@ NOT_SOLD: Final = Template(
 )
 NONE_RUNS: Final = "No available chip can run any of the configurations"
 NOTHING: Final = Template(
-    "No configuration has {kept}. The nearest is {name}: {miss}[; it also exceeds the limit on {others:and}]."
+    "No configuration has {kept}. The nearest{available} is {name}: {miss}"
+    "[; it also exceeds the limit on {others:and}]."
 )
+OF_AVAILABLE: Final = " available one"
 FACTOR: Final = Template("{ratio:x}")
 PAID_NAME: Final = Template("{way} {name}")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
@@ -320,7 +322,9 @@ class RecommendAnswer(RankedAnswer):
             return UNKNOWN(metric=self._metric)
         if best is None:
             assert nearest is not None
-            return NOTHING(name=self.name(nearest), kept=kept, **self._describe_miss(nearest))
+            first = next((row for row in self.rows if row.status == "infeasible"), nearest)
+            available = "" if first.is_available else OF_AVAILABLE
+            return NOTHING(name=self.name(nearest), kept=kept, available=available, **self._describe_miss(nearest))
         ranked = [row for row in self.rows if row.rank]
         is_own = len(set(map(find_chip, self.rows))) == 1 or self.scope.settings.takes_all
         ratio = None if second is None else second.objective_ratio

@@ -14,7 +14,7 @@ from joulemap.answer.flip import text
 from joulemap.answer.flip.pair import Flip, Pair, describe_meanings
 from joulemap.answer.layout import lay
 from joulemap.answer.price import find_prices
-from joulemap.answer.scope import DOUBTED_IN, find_scope
+from joulemap.answer.scope import DOUBTED_IN, TIE_RATIO, find_scope
 from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -148,7 +148,7 @@ class FlipAnswer(RunAnswer):
         return text.WINNER(
             winner=self.scope.mark(self.names[place]),
             loser=self.scope.mark(self.names[1 - place]),
-            ratio=self.ratio,
+            margin=text.LITTLE if self.ratio < TIE_RATIO else text.MARGIN(ratio=self.ratio),
             metric=metric,
             per=text.PER_MILLION if metric.per == "million inferences" else "",
             direction=text.HIGHER if metric.is_higher_better else text.LOWER,
@@ -345,7 +345,7 @@ def _describe_flip(row: Flip) -> str:
         return text.FLIP_OF_SCALE(times=factor, chance=row.likelihood)
     there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
     if there == value:
-        return text.FLIP_NEAR(times=row.flip_ratio, value=value, chance=row.likelihood)
+        return text.FLIP_NEAR(side=text.ABOVE if factor > 1.0 else text.BELOW, value=value, chance=row.likelihood)
     return text.FLIP(there=there, value=value, chance=row.likelihood)
 
 

@@ -12,13 +12,15 @@ TITLE: Final = Template(
 DRAWN_TITLE: Final = Template("{title}: {metric.label} of A {a} and B {b}")
 
 WINNER: Final = Template(
-    "{winner} has {ratio:x} {direction} {metric.label}{per} than {loser}: {value} against {other}"
+    "{winner} has {margin} {direction} {metric.label}{per} than {loser}: {value} against {other}"
     "[ ({doubt})][; the order reverses {reversed}]"
     "[; the order is the same from batch {first} to {last}][; {no_flip}]."
 )
 PER_MILLION: Final = " per million inferences"
 FROM_BATCH: Final = Template("from batch {batch}")
 AT_BATCHES: Final = Template("at batch {batches:and}")
+MARGIN: Final = Template("{ratio:x}")
+LITTLE: Final = "under 0.5 %"
 LOWER: Final = "lower"
 HIGHER: Final = "higher"
 NO_FLIP: Final = "no single constant reverses the order"
@@ -46,7 +48,8 @@ PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "ro
 """Words that make the name of a constant a plural."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"
 FLIP: Final = Template("{there} instead of {value}[ (chance {chance:odds})]")
-FLIP_NEAR: Final = Template("{times:plain} times {value}[ (chance {chance:odds})]")
+FLIP_NEAR: Final = Template("slightly {side} {value}[ (chance {chance:odds})]")
+ABOVE, BELOW = "above", "below"
 FLIP_OF_SCALE: Final = Template("{times:plain} times the prediction (chance {chance:odds})")
 NEAREST: Final = Template("the {word} of {owner} at {flip}")
 NO_NEAREST: Final = Template("no single constant reverses the order, from 1/{most:plain} to {most:plain} of its value")
