@@ -30,25 +30,25 @@ def _flags(workspace: Workspace) -> list[tuple[object, ...]]:
 def test_a_question_over_many_configurations_stores_no_ledger(tmp_path: Path) -> None:
     path = tmp_path / "points.duckdb"
     workspace = Workspace(path)
-    workspace.pareto("mobilenet_v2", ASKED)
+    workspace.pareto("resnet_block", ASKED)
     assert _flags(workspace) == [(1, False), (2, False)]
     assert not workspace.sql("SELECT run_id FROM energy_ledger").rows
     assert check_database(path) == []
-    with pytest.raises(UsageError, match=r"run 1 was evaluated to totals only: `joulemap analyze 'mobilenet_v2' l4"):
+    with pytest.raises(UsageError, match=r"run 1 was evaluated to totals only: `joulemap analyze 'resnet_block' l4"):
         workspace.query("edp.distribution", {"run_id": 1})
 
 
 def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(tmp_path: Path) -> None:
     path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
     workspace, whole = Workspace(path), Workspace(other)
-    workspace.pareto("mobilenet_v2", ASKED)
+    workspace.pareto("resnet_block", ASKED)
     before = workspace.sql(FIGURES).rows
-    workspace.compare("mobilenet_v2", ASKED)
-    whole.compare("mobilenet_v2", ASKED)
+    workspace.compare("resnet_block", ASKED)
+    whole.compare("resnet_block", ASKED)
     assert _flags(workspace) == _flags(whole) == [(1, True), (2, True)]
     assert workspace.sql(FIGURES).rows == before == whole.sql(FIGURES).rows
     assert workspace.sql(LEDGER).rows == whole.sql(LEDGER).rows
-    assert len(workspace.sql(LEDGER)) > 500
+    assert len(workspace.sql(LEDGER)) > 300
     digests = "SELECT hardware_digest, split_part(content_digest, '-', 4) FROM internal.run ORDER BY ALL"
     assert workspace.sql(digests).rows == whole.sql(digests).rows
     assert check_database(path) == []
@@ -58,8 +58,8 @@ def test_the_ledger_comes_under_the_same_run_and_changes_no_figure(tmp_path: Pat
 def test_a_run_with_its_ledger_answers_for_totals(tmp_path: Path) -> None:
     path = tmp_path / "ledgers.duckdb"
     workspace = Workspace(path)
-    workspace.compare("mobilenet_v2", ASKED)
-    workspace.pareto("mobilenet_v2", ASKED)
+    workspace.compare("resnet_block", ASKED)
+    workspace.pareto("resnet_block", ASKED)
     assert _flags(workspace) == [(1, True), (2, True)]
 
 
@@ -94,8 +94,8 @@ def _import(path: Path, other: Path, folder: Path) -> tuple[int, int]:
 def test_an_imported_ledger_comes_under_the_run_of_its_totals(tmp_path: Path) -> None:
     path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
     workspace, whole = Workspace(path), Workspace(other)
-    workspace.pareto("mobilenet_v2", ASKED)
-    whole.compare("mobilenet_v2", attrs.evolve(ASKED, hardware=(*CHIPS, "tpu_v4")))
+    workspace.pareto("resnet_block", ASKED)
+    whole.compare("resnet_block", attrs.evolve(ASKED, hardware=(*CHIPS, "tpu_v4")))
     before = workspace.sql(FIGURES).rows
     assert _import(path, other, tmp_path / "archive") == (3, 0)
     assert _flags(workspace) == [(1, True), (2, True), (3, True)]
@@ -110,8 +110,8 @@ def test_an_imported_ledger_of_other_totals_is_refused(tmp_path: Path) -> None:
     import duckdb
 
     path, other = tmp_path / "points.duckdb", tmp_path / "ledgers.duckdb"
-    Workspace(path).pareto("mobilenet_v2", ASKED)
-    Workspace(other).compare("mobilenet_v2", ASKED)
+    Workspace(path).pareto("resnet_block", ASKED)
+    Workspace(other).compare("resnet_block", ASKED)
     with duckdb.connect(path) as connection:
         connection.execute("UPDATE internal.run_total SET energy_fj = energy_fj + 1 WHERE run_id = 1")
     with pytest.raises(CatalogueError, match="does not add up to the totals that are stored"):
@@ -121,7 +121,7 @@ def test_an_imported_ledger_of_other_totals_is_refused(tmp_path: Path) -> None:
 
 def test_settings_can_ask_for_ledgers(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "points.duckdb")
-    workspace.pareto("mobilenet_v2", ASKED, ledger=True)
+    workspace.pareto("resnet_block", ASKED, ledger=True)
     assert _flags(workspace) == [(1, True), (2, True)]
 
 
@@ -129,7 +129,7 @@ def test_sums_that_were_changed_are_found(tmp_path: Path) -> None:
     import duckdb
 
     path = tmp_path / "points.duckdb"
-    Workspace(path).pareto("mobilenet_v2", ASKED)
+    Workspace(path).pareto("resnet_block", ASKED)
     with duckdb.connect(path) as connection:
         connection.execute("UPDATE internal.point_action SET energy_fj = energy_fj + 1 WHERE run_id = 1")
     rules = {rule for rule, *_ in check_database(path)}

@@ -76,7 +76,7 @@ def vary_any(hardware: Hardware, precision: str, seed: int) -> dict[Address, Flo
     """Return random numbers of a chip: a power cap that holds some points, and whatever formulas ask for."""
     draw = np.random.default_rng(seed)
     varied = vary_clock(hardware, draw.choice([0.5, 0.8, 1.0, 1.3], POINTS))
-    for address, own in list_numbers(hardware, precision).items():
+    for address, own in zip(*list_numbers(hardware, precision), strict=True):
         if address in varied or address.kind == "peak" or "clock" in address.name or own == 0.0 or draw.random() > 0.4:
             continue
         values = own * np.exp(draw.normal(0.0, 0.5, POINTS))

@@ -294,14 +294,17 @@ def _loop(path: Path, count: Any, *, keeps: bool = False, inputs: Sequence[str] 
     return path
 
 
-def test_the_steps_of_a_loop_are_counted_if_their_number_is_known(tmp_path: Path) -> None:
+def test_the_steps_of_a_loop_are_counted_if_their_number_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("joulemap.wing.file.graph.MOST_UNROLLED", 100)
     path = tmp_path / "m.onnx"
     work = read(_loop(path, 5))
     assert [one.operation for one in work.operators] == ["linear", "relu"] * 5
     assert work.mac_count == 5 * 64
     kept = read(_loop(path, 5, keeps=True)).operators[-1]
     assert (kept.kind, kept.output_shape) == ("data_movement", (5, 1, 8))
-    for count, inputs in ((2**60, ()), (5, ("n",))):
+    for count, inputs in ((34, ()), (2**60, ()), (5, ("n",))):
         with pytest.raises(ModelError, match="steps"):
             read(_loop(path, count, inputs=inputs))
 

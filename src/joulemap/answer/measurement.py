@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -123,9 +123,18 @@ def served_measurements(
 ) -> Table[ServedMeasurement]:
     """Return measurements of served models on a chip whose model and source names contain the given texts."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
-    with contextlib.ExitStack() as stack:  # rows are independent of the catalogue, which may be newer than the database
-        connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
+    with opening_rows(source) as connection:
         return find_projected(connection, fetch(connection, ServedMeasurement, **which))
+
+
+@contextlib.contextmanager
+def opening_rows(source: Source) -> Iterator[Connection]:
+    """Yield a connection to the stored measurements: the results database, else the catalogue.
+
+    Rows are independent of the catalogue, which may be newer than the database.
+    """
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
 
 
 def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:

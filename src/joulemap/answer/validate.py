@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import attrs
 
 from joulemap.answer.measurement import (
     find_described,
-    list_measurements,
     list_models,
     name_measured,
     name_models,
-    served_measurements,
+    opening_rows,
     update_measurements,
 )
 from joulemap.catalog.public import load_public_tables
@@ -35,6 +35,7 @@ from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
 from joulemap.present.template import Template
+from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.row.validate import EnergyEvidence, OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.estimate import Place
+    from joulemap.store.connection import Connection
 
 
 SCORED: Final = Template("scored: {totals:and}")
@@ -105,31 +107,32 @@ def validate(
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
-    used, notes = evaluate_measured(database, which, calibration, trust=trust)
-    with reading(database) as connection:
+    with evaluating_measured(database, which, calibration, trust=trust) as (connection, used, notes):
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
         return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
-def evaluate_measured(
+@contextlib.contextmanager
+def evaluating_measured(
     database: Source, which: Mapping[str, str], calibration: str | Calibration, *, trust: bool
-) -> tuple[list[str], tuple[str, ...]]:
-    """Predict the selected measurements that have no stored prediction; return calibrations and notes.
+) -> Iterator[tuple[Connection, list[str], tuple[str, ...]]]:
+    """Predict the selected measurements that have no stored prediction; yield a connection, calibrations and notes.
 
     `which` has hardware, model, precision and source, empty texts for all. Raises NoMeasurementError without any.
     """
     update_measurements(database)
-    measured = list_measurements(database, which["hardware"], which["model"], which["source"])
+    selected = {name: which[name] for name in ("hardware", "model", "source")}
+    with opening_rows(database) as connection:
+        measured = fetch(connection, ListedMeasurement, **selected)
+        listed = fetch(connection, ServedMeasurement, **selected)
     served = {
-        row.serving_measurement_id: row.hardware
-        for row in served_measurements(database, which["hardware"], which["model"], which["source"])
-        if which["precision"] in ("", row.weight_precision)
+        row.serving_measurement_id: row.hardware for row in listed if which["precision"] in ("", row.weight_precision)
     }
     named, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
     used = sorted({*named, *_ensure_served(database, served, calibration)})
     with reading(database) as connection:
-        refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
-    return used, (*notes, *_describe_refused(refused.rows, len(served)))
+        refused = fetch(connection, ServingRefusal, **selected)
+        yield connection, used, (*notes, *_describe_refused(refused.rows, len(served)))
 
 
 def describe_total(scores: Table[PredictionScore]) -> str:
@@ -320,9 +323,8 @@ def energy_evidence(
     energies that the database does not hold. Raises NoMeasurementError if nothing matches.
     """
     which = {"hardware": name_measured(database, hardware), "model": "", "precision": "", "source": source}
-    _, notes = evaluate_measured(database, which, calibration, trust=trust)
     classes = [] if hardware or source else list(CLASS_HARDWARE)
-    with reading(database) as connection:
+    with evaluating_measured(database, which, calibration, trust=trust) as (connection, _, notes):
         found = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
         stored = set(connection.execute(STORED).fetchall())
         absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]

@@ -9,7 +9,7 @@ returns these for any hardware, `Architecture.decides` those of a class.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -35,35 +35,55 @@ MOST_AXES: Final = 8
 """Maximum axes of a grid of hardware."""
 
 
-def list_numbers(hardware: Hardware, precision: str) -> Mapping[Address, float]:
-    """Return the numbers of a chip that formulas may use at a precision, except those of links."""
-    return dict(_numbers(hardware, precision))
+def list_numbers(hardware: Hardware, precision: str) -> tuple[tuple[Address, ...], list[float]]:
+    """Return the addresses and values of the numbers that formulas may use at a precision, except those of links.
 
-
-def _numbers(hardware: Hardware, precision: str) -> Iterator[tuple[Address, float]]:
-    for name in QUANTITIES:
-        if (quantity := getattr(hardware, name)) is not None:
-            yield Address("quantity", name), quantity.value
-    for kind, quantities in (("geometry", hardware.geometry), ("coefficient", hardware.coefficients)):
-        for address, quantity in zip(_address(kind, tuple(quantities)), quantities.values(), strict=True):
-            yield address, quantity.value
-    for level in hardware.memory_levels:
-        yield Address("memory", level.name, "capacity"), level.capacity.value
-        if level.bandwidth is not None:
-            yield Address("memory", level.name, "bandwidth"), level.bandwidth.value
-    for name in dict.fromkeys((precision, *PEAKS)):
-        if (peak := hardware.peaks.get(name)) is not None:
-            yield Address("peak", name, "rate"), peak.rate.value
-            for field in PEAK_NUMBERS[1:]:
-                yield Address("peak", name, field), getattr(peak, field)
-    names = tuple(map(".".join, hardware.reference.keys))
-    yield from zip(_address("price", names), hardware.reference.prices_fj, strict=True)
+    Chips with the same parts share one tuple of addresses.
+    """
+    quantities = [(name, one) for name in QUANTITIES if (one := getattr(hardware, name)) is not None]
+    peaks = [(name, one) for name in dict.fromkeys((precision, *PEAKS)) if (one := hardware.peaks.get(name))]
+    levels, reference = hardware.memory_levels, hardware.reference
+    addresses = _address(
+        tuple(name for name, _ in quantities),
+        tuple(hardware.geometry),
+        tuple(hardware.coefficients),
+        tuple((level.name, level.bandwidth is not None) for level in levels),
+        tuple(name for name, _ in peaks),
+        reference.keys,
+    )
+    numbers: list[float] = [quantity.value for _, quantity in quantities]
+    numbers += [quantity.value for quantity in hardware.geometry.values()]
+    numbers += [quantity.value for quantity in hardware.coefficients.values()]
+    for level in levels:
+        numbers += [one.value for one in (level.capacity, level.bandwidth) if one is not None]
+    for _, peak in peaks:
+        numbers += (peak.rate.value, peak.operations_per_clock, peak.unit_count, peak.clock_hz)
+    numbers += reference.prices_fj
+    return addresses, numbers
 
 
 @lru_cache(maxsize=256)
-def _address(kind: str, names: tuple[str, ...]) -> tuple[Address, ...]:
-    """Return the addresses of a kind's names, cached because most hardware of a class has the same names."""
-    return tuple(Address(kind, name) for name in names)
+def _address(
+    quantities: tuple[str, ...],
+    geometry: tuple[str, ...],
+    coefficients: tuple[str, ...],
+    levels: tuple[tuple[str, bool], ...],
+    peaks: tuple[str, ...],
+    actions: tuple[tuple[str, str], ...],
+) -> tuple[Address, ...]:
+    """Return the addresses of the numbers of parts, cached because most hardware of a class has the same parts."""
+    return (
+        *(Address("quantity", name) for name in quantities),
+        *(Address("geometry", name) for name in geometry),
+        *(Address("coefficient", name) for name in coefficients),
+        *(
+            Address("memory", name, field)
+            for name, has_bandwidth in levels
+            for field in ("capacity", "bandwidth")[: 1 + has_bandwidth]
+        ),
+        *(Address("peak", name, field) for name in peaks for field in PEAK_NUMBERS),
+        *(Address("price", ".".join(action)) for action in actions),
+    )
 
 
 def skeleton(hardware: Hardware, precision: str) -> Hashable:
@@ -89,14 +109,17 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
     """Return chips that differ only in numbers as one vectorized chip, cached."""
     if len(hardware) == 1:
         return hardware[0]
-    numbers = [list_numbers(one, precision) for one in hardware]
-    varied: dict[Address, Floats] = {}
-    for address, first in numbers[0].items():
-        if not all(address in one for one in numbers):
-            continue
-        values = [one[address] for one in numbers]
-        if any(value != first for value in values):
-            varied[address] = np.array(values, dtype=np.float64)[:, None]
+    told = [list_numbers(one, precision) for one in hardware]
+    addresses, _ = told[0]
+    if any(others is not addresses for others, _ in told):  # only numbers that all have can differ
+        places = [{address: place for place, address in enumerate(others)} for others, _ in told]
+        addresses = tuple(address for address in addresses if all(address in one for one in places))
+        rows = [[row[place[address]] for address in addresses] for place, (_, row) in zip(places, told, strict=True)]
+    else:
+        rows = [row for _, row in told]
+    numbers = np.array(rows, dtype=np.float64)
+    differing = np.flatnonzero((numbers != numbers[0]).any(axis=0)).tolist()
+    varied: dict[Address, Floats] = {addresses[place]: numbers[:, [place]] for place in differing}
     if STATIC_POWER in varied:
         varied[Address("price", ".".join(STATIC_ACTION))] = np.array(
             [[one.reference.prices_fj[one.reference.keys.index(STATIC_ACTION)]] for one in hardware]

@@ -187,9 +187,11 @@ def ensure_all(
     With `is_lenient`, returns the models that cannot be traced with their errors: UntrustedError for code that may not
     run. Raises otherwise as `holding_runs`.
     """
+    if not plans:
+        return {}
     has_ledger = has_ledger or any(plan.settings.ledger for plan in plans)
     with reading_if_there(source) as connection:
-        if not plans or (connection is not None and _stored_ids(connection, plans, has_ledger=has_ledger) is not None):
+        if connection is not None and _stored_ids(connection, plans, has_ledger=has_ledger) is not None:
             return {}
     work = _Work(source, tuple(plans), is_lenient=is_lenient, has_ledger=has_ledger)
     for plan in plans:

@@ -185,6 +185,8 @@ def find_described(connection: Connection, hardware: str) -> str | None:
 def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, Hardware]:
     """Return digest -> hardware for stored versions; DatabaseError for one that is not stored."""
     wanted = list(dict.fromkeys(digests))
+    if not wanted:
+        return {}
 
     def read(table: str, columns: str, order: str) -> dict[str, list[dict[str, Any]]]:
         """Return digest -> rows of a table as mappings from column to value."""
