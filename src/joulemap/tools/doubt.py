@@ -34,8 +34,8 @@ PRICES_SHARE: Final = 0.3
 """Share of a power's error variance that runs of one class have in common, through the price table of the class."""
 
 PRICES_SOURCE: Final = (
-    f"as of latency, times {1.0 - PRICES_SHARE:.1f}, and {PRICES_SHARE} for the prices that boards of a class "
-    "have from one table: too few boards of a class have measured powers to tell"
+    f"the value for latency x {1.0 - PRICES_SHARE:.1f}, plus {PRICES_SHARE} for energies per action that a class takes "
+    "from one table; too few boards per class have measured power to fit it"
 )
 
 
