@@ -49,6 +49,15 @@ instance = Net()
 instance.example_inputs = torch.zeros(1, 16)
 """
 
+GRAPH = """
+class Graph(torch.nn.Module):
+    def forward(self, nodes, edges):
+        return nodes[edges[0]] - nodes[edges[1]]
+
+def graph():
+    return Graph(), (torch.zeros(100, 16), torch.zeros(2, 500, dtype=torch.int64))
+"""
+
 
 def test_only_what_counts_and_fuses_is_in_the_key_of_what_ships(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text("import torch\ndef net():\n    return torch.nn.ReLU()\n", encoding="utf-8")
@@ -79,6 +88,22 @@ def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
     assert pair.rows[0].peak_memory_bytes is not None
     assert pair.rows[0].peak_memory_bytes >= 4 * (16 * 32 + 32 + 32 * 4 + 4)
     assert workspace.compare(f"{tmp_path}/mine.py:instance", hardware="tpu_v4").rows[0].status == "ok"
+
+
+def test_sizes_that_are_given_replace_a_models_own_inputs(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(NET + GRAPH)
+    workspace = Workspace(tmp_path / "x.duckdb")
+    larger = workspace.profile(f"{tmp_path}/mine.py:with_inputs", inputs=["5,16"]).profile
+    assert larger.mac_count == 5 * (16 * 32 + 32 * 4)
+    assert workspace.profile(f"{tmp_path}/mine.py:instance", inputs=["x=3,16"]).profile.mac_count == 3 * (16 * 8 + 32)
+    nodes, edges = "50,16", "2,70:int64"
+    (row,) = workspace.compare(f"{tmp_path}/mine.py:graph", inputs=[nodes, edges], hardware="tpu_v4").rows
+    assert row.batch == 1  # as with the inputs that the factory returns: neither nodes nor edges count inferences
+    program = torch.export.export(
+        torch.nn.Linear(16, 8), (torch.zeros(4, 16),), dynamic_shapes=({0: torch.export.Dim("rows", max=64)},)
+    )
+    torch.export.save(program, tmp_path / "net.pt2")
+    assert workspace.profile(str(tmp_path / "net.pt2"), inputs=["7,16"]).profile.mac_count == 7 * 16 * 8
 
 
 def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

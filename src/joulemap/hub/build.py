@@ -23,7 +23,7 @@ from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import run_module, trace_module
 from joulemap.trace.operator import build_operator
-from joulemap.trace.source import InputSpec, ModelRequest, is_text
+from joulemap.trace.source import InputSpec, ModelRequest, find_uncommon, is_text
 from joulemap.trace.tensor import DTYPES
 from joulemap.trace.way import NOTES, Way, construct
 
@@ -77,7 +77,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         notes += told
     else:
         own = made.own if made.guesses is None else next(made.guesses)
-        is_given = request.inputs and (own is None or (request.kind == "block" and not made.is_sized))
+        is_given = request.inputs and made.guesses is None  # guesses already contain the given inputs
         positional, named = _given(request) if is_given else _own(own, request, is_sized=made.is_sized)
     batch, told = _batch_of(request, (positional, named))
     return BuiltModel(
@@ -322,9 +322,8 @@ def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ..
     shapes = [tuple(leaf.shape) for leaf in tensors_in(arguments) if leaf.dim() > 0]
     if not shapes:
         return 1, ()
-    first = shapes[0]
-    other = next((one for one in shapes if len(one) >= len(first) and one[0] not in (first[0], 1)), None)
-    if other is None or first[0] == 1:
-        return first[0], ()
-    told = " and ".join("x".join(map(str, one)) for one in (first, other))
+    other = find_uncommon(shapes)
+    if other is None:
+        return shapes[0][0], ()
+    told = " and ".join("x".join(map(str, one)) for one in (shapes[0], other))
     return 1, (f"inputs of {told} have no common batch: one forward pass counts as one inference",)

@@ -269,6 +269,17 @@ def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | No
     return batch if batch is not None or not inputs else inputs[0].shape[0]
 
 
+def find_uncommon(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Return the first shape whose leading size contradicts that of the first shape; None if there is none.
+
+    A leading size of 1, a mask of fewer dimensions and a number contradict nothing. Nodes and edges do.
+    """
+    first = next(filter(None, shapes), ())
+    if not first or first[0] == 1:
+        return None
+    return next((one for one in shapes if len(one) >= len(first) and one[0] not in (first[0], 1)), None)
+
+
 def resolve_model(
     name: str,
     models: Mapping[str, ModelEntry],
@@ -310,16 +321,17 @@ def resolve_model(
             model=name, kind=prefix, batch=size or 1, inputs=tuple(inputs), factory=rest, arguments=given
         )
         return _with_configuration(request, config) if is_hub else request
+    own_size = size if batch is not None or find_uncommon([one.shape for one in inputs]) is None else None
     path_text, separator, factory = name.rpartition(":")
     if not separator:
         path_text, factory = name, ""
     if path_text.endswith(".py"):
         if not factory:
             raise UsageError(f"name the function, class or module in {path_text} that makes it: {path_text}:factory")
-        return _resolve_path(name, path_text, "file", size, inputs, given, factory)
+        return _resolve_path(name, path_text, "file", own_size, inputs, given, factory)
     if name.endswith(".pt2"):
         _refuse_arguments(name, given)
-        request = _resolve_path(name, name, "exported", size, inputs, given, "")
+        request = _resolve_path(name, name, "exported", own_size, inputs, given, "")
         return attrs.evolve(request, is_trusted=is_trusted)
     if name not in models and not is_module_name(name):
         plain = name.partition("(")[0]
