@@ -14,13 +14,17 @@ import torch
 from onnx import TensorProto, helper, numpy_helper, save
 from torch import nn
 
+from joulemap.answer.candidate import plan_candidates
+from joulemap.domain.settings import Settings
 from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.fuse import fuse
+from joulemap.plan.name import choose_batches
+from joulemap.plan.run import plan_runs
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at
-from joulemap.wing.file.graph import read_program
+from joulemap.wing.file.graph import find_fixed_batch, read_program
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
@@ -35,14 +39,19 @@ def read(path: Path, inputs: Sequence[str] = (), batch: int | None = 1) -> Workl
 
 
 def write(
-    path: Path, nodes: Sequence[Any], weights: dict[str, Any], shape: Sequence[int | str], opset: int = 18
+    path: Path,
+    nodes: Sequence[Any],
+    weights: dict[str, Any],
+    shape: Sequence[int | str],
+    opset: int = 18,
+    made: Sequence[int | str] | None = None,
 ) -> Path:
-    """Write a graph from `x` to `y`."""
+    """Write a graph from `x` to `y`, whose shape `made` may be unknown."""
     graph = helper.make_graph(
         list(nodes),
         "graph",
         [helper.make_tensor_value_info("x", FLOAT, shape)],
-        [helper.make_tensor_value_info("y", FLOAT, None)],
+        [helper.make_tensor_value_info("y", FLOAT, made)],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()],
     )
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
@@ -332,6 +341,50 @@ def test_a_fixed_batch_is_not_changed(tmp_path: Path) -> None:
     path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, [2, 8])
     with pytest.raises(UsageError):
         read(path, batch=4)
+
+
+@pytest.mark.parametrize(
+    ("taken", "made", "batch"),
+    [
+        ([1, 3, 8, 8], [1, 3, 8, 8], 1),
+        ([4, 3, 8, 8], [4, 3, 8, 8], 4),
+        ([3, 8, 8], [8, 8], 1),  # a single image begins with its channels
+        ([4, 3, 8, 8], None, 1),
+        (["n", 3, 8, 8], ["n", 3, 8, 8], None),
+    ],
+)
+def test_the_batch_of_a_file_is_what_its_inputs_and_outputs_share(
+    tmp_path: Path, taken: list[int | str], made: list[int | str] | None, batch: int | None
+) -> None:
+    path = write(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {}, taken, made=made)
+    assert find_fixed_batch(load_onnx(path)) == batch
+
+
+@pytest.mark.parametrize("own", [1, 4])
+def test_a_question_about_a_file_with_a_fixed_batch_asks_at_that_batch(tmp_path: Path, own: int) -> None:
+    """Questions try several batch sizes by default; most files of exporters fix theirs at 1."""
+    path = write(tmp_path / "m.onnx", [helper.make_node("Gemm", ["x", "w"], ["y"])], {"w": floats(512, 256)},
+                 [own, 512], made=[own, 256])  # fmt: skip
+    settings = Settings(hardware=("l4",))
+    assert {one.request.batch for one in plan_candidates(str(path), settings).models} == {own}
+    assert choose_batches([str(path)], settings, (1, 8)) == (own,)
+    assert choose_batches(["resnet18"], settings, (1, 8)) == (1, 8)
+    assert plan_runs([str(path)], settings).models[0].request.batch == own
+    for stated in {1, own + 1} - {own}:
+        with pytest.raises(UsageError):
+            read(path, batch=stated)
+
+
+def test_a_stated_input_takes_the_batch_of_the_question(tmp_path: Path) -> None:
+    """Eight inputs by --batch or by --input are one run; an input of one is no statement against the batch."""
+    node = helper.make_node("Gemm", ["x", "w"], ["y"])
+    path = write(tmp_path / "m.onnx", [node], {"w": floats(512, 256)}, ["n", 512])
+    workspace = Workspace(tmp_path / "m.duckdb")
+    ways: tuple[dict[str, Any], ...] = ({"inputs": ("x=8,512",)}, {"inputs": ("x=1,512",), "batch": (8,)})
+    (first,), (second,) = (workspace.compare(str(path), hardware=["l4"], **one).rows for one in ways)
+    assert (first.batch, first.energy_j, first.latency_s) == (second.batch, second.energy_j, second.latency_s)
+    with pytest.raises(UsageError):
+        workspace.compare(str(path), hardware=["l4"], inputs=("x=4,512",), batch=(8,))
 
 
 def _range(path: Path) -> Path:

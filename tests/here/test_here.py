@@ -15,6 +15,16 @@ from joulemap.workspace import Workspace
 MACHINES = Path(__file__).parent / "machine"
 
 
+def test_each_chip_has_its_own_reason(tmp_path: Path) -> None:
+    answer = Workspace(tmp_path / "here.duckdb").here(
+        "resnet18", recorded=MACHINES / "macbook_m4.json", precision="int4"
+    )
+    reasons = {row.label: row.reason for row in answer.runs}
+    assert len(reasons) == 3
+    for label, reason in reasons.items():
+        assert [one for one in reasons if f"{one} " in reason] == [label] and "[" not in reason
+
+
 def test_a_model_larger_than_the_card_is_divided_with_the_processor(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "here.duckdb")
     asked = Asked(weights="q4_k_m", usd_per_kwh=0.36)

@@ -26,6 +26,7 @@ from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.run import AssumedEnergy
 from joulemap.system.errors import ExitCode, UsageError
+from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import LlmAnswer
 from joulemap.wing.llm.capacity.row import ServedRow
 from joulemap.wing.llm.capacity.stored import NOT_STORED, StoredCase, share_assumed
@@ -188,6 +189,18 @@ def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
         bandwidth = {"h100_sxm5": 3.35e12, "h200_sxm": 4.8e12, "l4": 300e9}[row.hardware]
         moved = row.weight_bytes - 128_256 * 4096 * 2 + row.cache_bytes * 2048 / 2304  # its table is not read
         assert moved / bandwidth < (row.first_step_s or 0.0) < 2.0 * moved / bandwidth
+
+
+def test_a_limit_of_prefill_that_is_unknown_is_not_described(workspace: Workspace) -> None:
+    """A prompt that fits in memory only in chunks has no stored pass, hence neither a limit nor a price."""
+    serving = Serving(prompt=100_000, output=2, engine="llamacpp")
+    found = workspace.llm(
+        "llama-3.1-8b", hardware=["rtx_3090"], batch=(1,), weight_precision=("q8_0",), serving=serving
+    )
+    (row,) = found.rows
+    assert row.first_token_s and (row.prefill_bound, row.prompt_usd_per_million) == ("", None)
+    decode = text.LIMITED_DECODE(decode="memory bandwidth", mostly=None, exceptions=None, others=None)
+    assert any(line.startswith(decode) for line in found.document().insights)
 
 
 def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:

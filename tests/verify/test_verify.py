@@ -567,6 +567,56 @@ TABLE = """| model | size | params | backend | ngl | test | t/s |
 """Rates of one model, as llama-bench prints them; invented."""
 
 
+PRINTED = {
+    "llama 8B Q4_K - Medium |  4.58 GiB | 8.03 B": "llama-3.1-8b",
+    "llama 1B Q8_0 | 1.22 GiB | 1.24 B": "llama-3.2-1b",
+    "llama 7B Q4_K - Medium | 4.07 GiB | 7.25 B": "mistral-7b",
+    "llama 7B Q4_0 | 3.56 GiB | 6.74 B": "llama-7b",
+    "llama 13B Q4_K - Medium | 13.34 GiB | 23.57 B": "mistral-small-3.1-24b",
+    "qwen2 14B Q4_K - Medium | 8.37 GiB | 14.77 B": "qwen2.5-14b",
+    "qwen3 14B Q4_K - Medium | 8.38 GiB | 14.77 B": "qwen3-14b",
+    "glm4moe 106B.A12B Q4_K - Medium | 68.01 GiB | 106.85 B": "glm-4.5-air",
+    "gpt-oss 20B MXFP4 MoE | 11.27 GiB | 20.91 B": "gpt-oss-20b",
+}
+"""Type, size and parameters as llama-bench prints them -> model.
+
+llama.cpp names llama's types by layers alone: Mistral 7B, with 32, is a `llama 7B`, and Mistral Small 24B, with 40, a
+`llama 13B`. Source: llama.cpp, llama-model.cpp, load_hparams.
+"""
+
+
+@pytest.mark.parametrize(("printed", "model"), PRINTED.items())
+def test_a_table_of_llama_bench_names_its_model_by_its_parameters(tmp_path: Path, printed: str, model: str) -> None:
+    file = tmp_path / "bench.md"
+    file.write_text(
+        "| model | size | params | backend | ngl | test | t/s |\n| --- | ---: | ---: | --- | --: | ---: | ---: |\n"
+        f"| {printed} | CUDA | 99 | tg128 | 40.0 |\n"
+    )
+    (one,) = read_file(file, {**NOTHING, "hardware": "rtx_4090"})
+    assert one.row.model == model
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"n_gpu_layers": -1', '"n_gpu_layers": 20'),  # of 28
+        ('"n_depth": 0', '"n_cpu_moe": 12'),
+        ('"n_depth": 0', '"no_kv_offload": true'),
+        ('"n_depth": 0', '"tensor_buft_overrides": "exps=CPU"'),
+        ('"avg_ts": 7100.002165', '"avg_ts": 0.0'),
+        ('"avg_ts": 7100.002165', '"avg_ts": NaN'),
+    ],
+)
+def test_a_run_that_one_chip_cannot_stand_for_is_left_out(tmp_path: Path, old: str, new: str) -> None:
+    """A model divided between a GPU and the processor is as slow as host memory; one GPU's prediction is not of it."""
+    first, *others = (DATA / "llama_bench.json").read_text(encoding="utf-8").split("},")
+    (tmp_path / "bench.json").write_text("},".join((first.replace(old, new), *others)))
+    read = read_file(tmp_path / "bench.json", {**NOTHING, "hardware": "rtx_4090"})
+    whole = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})
+    assert [one.row.scope for one in read if isinstance(one.row, ServingRow)] == ["decode_step"]
+    assert (len(read[0].left_out), len(whole), whole[0].left_out) == (1, 2, ())
+
+
 @pytest.mark.slow
 def test_a_decode_rate_calibrates_its_engine_halfway_and_a_single_prompt_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

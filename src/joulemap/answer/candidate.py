@@ -19,7 +19,7 @@ from joulemap.domain.offer import MANY, WAY_OF
 from joulemap.domain.settings import Deployment, Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
-from joulemap.plan.name import find_rate, list_names
+from joulemap.plan.name import choose_batches, find_rate, list_names
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import is_tied, show, show_doubt, show_plain, show_span
@@ -131,7 +131,8 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     one input at a time. At a fixed rate, any power mode may keep the power budget on average, unless the budget bounds
     pulses. Raises like `plan_runs`.
     """
-    batch = settings.batch or (() if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES)
+    usual = () if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES
+    batch = choose_batches((model,), settings, usual)
     settings = attrs.evolve(_take_published(model, settings), batch=batch)
     return plan_selected(
         (model,),

@@ -91,6 +91,11 @@ class ModelNames:
         del model
         return ""
 
+    def find_batch(self, model: str) -> int | None:
+        """Return the only batch size of a model; None for one that takes any. Raises ModelError for a broken file."""
+        del model
+        return None
+
     def find_checkpoint(self, model: str) -> str:
         """Return the name of a model in its publisher's hub; empty if unknown."""
         del model
@@ -125,6 +130,17 @@ def is_name(word: str) -> bool:
 def find_rate(model: str) -> float:
     """Return the rate in 1/s that a model's name states; 0 for none."""
     return next(filter(None, (names.find_rate(model) for names in list_names())), 0.0)
+
+
+def find_batch(model: str) -> int | None:
+    """Return the only batch size that a model takes; None for a model that takes any."""
+    return next(filter(None, (names.find_batch(model) for names in list_names())), None)
+
+
+def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch sizes of a question, by default those that the models' files fix, or else the usual ones."""
+    fixed = () if settings.batch else {find_batch(model) for model in models} - {None}
+    return settings.batch or tuple(sorted(filter(None, fixed))) or usual
 
 
 def list_stages(model: str) -> tuple[tuple[str, int], ...]:

@@ -58,7 +58,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     held = settings.modules.get(name)
     if isinstance(held, Model):
         return _find_held(held, settings, batch)
-    written = _replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch)
+    written = replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch)
     named = [one.name for one in written if one.name]
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
@@ -85,7 +85,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
 
 
-def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
+def replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
     """Return inputs at a batch, if several batches are requested or the inputs have the unspecific batch 1."""
     sizes = {spec.shape[0] for spec in inputs[:1] if spec.shape}
     if batch is None or not sizes or (len(batches) == 1 and sizes != {1}):

@@ -23,6 +23,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.name import find_batch
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
@@ -419,7 +420,7 @@ def _try_batches(
     Empty if the model ships at a single batch size or brings its own inputs. Empty for a box too, because its placement
     would change with the batch size.
     """
-    if settings.inputs or settings.modules or selection.boxes:
+    if settings.inputs or settings.modules or selection.boxes or find_batch(model):
         return []
     batches = tuple(sorted({*BATCHES, *settings.batch}))
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)

@@ -19,6 +19,7 @@ from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
@@ -516,7 +517,7 @@ def sweep(
     Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
     `evaluate`; UnsupportedError if no hardware can run any of it.
     """
-    asked = attrs.evolve(settings, batch=settings.batch or BATCHES)
+    asked = attrs.evolve(settings, batch=choose_batches(models, settings, BATCHES))
     with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:
         connection, ids = runs.connection, list(runs.ids)
         points = start(connection, SweepPoint, run_ids=ids)

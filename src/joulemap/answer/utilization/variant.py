@@ -15,6 +15,7 @@ from joulemap.domain.settings import BATCHES, Settings
 from joulemap.domain.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.name import find_batch
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged
 from joulemap.plan.source import Source
@@ -80,6 +81,8 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     own = model.request.batch or (model.traced.batch if model.traced else None)
     if own is None:
         return (), "the model brings its own inputs"
+    if find_batch(model.request.model):
+        return (), f"its file fixes the batch {own}"
     entry = plan.models[0].shipped
     if entry is not None and entry.ships_any:
         return _evaluate(source, _evolve(plan, batch=sorted({*BATCHES, own}))), ""

@@ -5,7 +5,7 @@ message ─► sizes of inputs ─► node by node: all inputs known? compute it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -15,7 +15,7 @@ from joulemap.wing.file.infer import MOST_COMPUTED, Values, read_attributes
 from joulemap.wing.file.value import DTYPES, Node, Value
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto
+    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
     from joulemap.trace.source import InputSpec
 
@@ -75,10 +75,36 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
     return _Reader(name=name, opsets=versions or {"": opset}, ir_version=model.ir_version).read(model, inputs, batch)
 
 
+def find_fixed_batch(model: ModelProto) -> int | None:
+    """Return the batch size that a file fixes: 1, or the first size that inputs and outputs share; None if it is open.
+
+    A fixed first size that no output shares is not the batch: an image without one begins with its channels.
+    """
+    names = {one.name for one in model.graph.initializer}
+    taken, made = ([_find_first(one.type) for one in some] for some in (_list_free(model, names), model.graph.output))
+    fixed = [one for one in taken if one]
+    if not fixed:
+        return None
+    return fixed[0] if fixed[0] == taken[0] and set(made) == {fixed[0]} else 1
+
+
+def _list_free(model: ModelProto, weights: Collection[str]) -> list[ValueInfoProto]:
+    """Return the inputs of a model without its weights, which old files list too."""
+    return [one for one in model.graph.input if one.name not in weights]
+
+
+def _find_first(told: TypeProto) -> int | None:
+    """Return the first size of a tensor; 0 for an open one, None for a scalar or an unknown shape."""
+    dims = told.tensor_type.shape.dim
+    return max(dims[0].dim_value, 0) if dims else None
+
+
 @attrs.define
 class _Reader(Values):
     """Traversal of a graph."""
 
+    fixed: int = 1
+    """Batch size of a file that fixes one."""
     sizes: dict[str, int] = attrs.field(factory=dict)
     """Name of a dynamic size -> its value in the given inputs."""
     unrolled: int = 0
@@ -88,7 +114,8 @@ class _Reader(Values):
         graph = model.graph
         weights = [self.add_weight(one) for one in graph.initializer]
         names = {one.name for one in graph.initializer}
-        free = [one for one in graph.input if one.name not in names]
+        free = _list_free(model, names)
+        self.fixed = find_fixed_batch(model) or 1
         taken = match_inputs(self.name, [one.name for one in free], inputs)
         for one in sorted(free, key=lambda one: one.name not in taken):
             self.name_sizes(one.type, taken.get(one.name), batch)
@@ -134,7 +161,7 @@ class _Reader(Values):
             return self.keep(Value(name, spec.shape, dtype, size, is_input=True), kind)
         if sizes and sizes[0] is None:
             sizes[0] = self.sizes.get(dims[0].dim_param) or batch or 1
-        elif sizes and batch not in (None, 1, sizes[0]):
+        elif sizes and batch not in (None, self.fixed, sizes[0]):
             raise UsageError(f"{self.name}: input {name} has the batch {sizes[0]}, which is fixed in the file")
         sizes = [one or self.sizes.get(dim.dim_param) for one, dim in zip(sizes, dims, strict=True)]
         if None in sizes:

@@ -94,6 +94,18 @@ def read_lite_program(model: LiteModel, name: str, inputs: Sequence[InputSpec], 
     return _Reader(name=name, model=model).read(inputs, batch)
 
 
+def find_lite_batch(model: LiteModel) -> int | None:
+    """Return the batch size that a file fixes: 1, or the first size that its inputs and outputs share; None if it is
+    open.
+    """
+    graph = model.graphs[0]
+    free, made = ([graph.tensors[index] for index in some] for some in (graph.inputs, graph.outputs))
+    if any(0 in one.open_axes for one in free):
+        return None
+    first = free[0].shape[0] if free and free[0].shape else 1
+    return first if all(one.shape[:1] == (first,) for one in made) else 1
+
+
 @attrs.define
 class _Reader:
     """Traversal of the subgraphs of a file."""
@@ -144,7 +156,7 @@ class _Reader:
                     f"{self.name}: input {one.name} is {shown}: convert the model with fixed sizes behind the batch"
                 )
         fixed = free[0].shape[0] if free and free[0].shape else 1
-        if not is_open and batch not in (None, 1, fixed):
+        if not is_open and batch not in (None, find_lite_batch(self.model), fixed):
             raise UsageError(f"{self.name}: input {free[0].name} has the batch {fixed}, which is fixed in the file")
 
     def size(self, tensor: LiteTensor) -> tuple[int, ...]:

@@ -55,17 +55,18 @@ class FileNames(ModelNames):
     def find_claimed(self, name: str, settings: Settings, batch: int | None) -> Model:
         """Return the model of a file at a batch; ModelError for one that cannot be read."""
         from joulemap.plan.model import Model
+        from joulemap.plan.workload import replace_batch
         from joulemap.trace.source import ModelRequest, check_batch, parse_input
 
         if settings.arguments or settings.config:
             raise UsageError(f"{name} takes no {'--config' if settings.config else 'arguments'}: it is built already")
-        inputs = tuple(parse_input(text) for text in settings.inputs)
+        inputs = tuple(replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch))
         sizes = " ".join(map(str, inputs))
         digest = hashlib.sha256(f"{_find_digest(Path(name))} {sizes}".encode()).hexdigest()[:16]
         request = ModelRequest(
             model=name,
             kind=Path(name).suffix.lower().removeprefix("."),
-            batch=check_batch(batch) or (inputs[0].shape[0] if inputs else 1),
+            batch=check_batch(batch, inputs) or self.find_batch(name) or 1,
             inputs=inputs,
             is_default=not inputs,
             path=Path(name),
@@ -73,6 +74,18 @@ class FileNames(ModelNames):
             version=file_version(),
         )
         return Model(request=request, retrace=settings.retrace, names=self)
+
+    def find_batch(self, model: str) -> int | None:
+        """Return the batch size that a file fixes; None for an open one and for other models."""
+        if not self.is_name(model):
+            return None
+        if model.lower().endswith(TFLITE):
+            from joulemap.wing.file.lite_graph import find_lite_batch
+
+            return find_lite_batch(_read_lite(Path(model))[0])
+        from joulemap.wing.file.graph import find_fixed_batch
+
+        return find_fixed_batch(_read_onnx(Path(model))[0])
 
     def is_name(self, word: str) -> bool:
         """Return True for a path with the suffix of a model file."""

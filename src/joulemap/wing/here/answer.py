@@ -72,12 +72,14 @@ class HereAnswer(Answer):
         if self.runs:
             precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
             table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
-            sections.append(Section(text.RUN(models=self.model or text.OTHER_MODELS, precision=precisions), table))
+            batch = self.runs[0].batch or 1
+            title = text.RUN(models=self.model or text.OTHER_MODELS, batch=batch, precision=precisions)
+            sections.append(Section(title, table))
         every = self._lay(self.served, text.EVERY_COLUMNS, noun="rows", tokens_per_s=_show_rate)
-        title = text.TITLE_OF_MODEL if self.model else text.TITLE
+        titled = text.TITLE_OF_MODEL if self.model else text.TITLE
         headline = f"{self._find_headline()}."
         return Document(
-            title=title(self, parts=list(self.parts) or [text.NO_PART], memory=self.memory or None),
+            title=titled(self, parts=list(self.parts) or [text.NO_PART], memory=self.memory or None),
             answer=headline,
             sections=tuple(sections),
             insights=self.gaps,
@@ -121,16 +123,17 @@ class HereAnswer(Answer):
             reasons = "; ".join(dict.fromkeys(row.reason for row in self.runs))
             return text.NOTHING(model=self.model, reasons=reasons)
         first, *others = ranked
+        unit = text.PER_INFERENCE if first.batch == 1 else text.PER_BATCH(batch=first.batch)
         latency = (first.latency_s, first.latency_half_width)
         if not others:
-            return text.ONLY(first, latency=latency)
+            return text.ONLY(first, latency=latency, unit=unit)
         second = others[0]
         ratio = (second.latency_s or 0.0) / (first.latency_s or 1.0)
         width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)  # errors as independent
         chance = probability_better(ratio, width) if width else None
         is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
         lead = (text.TIED if is_tied else text.LEAD)(ratio=ratio, other=second.label, chance=chance)
-        return text.FASTEST(first, latency=latency, lead=lead)
+        return text.FASTEST(first, latency=latency, unit=unit, lead=lead)
 
 
 def here(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -72,7 +72,11 @@ def _compare(source: Source, model: str, devices: Sequence[Device], asked: Setti
     try:
         answer = compare(source, model, asked)
     except UnsupportedError as error:
-        refused = {**find_unknown(RunHere), "model": model, "precision": precision, "reason": str(error)}
+        if len(devices) > 1:  # the error names each chip's reason in one text
+            each = [((one,), attrs.evolve(asked, hardware=list_chips((one,)))) for one in devices]
+            return [row for some, own in each for row in _compare(source, model, some, own)]
+        reason = _spell_plain(str(error), labels)
+        refused = {**find_unknown(RunHere), "model": model, "precision": precision, "reason": reason}
         return [RunHere(label=one.label, **refused) for one in devices]
     rows = []
     for row in answer.rows:
@@ -84,6 +88,14 @@ def _compare(source: Source, model: str, devices: Sequence[Device], asked: Setti
             "per_s": row.throughput_per_s,
             "power_w": row.average_power_w,
             "memory_bytes": row.peak_memory_bytes,
+            "reason": _spell_plain(row.reason, labels),
         }
         rows.append(RunHere(**given))
     return rows
+
+
+def _spell_plain(reason: str, labels: Mapping[str, str]) -> str:
+    """Return a reason that names chips as the answer's tables do, without this machine's memory in brackets."""
+    for name, label in labels.items():
+        reason = reason.replace(name, label)
+    return reason

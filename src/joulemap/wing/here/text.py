@@ -40,7 +40,7 @@ EVERY_COLUMNS: Final = (
     "TTFT first_token_s:first_token_half_width | *tokens/s tokens_per_s | *power power_w | "
     "J/token output_token_j:output_token_half_width | memory memory_fraction | refused reason?"
 )
-RUN: Final = Template("{models}, batch 1, {precision}")
+RUN: Final = Template("{models}, batch {batch}, {precision}")
 OTHER_MODELS: Final = "Other models"
 RUN_COLUMNS: Final = (
     "*model model | *on label | precision precision! | *latency latency_s:latency_half_width | *throughput per_s | "
@@ -67,10 +67,12 @@ SLOW: Final = Template(
 )
 NOTHING_FITS: Final = "None of the listed language models fits"
 NO_DEVICE: Final = "No chip of this machine can be predicted"
-FASTEST: Final = Template("{label} runs {model} fastest: {latency:interval s} and {energy_j:J} per inference{lead}")
+FASTEST: Final = Template("{label} runs {model} fastest: {latency:interval s} and {energy_j:J} per {unit}{lead}")
+PER_INFERENCE: Final = "inference"
+PER_BATCH: Final = Template("batch of {batch}")
 LEAD: Final = Template(", {ratio:x} faster than {other}[ ({chance:chance} confidence)]")
 TIED: Final = Template(", statistically tied with {other}")
-ONLY: Final = Template("{label} runs {model} in {latency:interval s} with {energy_j:J} per inference")
+ONLY: Final = Template("{label} runs {model} in {latency:interval s} with {energy_j:J} per {unit}")
 
 TARIFF: Final = Template(
     "electricity at {usd:plain} USD/kWh, for the energy of the chips, without the rest of the machine"

@@ -53,6 +53,12 @@ d4096`.
 
 BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 
+COUNTED: Final = {"M": 1e6, "B": 1e9}
+"""Unit of the parameters in a llama-bench table -> count; the table has two decimals of it."""
+
+ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
+"""Fields of llama-bench that keep a part of a model in host memory."""
+
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
 """Type of a tensor in PyTorch's profiler -> precision."""
 
@@ -179,10 +185,20 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
     chips = chips if chips[0] else [processor]
     split = "tensor_parallel" if find(row, "split_mode") == "row" else "pipeline_parallel"
     stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
-    found = GGUF_TYPE.search(str(find(row, "model_type") or ""))
+    type_name = str(find(row, "model_type") or "")
+    found = GGUF_TYPE.search(type_name)
     kind = re.sub(r" - (\w)\w+", r"_\1", found[1]).lower() if found else ""
+    rate = need(row, "avg_ts")
+    if rate <= 0.0:
+        raise ValueError(f"its rate is {rate:g}, expected a number above 0")
+    if any(str(find(row, name) or "none") not in ("0", "none") for name in ON_HOST):
+        raise ValueError(text.PARTLY_ON_HOST)
     cells |= {
         "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
+        "type_name": type_name.partition(found[1])[0].strip() if found else type_name,
+        "parameters": number(find(row, "model_n_params")) or 0.0,
+        "parameter_step": number(find(row, "parameter_step")) or 0.0,
+        "gpu_layers": layers,
         "hardware": chips[0],
         "date": str(find(row, "test_time") or "")[:10],
         "commit": str(find(row, "build_commit") or ""),
@@ -192,13 +208,12 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _st
         split: len(chips),
         "prompt_tokens": prompt or depth,
         "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
-        "notes": [text.GPU_LAYERS(layers=layers)] if 0.0 < layers < 16.0 else [],
+        "notes": [],
     }
     if made:
         cells["output_tokens"] = made
     if prompt and depth:
         cells["cached_tokens"] = depth
-    rate = need(row, "avg_ts")
     if prompt and made:
         cells["request_latency_s"] = (prompt + made) / rate
     else:
@@ -212,6 +227,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     if test is None or not any(test.groups()):
         raise ValueError(f"its test is {row['test']!r}, expected one such as pp512 or tg128")
     value, unit = row["size"].split()
+    count, letter = row.get("params", "0 B").split()
     chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", printed, re.MULTILINE)
     gguf = re.search(r"[\w.-]+\.gguf", printed)
     return {
@@ -219,8 +235,11 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
         "n_gpu_layers": row.get("ngl", -1),
         "gpu_info": ", ".join("".join(one).strip() for one in chips),
         "model_type": row["model"],
-        "model_filename": gguf[0] if gguf else re.split(GGUF_TYPE, row["model"])[0].strip().replace(" ", "-"),
+        "model_filename": gguf[0] if gguf else "",
         "model_size": float(value) * BINARY[unit],
+        "model_n_params": float(count) * COUNTED[letter],
+        "parameter_step": 0.01 * COUNTED[letter],
+        **{name: row[name] for name in ON_HOST if name in row},
         "build_commit": (re.findall(r"^build: (\w+)", printed, re.MULTILINE) or [""])[0],
         "avg_ts": row["t/s"].partition("±")[0].strip(),
     }

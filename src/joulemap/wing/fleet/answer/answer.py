@@ -18,6 +18,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_model_name
 from joulemap.domain.default import DEPLOYED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.plan.hold import holding_plans, holding_runs
+from joulemap.plan.name import choose_batches
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
@@ -76,7 +77,7 @@ def fleet(
         raise UsageError(f"{model} gets the remaining share: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     _check_batched(shares)
-    settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
+    settings = attrs.evolve(settings, batch=choose_batches(tuple(shares), settings, BATCHES))
     plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True, has_ledger=False) as runs:
         found = _read(runs.connection, list(runs.ids), usage, prices)

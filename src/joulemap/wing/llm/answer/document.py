@@ -402,7 +402,10 @@ class LlmAnswer(RunAnswer):
         """Return the limit of each phase on most configurations, and the exceptions."""
         usual, exceptions = {}, list[str]()
         for phase in ("prefill", "decode"):
-            bounds = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
+            every = {(row.label, row.batch): str(getattr(row, f"{phase}_bound")) for row in self.served}
+            bounds = {row: bound for row, bound in every.items() if bound}
+            if not bounds:
+                continue
             ((usual[phase], _),) = Counter(bounds.values()).most_common(1)
             alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
             for label, bound, batches in _group_exceptions(bounds, usual[phase]):
@@ -412,10 +415,10 @@ class LlmAnswer(RunAnswer):
                 for (bound, batches), labels in alike.items()
             ]
         words = {phase: _spell_bound(bound) for phase, bound in usual.items()}
-        is_alike = len(set(words.values())) == 1
+        is_alike = len(usual) > 1 and len(set(words.values())) == 1
         has_few = len(exceptions) <= MOST_EXCEPTIONS
         rest = {"mostly": None, "others": None} if has_few else {"mostly": text.MOSTLY, "others": text.OTHERS}
-        template = text.LIMITED_ALIKE if is_alike else text.LIMITS
+        template = text.LIMITED_ALIKE if is_alike else text.LIMITS if "prefill" in usual else text.LIMITED_DECODE
         return template(**words, **rest, exceptions=exceptions if has_few else None)
 
     def _describe_cost(self) -> list[str]:

@@ -163,6 +163,8 @@ LIMITS: Final = Template(
 LIMITED_ALIKE: Final = Template(
     "prefill and decode are[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]"
 )
+LIMITED_DECODE: Final = Template("decode is[ {mostly}] limited by {decode}[, except {exceptions:and}][ ({others})]")
+"""Sentence without prefill, where no prompt fits in memory as one stored pass."""
 MOSTLY: Final = "mostly"
 OTHERS: Final = "exceptions: --details"
 BOUNDS: Final[Mapping[str, str]] = {
@@ -178,7 +180,8 @@ CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
 ONLY_PRICED: Final = Template("only {label} has a known price: {cost}")
 CONFIDENCE: Final = Template("{chance:chance} confidence")
 COST: Final = Template(
-    "{usd:plain} USD per million output tokens at batch {batch} and {prompt_usd:plain} USD per million prompt tokens, "
+    "{usd:plain} USD per million output tokens at batch {batch}[ and {prompt_usd:plain} USD per million prompt "
+    "tokens], "
     "{each}{way} at {price}[, busy {busy_hours:plain} of 24 hours]"
 )
 EACH_DEVICE: Final = "each device "

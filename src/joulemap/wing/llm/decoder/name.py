@@ -152,6 +152,22 @@ def find_shipped(name: str) -> str:
     return next(iter(likely)) if len(likely) == 1 else ""
 
 
+def find_by_size(type_name: str, parameters: float, step: float) -> str:
+    """Return the built-in decoder of llama.cpp's name of a type, `llama 8B`, and a count of parameters, rounded to
+    `step`; empty if none has it.
+
+    A name of the type is preferred, then its architecture; models of one shape differ in the context they take.
+    """
+    from joulemap.wing.llm.file.gguf import load_tables
+
+    near = [name for name, one in load_shipped().items() if abs(one["parameters"] - parameters) <= step / 2.0]
+    if (named := find_shipped(type_name)) in near:
+        return named
+    kind = load_tables()["architectures"].get(type_name.partition(" ")[0])
+    alike = [name for name in near if load_shipped()[name]["config"].get("model_type") == kind] or near
+    return max(alike, key=lambda name: load_shipped()[name]["config"].get("max_position_embeddings", 0), default="")
+
+
 def find_alias(asked: str, name: str) -> str:
     """Return the folded name of a built-in decoder, without its publisher, if it differs from the plain name.
 

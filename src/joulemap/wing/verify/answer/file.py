@@ -35,7 +35,7 @@ from joulemap.exchange.measured import (
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.decoder.name import find_decoder, find_shipped, list_decoders
+from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.reader import READERS
 
@@ -61,6 +61,9 @@ STORED: Final = re.compile(
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
 """Other tools' names of weight precisions -> name here; empty for the checkpoint's."""
+
+PARAMETER_STEP: Final = 1e-4
+"""Relative tolerance of a count of parameters that a file states exactly; a GGUF file adds tables of angles."""
 
 SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
 """Columns of a served row that cover all replicas together."""
@@ -166,7 +169,9 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     replicas = stated["replicas"] or cells.pop("replicas", 1)
     cells.pop("replicas", None)
     stored = STORED.search(cells.get("model", "").rpartition("/")[2])
+    _find_like(cells, notes, is_stated=bool(stated["model"]))
     cells["model"] = _name_decoder(cells.get("model", ""), path, is_stated=bool(stated["model"]))
+    _check_layers(cells)
     cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     if not cells["weight_precision"]:
@@ -190,6 +195,25 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     return check_served(
         {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])
     )
+
+
+def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
+    """Name a model without a known file name by its parameters: llama-bench's `llama 13B` is a number of layers."""
+    given, count, step = (cells.pop(name, None) for name in ("type_name", "parameters", "parameter_step"))
+    if is_stated or not given or _find_own(cells["model"]):
+        return
+    found = find_by_size(given, count, step or PARAMETER_STEP * count)
+    if found and found != find_shipped(given):
+        notes.append(text.LIKE(given=given, model=found))
+    cells["model"] = found or cells["model"] or given.replace(" ", "-")
+
+
+def _check_layers(cells: Cells) -> None:
+    """Raise ValueError for a model that is divided between a GPU and the processor."""
+    layers = cells.pop("gpu_layers", 0.0)
+    found = find_decoder(cells["model"]) if layers > 0.0 else None
+    if found is not None and layers < found.layer_count:
+        raise ValueError(text.FEW_LAYERS(layers=layers, layer_count=found.layer_count))
 
 
 def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
@@ -242,17 +266,27 @@ def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
     """
     if not given:
         raise UsageError(f"{path} does not state the model: add --model, e.g. --model llama-3.1-8b")
-    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", given)  # a folder of the Hugging Face cache
-    own = kept[1] if kept else given.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
-    bare = STORED.split(own, maxsplit=1)[0]
-    asked = (given, own, bare) if is_stated else filter(None, map(find_shipped, (given, own, bare)))
+    spellings = _list_spellings(given)
+    asked = spellings if is_stated else filter(None, [_find_own(given)])
     found = next((one for one in map(find_decoder, asked) if one is not None), None)
     if found is None:
         names = list_decoders()
-        near = find_nearest(bare, [(one,) for one in names])
+        near = find_nearest(spellings[-1], [(one,) for one in names])
         hint = "the file measures a language model, which --model must name" if is_stated else "name it with --model"
         raise UnknownNameError("language model", given, names, hint, near=near)
     return found.name
+
+
+def _list_spellings(given: str) -> tuple[str, str, str]:
+    """Return a model name as given, without its folders, and without its weight format."""
+    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", given)  # a folder of the Hugging Face cache
+    own = kept[1] if kept else given.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    return given, own, STORED.split(own, maxsplit=1)[0]
+
+
+def _find_own(given: str) -> str:
+    """Return the built-in language model that a file names; empty for an unknown one."""
+    return next(filter(None, map(find_shipped, _list_spellings(given))), "")
 
 
 def _name_weights(given: str, path: Path) -> str:

@@ -127,7 +127,11 @@ AT_ONCE: Final = Template("all {requests:plain} requests arrived at once")
 FEW_REQUESTS: Final = Template(
     "only {requests:plain} requests: ramp-up and ramp-down weigh as much as the steady state"
 )
-GPU_LAYERS: Final = Template("{layers:plain} layers are on the GPU")
+FEW_LAYERS: Final = Template(
+    "{layers:plain} of {layer_count} layers are on the GPU, and a prediction is for one chip: see `joulemap here`"
+)
+PARTLY_ON_HOST: Final = "a part of the model is in host memory, and a prediction is for one chip"
+LIKE: Final = Template("llama-bench names it {given}: {model} has as many parameters; --model names another")
 MEDIAN: Final = "median GPU compute time"
 OPENVINO_MEDIAN: Final = "median latency; --precision int8 names a quantized model, which the log does not state"
 WITH_COPIES: Final = Template("{whole} with copies to and from the host")
