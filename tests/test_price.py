@@ -9,12 +9,38 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.cost import judge_break_even
 from joulemap.answer.price import read_price_file
 from joulemap.domain.settings import Limits, Price
+from joulemap.row.cost import BreakEven
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 FEW = ("--precision", "int8", "--batch", "1,8")
+
+
+@pytest.mark.parametrize(
+    ("fixed_b_usd", "life_a", "life_b", "expected"),
+    [
+        # Even at (190 - 105) / (0.00185 - 0.00124) = 139k million: the cheaper B wears out first; A does; neither does.
+        (105.0, 162e9, 27.5e9, ("worn", "B", 27.5e9)),
+        (105.0, 27.5e9, 162e9, ("beyond", "A", 27.5e9)),
+        (105.0, 162e9, 140e9, ("within", "B", 140e9)),
+    ],
+)
+def test_a_break_even_beyond_a_lifetime_says_whose(
+    fixed_b_usd: float, life_a: float, life_b: float, expected: tuple[str, str, float]
+) -> None:
+    even = (190.0 - fixed_b_usd) / (0.00185 - 0.00124) * 1e6
+    assert_close(even, 139.3e9, rel=1e-3)
+    row = BreakEven(
+        hardware_a="a", precision_a="int8", batch_a=1, way_a="bought", fixed_a_usd=190.0,
+        variable_a_usd_per_million=0.00124, inferences_per_life_a=life_a, hardware_b="b", precision_b="int8",
+        batch_b=1, way_b="bought", fixed_b_usd=fixed_b_usd, variable_b_usd_per_million=0.00185,
+        inferences_per_life_b=life_b, break_even_inferences=even, cheaper_below="B", cheaper_above="A",
+        is_within_life=even <= min(life_a, life_b), break_even_years=1.0, run_a=1, run_b=2,
+    )  # fmt: skip
+    assert judge_break_even(row) == expected
 
 
 @pytest.mark.slow

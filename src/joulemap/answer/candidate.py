@@ -27,6 +27,7 @@ from joulemap.present.document import Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -255,13 +256,19 @@ def show_metric(metric: MetricName, value: float | None) -> str:
     return show(value, METRIC[metric].column, METRIC[metric].unit)
 
 
+def show_given(metric: MetricName, value: float) -> str:
+    """Return a given limit of a metric, to five significant digits if its unit takes SI prefixes."""
+    unit = METRIC[metric].unit
+    return format_si(value, unit, digits=5) if unit in ("W", "s", "J", "B") else show_metric(metric, value)
+
+
 def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[str]:
     """Return each limit in words; at a fixed rate, the limit on power applies to the average power."""
     return [
         (MEAN_KEPT if rate and name == "power" else template)(
             metric=METRIC[name],
             word=AT_LEAST if METRIC[name].is_higher_better else AT_MOST,
-            bound=show_metric(name, bound),
+            bound=show_given(name, bound),
             **({"rate": rate} if rate and name == "power" else {}),
         )
         for name, bound in limits.bounds

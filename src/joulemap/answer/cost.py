@@ -90,7 +90,10 @@ if TYPE_CHECKING:
 IN_RENT: Final = "in the rent"
 NO_HOST: Final = "none needed"
 
-OTHER_WAY: Final = Template("{paying} {name} costs {cost}[, {more:x} as much][, {less:x} less]")
+OTHER_WAY: Final = Template(
+    "a {row.way} {name} costs {cost} per million {unit}[, {more:x} as much as the {best}]"
+    "[, {less:x} less than the {best}]"
+)
 OTHER_WAY_ONLY: Final = Template("{name} is {cheapest}: {cost} (--pay {row.way})")
 EVEN: Final = {
     "same": Template("{a} and {b} cost the same at any volume"),
@@ -100,8 +103,12 @@ EVEN: Final = {
         ": {below} is cheaper below, {above} above"
     ),
     "beyond": Template(
-        "break-even at {volume} {unit}, more than the {life} of one bought chip's lifetime: {below} stays cheaper than "
-        "{above}"
+        "{below} is cheaper than {above} at any volume: the break-even at {volume} {unit} is beyond the {life} of one "
+        "{worn}'s lifetime"
+    ),
+    "worn": Template(
+        "{below} is cheaper than {above} up to {life} {unit}, the lifetime of one {worn}; the break-even at {volume} "
+        "is beyond it"
     ),
 }
 UNLIKE: Final = Template(
@@ -307,10 +314,11 @@ class CostAnswer(RankedAnswer):
             ratio = None if best is None else _usd(other) / _usd(best)
             told = {
                 "row": other,
-                "paying": PAYING[other.way],
                 "cheapest": CHEAPEST[other.way],
                 "name": self._describe_configuration(other),
                 "cost": _show_usd(other.usd_per_million),
+                "unit": self._unit,
+                "best": None if best is None else f"{best.way} {self.scope.mark(find_chip(best))}",
             }
             more = ratio if ratio is not None and ratio >= 1.0 else None
             less = 1.0 / ratio if ratio is not None and more is None else None
@@ -383,14 +391,15 @@ class CostAnswer(RankedAnswer):
         if row.break_even_inferences is None:
             other = next((one for one in names.values() if one != below), below)
             return [EVEN["never"](below=below, above=other) if below else EVEN["same"](a=names["A"], b=names["B"])]
-        lives = [life for life in (row.inferences_per_life_a, row.inferences_per_life_b) if life is not None]
+        kind, worn, life = judge_break_even(row)
         return [
-            EVEN["within" if row.is_within_life else "beyond"](
+            EVEN[kind](
                 volume=format_si(row.break_even_inferences, "").strip(),
                 unit=self._unit,
                 time=None if row.break_even_years is None else show_life(row.break_even_years * DAYS_PER_YEAR),
                 busy_hours=find_busy_hours(self.assumptions),
-                life=format_si(min(lives, default=0.0), "").strip(),
+                life=format_si(life, "").strip(),
+                worn=mark(row.hardware_a if worn == "A" else row.hardware_b),
                 below=below,
                 above=above,
             )
@@ -460,6 +469,17 @@ class CostAnswer(RankedAnswer):
         told = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
         price = PRICE_DOUBT(name=name, price=told) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, rank, price)))
+
+
+def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
+    """Return the case of `EVEN`, and of the bought chip that wears out first its side, A or B, and its inferences.
+
+    The option that is cheaper below the break-even is so at any volume if the other chip wears out first, because its
+    replacement costs more. Otherwise it is so until it wears out itself.
+    """
+    lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
+    life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))
+    return "within" if row.is_within_life else "worn" if worn == row.cheaper_below else "beyond", worn, life
 
 
 def _usd(row: CostOption) -> float:

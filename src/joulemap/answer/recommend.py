@@ -30,6 +30,7 @@ from joulemap.answer.candidate import (
     name_direction,
     plan_candidates,
     read_usage,
+    show_given,
     show_life,
     show_metric,
     show_price_span,
@@ -141,7 +142,8 @@ MISS_NOTE: Final = (
 )
 HOST_NOTE: Final = (
     "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
-    "accelerators this is the static power of a host; for a part of a module or SoC, that of the rest. For other "
+    "accelerators this is the static power of a host's board; for a part of a module or SoC, that of the rest. cost "
+    "instead counts an idle host at the wall. For other "
     "chips it is the share that fleet and cost use; complete computers need none. `--host` selects the host"
 )
 RATE_NOTE: Final = Template(
@@ -464,7 +466,7 @@ class RecommendAnswer(RankedAnswer):
             metric=metric,
             ratio=1.0 + (row.violation_fraction or 0.0),
             value=value,
-            bound=show_metric(row.worst_limit, row.worst_bound),
+            bound=show_given(row.worst_limit, row.worst_bound or 0.0),
         )
         return {"miss": miss, "others": _list_other_misses(row)}
 
@@ -541,7 +543,7 @@ class RecommendAnswer(RankedAnswer):
             worst_limit=lambda row: METRIC[row.worst_limit].label if row.worst_limit else "",
             violation_fraction=_percent,
             worst_value=lambda row: (row.worst_limit and show_metric(row.worst_limit, row.worst_value)) or NOT_KNOWN,
-            worst_bound=lambda row: show_metric(row.worst_limit, row.worst_bound) if row.worst_limit else "",
+            worst_bound=lambda row: show_given(row.worst_limit, row.worst_bound or 0.0) if row.worst_limit else "",
             failed=lambda row: ", ".join(_list_other_misses(row)),
         )
 

@@ -393,7 +393,7 @@ class Scope:
             name, reason = next(iter(self.left_out.items()))
             example = text.EXAMPLE if len(self.left_out) > 1 else ""
             values = {"count": len(self.left_out), "example": example, "first": self.mark(name), "reason": reason}
-            told.append(text.BEYOND_BUDGET(budget=self.budget.power_w, **values))
+            told.append(text.BEYOND_BUDGET(budget=self.budget.limit, **values))
         return (Text(text.LEFT_OUT(reasons="; ".join(told))),) if told else ()
 
     def describe_unsupported(self) -> list[str]:
@@ -457,7 +457,7 @@ class Scope:
             chips.setdefault(HardwareRef.read(name).label, reason)
         told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in chips.items()]
         more = max(0, len(told) - SHOWN_LEFT_OUT) or None
-        no_mode = text.NO_MODE(budget=self.budget.power_w, names=told[:SHOWN_LEFT_OUT], more=more)
+        no_mode = text.NO_MODE(budget=self.budget.limit, names=told[:SHOWN_LEFT_OUT], more=more)
         told_budget = text.MEAN_BUDGET if self.budget.is_mean else text.BUDGET
         return [told_budget(budget=self.budget), *([no_mode] if told else [])]
 

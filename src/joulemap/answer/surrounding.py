@@ -9,7 +9,9 @@ from joulemap.answer.layout import shorten
 from joulemap.present.template import Template
 from joulemap.row.run import PluggedHardware
 
-ALONE: Final = Template("the wall-plug power of {hardware:and} equals the power of the board")
+ALONE: Final = Template(
+    "the power of {hardware:and} is wall-plug power, because its energies were fitted to measurements at the wall"
+)
 
 AROUND: Final = Template(
     "the wall-plug power of {hardware:and} is {growth:plain} times the power of the board"

@@ -67,7 +67,7 @@ REFUSED: Final = Template("{count:n unsupported configuration}[ of {chips:n chip
 EXAMPLE: Final = "for example, "
 MOST_REASONS: Final = 2
 """Maximum reasons of refusals that are all listed; of more, one is an example."""
-BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget:W} ({example}{first}: {reason})")
+BEYOND_BUDGET: Final = Template("{count:n chip} without a power mode within {budget} ({example}{first}: {reason})")
 UNSUPPORTED: Final = Template("unsupported: {reason}")
 MORE_UNSUPPORTED: Final = Template("unsupported for {count} more reasons (--format json lists them)")
 
@@ -81,7 +81,7 @@ PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
 MEAN_BUDGET: Final = Template("every power mode, if its average power stays within {budget}")
-NO_MODE: Final = Template("left out, no mode within {budget:W}: {names:list}[ and {more:n more chip}]")
+NO_MODE: Final = Template("left out, no mode within {budget}: {names:list}[ and {more:n more chip}]")
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")

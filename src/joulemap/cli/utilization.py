@@ -24,9 +24,9 @@ def utilization(
     ),
     grades: str = option(
         "",
-        "Minimum fractions of a peak for excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
+        "Minimum fractions of a peak for excellent, good, fair and poor.",
         metavar="A,B,C,D",
-        shown="`joulemap query run utilization.grade`",
+        shown="0.7,0.5,0.3,0.1",
         is_advanced=True,
     ),
     min_compute: float = option(0.2, "Flag compute utilization below this fraction.", metavar="FRACTION"),

@@ -1,8 +1,8 @@
 """Figures in characters: bars, charts and heat maps of rows, as the `sketch` of a specification declares.
 
 A declaration is a kind and the keyword arguments of the function below that makes it. Its texts are names of columns,
-except in labels and titles: there `{column}` is the value of a row as tables show it, and `{column:unit}` as an axis
-does.
+except in labels and titles: there `{column}` is the row's value formatted as in a table, and `{column:unit}` the same
+value formatted as on an axis.
 """
 
 from __future__ import annotations

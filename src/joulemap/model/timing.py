@@ -117,8 +117,9 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats, hardware: Hardware) -> Floats:
-    """Return the latency of each workload under the power cap in each of several numbers of parts, which are per
-    operator; the first axis is that of the trials.
+    """Return the latency of each workload under the power cap for each trial; axis 0 is the trial.
+
+    A trial gives, per operator, the number of parts that the batch is cut into.
 
     All trials are timed together, as workloads of their own, except exchanges, whose overlap depends on their position.
     """

@@ -148,8 +148,13 @@ class Budget:
     is_mean: bool = False
     """True if it limits the average power at a fixed rate, not the cap of a power mode."""
 
+    @property
+    def limit(self) -> str:
+        """Limit to five significant digits: a given number is not rounded like a prediction."""
+        return format_si(self.power_w, "W", digits=5)
+
     def __str__(self) -> str:
-        return format_si(self.power_w, "W") + (f" ({self.reason})" if self.reason else "")
+        return self.limit + (f" ({self.reason})" if self.reason else "")
 
 
 def apply_scenario(settings: Settings) -> Settings:

@@ -85,14 +85,14 @@ def parse_si(text: str, unit: str) -> float:
     return float(quantity)
 
 
-def format_si(value: float, unit: str) -> str:
-    """Format a value with an SI prefix and three significant digits, e.g. `12.3 mJ`."""
+def format_si(value: float, unit: str, digits: int = 3) -> str:
+    """Format a value with an SI prefix and `digits` significant digits, e.g. `12.3 mJ`."""
     if not math.isfinite(value):
         text = str(value).replace("nan", "NaN")
     else:
-        mantissa, exponent = f"{value:.2e}".split("e") if value else ("0", "0")
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e") if value else ("0", "0")
         power = int(exponent) // 3 * 3
-        number = f"{float(mantissa) * 10 ** (int(exponent) - power):.3g}"
+        number = f"{float(mantissa) * 10 ** (int(exponent) - power):.{digits}g}"
         prefix = PREFIXES.get(power)
         if prefix is not None:
             return f"{number} {prefix}{unit}" if unit else f"{number}{prefix}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -11,7 +12,7 @@ import attrs
 from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare import text
 from joulemap.answer.compare.contest import count_of, count_wins, lay_across
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import TIE_RATIO, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
@@ -47,7 +48,7 @@ class ModelsAnswer(RunAnswer):
             (show_under(heading, self._cross(), *self.scope.describe_left_out()),),
             self.rows,
             answer=self.describe_best(),
-            insights=self.insights()[1:],
+            insights=self.insights()[max(1, len(self._winners())) :],
             details=(Section(text.FIGURES_HEADING, self._lay(self.rows, text.FIGURES)),),
             steps=self._steps(repeated),
         )
@@ -68,24 +69,40 @@ class ModelsAnswer(RunAnswer):
 
     def describe_best(self) -> str:
         """Return the number of models that each chip is best for, available hardware first, then the others."""
-        first = next(iter(self.insights()), "")
-        wins = count_wins(self._contests(), self.scope, METRIC[self.metric].label, "model") if first else ""
-        return wins or (f"{first}." if first else "")
+        insights = self.insights()
+        wins = count_wins(self._contests(), self.scope, METRIC[self.metric].label, "model") if insights else ""
+        if wins or not insights:
+            return wins
+        others = [self._fill(text.WINS, row, count=row.hardware_won_count) for row in self._winners()[1:]]
+        return text.WON_BY(first=insights[0], others=others or None, near=self._list_near() or None)
+
+    def _list_near(self) -> list[str]:
+        """Return the second chip of each model that is within 0.5 % of the best."""
+        near = []
+        for contest in self._contests():
+            second = next((row for row in contest if row.hardware_rank == 2), None)
+            if second is not None and (second.hardware_ratio or math.inf) < TIE_RATIO:
+                near.append(text.NEAR(second=self.scope.mark(second.hardware), model=second.model))
+        return near
+
+    def _winners(self) -> list[ModelFigure]:
+        """Return one row of each chip that is the best for a model, most wins first; empty if several tie."""
+        answered = [row for row in self.rows if row.value is not None]
+        hardware = {row.hardware: row for row in answered}
+        if len(hardware) < 2 or any(row.tied_count > 1 for row in answered if row.hardware_rank == 1):
+            return []
+        won = (row for row in hardware.values() if row.hardware_won_count)
+        return sorted(won, key=lambda row: (-row.hardware_won_count, row.hardware))
 
     def insights(self) -> list[str]:
         """Return the number of wins of each chip, and the spread between models on each."""
         label = METRIC[self.metric].label
         answered = [row for row in self.rows if row.value is not None]
         hardware = {row.hardware: row for row in answered}
-        lines = []
-        if len(hardware) > 1 and all(row.tied_count == 1 for row in answered if row.hardware_rank == 1):
-            lines += [
-                self._fill(
-                    text.WON_MODELS, row, label=label, won=count_of(row.hardware_won_count, row.model_count, "model")
-                )
-                for row in sorted(hardware.values(), key=lambda row: (-row.hardware_won_count, row.hardware))
-                if row.hardware_won_count
-            ]
+        lines: list[str] = []
+        for row in self._winners():
+            won = count_of(row.hardware_won_count, row.model_count, "model")
+            lines.append(self._fill(text.WON_MODELS, row, label=label, won=won))
         for name in hardware:
             own = [row for row in answered if row.hardware == name]
             first, *_, last = sorted((*own, own[0]), key=lambda row: (row.model_rank or 0, row.model))

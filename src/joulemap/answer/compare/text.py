@@ -70,9 +70,11 @@ GAINS: Final[Mapping[str, Template]] = {
 NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available hardware is {other}.")
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
-PACED_TITLE: Final = Template("At {rate}, with hosts and idle power[: {slow:and} cannot keep up]")
+PACED_TITLE: Final = Template(
+    "At {rate}, with hosts and idle power (busy: {rate} / throughput)[: {slow:and} cannot keep up]"
+)
 PACED: Final = (
-    "hardware | *precision | share of frame time busy_fraction | frame latency latency_s | "
+    "hardware | *precision | busy busy_fraction | frame latency latency_s | "
     "average power total_power_w | busiest stage run_id"
 )
 COLUMNS: Final = Template(
@@ -163,6 +165,8 @@ WON_KINDS: Final[Mapping[str, Template]] = {
 }
 WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
 WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")
+WON_BY: Final = Template("{first}[, {others:and}][ ({near:and})].")
+NEAR: Final = Template("{second} is within 0.5 % for {model}")
 SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}

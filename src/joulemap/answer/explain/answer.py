@@ -109,7 +109,7 @@ class ExplainAnswer(PairAnswer):
         purposes = {row.purpose for row in self.purposes}
         is_full = by in (None, "category")
         by = by or ("purpose" if OF_SERVED & purposes else "category")
-        by = "action" if self.metric == "memory" and by == "category" else by
+        by = "action" if self.metric == "memory" and is_full else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
         omitted = [] if self.metric in ("energy", "edp") else ["role", "effect"]
         omitted += [] if OF_LANGUAGE & purposes else ["purpose"]
@@ -135,7 +135,7 @@ class ExplainAnswer(PairAnswer):
             notes=[
                 *self.scope.describe(),
                 *list_overlaps(self),
-                *text.DEFINITIONS,
+                *(() if self.metric == "memory" else text.DEFINITIONS),
                 *([text.PURPOSE_NOTE] if by == "purpose" else []),
                 *self._describe_unattributed(),
                 *self._prove_rows(is_purpose=by == "purpose"),
@@ -145,7 +145,8 @@ class ExplainAnswer(PairAnswer):
 
     def _describe_unattributed(self) -> list[str]:
         """Return the meaning of unattributed losses, if a run has any."""
-        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in self.roles)
+        rows = self.roles if self.metric in ("energy", "edp") else ()
+        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in rows)
         return [text.UNATTRIBUTED] if has_any else []
 
     def _prove_rows(self, *, is_purpose: bool) -> list[str]:

@@ -89,10 +89,10 @@ def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
-        proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
+        found = [prove_terms(terms, answer.difference_exact, unit, answer.whole)] if answer.metric_terms.rows else []
         return Section(
             text.METRIC_TERM_TABLE,
-            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), proof),
+            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), *found),
         )
     drawn = lay(
         answer.terms,

@@ -97,8 +97,9 @@ PURPOSES: Final[Mapping[str, str]] = {
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
     "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | *count A count_a | "
-    "*count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | by count by_count_fj | "
-    "by energy each by_price_fj | actions A actions_a | actions B actions_b"
+    "*count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
+    "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
+    "actions B actions_b"
 )
 
 TERM_TABLE: Final = "Terms: action by action"
@@ -141,8 +142,10 @@ TRAFFIC_COLUMNS: Final = (
 SHARE: Final = "share share_fraction"
 """Column of shares of the difference."""
 
-EXACT_SUM: Final = Template("The rows sum exactly to the difference of the {whole}.")
-INEXACT_SUM: Final = Template("The rows do not sum to the difference of the {whole}: {rest} {unit} are missing.")
+EXACT_SUM: Final = Template("The differences of the rows sum exactly to that of the {whole}.")
+INEXACT_SUM: Final = Template(
+    "The differences of the rows do not sum to that of the {whole}: {rest} {unit} are missing."
+)
 
 # ---- insights --------------------------------------------------------------------------------------------------------
 
@@ -213,8 +216,8 @@ HALF_CALIBRATED: Final = Template(
 )
 
 DEFINITIONS: Final = (
-    "the last column gives causes of at least a quarter of the difference; a difference in count is weighted by "
-    "the mean energy per action, and the remainder is due to energy per action",
+    "`why the larger is larger` (table by category) lists causes of at least a quarter of a difference; a difference "
+    "in count is weighted by the mean energy per action, and the remainder is due to energy per action",
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
     "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
     "on-chip transfers per byte",

@@ -333,14 +333,20 @@ class SweepAnswer(RunAnswer):
                 continue
             starts = [first, *(row for row in later if row.is_change)]
             batches = [row.batch for row in (first, *later)]
+            ends = (*(row.batch for row in starts[1:]), math.inf)
             spans = [
                 _describe_span([one for one in batches if row.batch <= one < end])
-                for row, end in zip(starts, (*(row.batch for row in starts[1:]), math.inf), strict=True)
+                for row, end in zip(starts, ends, strict=True)
+            ]
+            ties = [
+                self._list_ties([one for one in (first, *later) if row.batch <= one.batch < end])
+                for row, end in zip(starts, ends, strict=True)
             ]
             spans[-1] = text.FROM_BATCH(batch=starts[-1].batch) if len(starts) > 1 else text.AT_EVERY_BATCH
             moves = [
-                self._fill(text.MOVES, row, where=where) + ("" if row.is_overtaking else self._fill(text.REPLACES, row))
-                for row, where in zip(starts[1:], spans[1:], strict=True)
+                self._fill(text.MOVES, row, where=where, ties=tied)
+                + ("" if row.is_overtaking else self._fill(text.REPLACES, row))
+                for row, where, tied in zip(starts[1:], spans[1:], ties[1:], strict=True)
             ]
             lines.append(
                 self._fill(
@@ -350,13 +356,13 @@ class SweepAnswer(RunAnswer):
                     metric=METRIC[first.metric].label,
                     where=spans[0] if later else text.AT_BATCH(batch=first.batch),
                     moves="".join(moves),
-                    ties=self._list_ties([first, *later]),
+                    ties=ties[0],
                 )
             )
         return lines
 
     def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
-        """Return the chips that are tied with the best, each with the batches."""
+        """Return the chips that are tied with the best of a span, each with the batches unless it is the whole span."""
         every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
         for row in rows:
             if _is_tied(row):
@@ -366,8 +372,8 @@ class SweepAnswer(RunAnswer):
             batches = [row.batch for row in some]
             first = every.index(batches[0])
             is_run = len(batches) > 2 and batches == every[first : first + len(batches)]
-            where = text.AT_EVERY_BATCH if batches == every and len(every) > 1 else ""
-            where = where or (_describe_span(batches) if is_run else text.AT_BATCHES(batches=[*map(str, batches)]))
+            where = _describe_span(batches) if is_run else text.AT_BATCHES(batches=[*map(str, batches)])
+            where = "" if batches == every else where
             lines.append(self._fill(text.TIE, some[0], where=where))
         return lines
 

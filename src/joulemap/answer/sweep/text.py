@@ -77,16 +77,14 @@ ADVANTAGE: Final = Template("[{advantage_ratio:x} better than {runner_up}]")
 TIED: Final = Template("tied with {runner_up}")
 
 GROUP: Final = Template("{settings:list}: ")
-CHANGING: Final = Template(
-    "{group}{metric}: {winner} is best {where}{moves}[; the best is statistically tied {ties:and}]"
-)
+CHANGING: Final = Template("{group}{metric}: {winner} is best {where}[ (statistically tied {ties:and})]{moves}")
 AT_EVERY_BATCH: Final = "at every batch"
 AT_BATCH: Final = Template("at batch {batch}")
 UP_TO_BATCH: Final = Template("from batch {batch} to {last}")
 FROM_BATCH: Final = Template("from batch {batch}")
-MOVES: Final = Template(", then {winner} {where}")
+MOVES: Final = Template(", then {winner} {where}[ (statistically tied {ties:and})]")
 REPLACES: Final = Template(" (which {previous_winner} cannot run)")
-TIE: Final = Template("with {runner_up} {where}")
+TIE: Final = Template("with {runner_up}[ {where}]")
 AT_BATCHES: Final = Template("at batch {batches:and}")
 FALL: Final = Template(
     "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"

@@ -291,7 +291,10 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _keys(operator: SingleOperator) -> tuple[int, int]:
-    """Return (available keys, keys that all queries see): each query sees those of its window up to itself."""
+    """Return (available keys, number of query-key pairs).
+
+    With a window, a query sees the keys of its window up to itself; without one, all keys.
+    """
     rows, cached, window = (operator.size(name) for name in ("queries", "cached", "window"))
     if not window or cached + rows <= window:
         return cached + rows, rows * (cached + rows)

@@ -200,7 +200,7 @@ class _Reader(Values):
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 
     def add_branch(self, proto: NodeProto) -> None:
-        """Add the branch of a condition: the executed one if it is known, else the one with more products."""
+        """Add the branch of a condition: the executed one if it is known, else the one with more matrix products."""
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:

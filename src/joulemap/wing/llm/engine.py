@@ -28,8 +28,8 @@ STEP: Final = Template("one decode step after {cached:#} tokens")
 INSTEAD: Final = Template(
     "an inference is one output token of one sequence; for whole requests and USD per million tokens: {command}"
 )
-OVERHEAD: Final = Template("host work of {engine} in each pass: {hardware}")
-OVERHEAD_OF: Final = Template("{more_s:s} and {more_j:J} on {name}, {whole_s:s} in total")
+OVERHEAD: Final = Template("host work of {engine} adds to each pass: {hardware}")
+OVERHEAD_OF: Final = Template("{more_s:s} and {more_j:J} on {name}, so a pass takes {whole_s:s}")
 OWN_KERNELS: Final = Template(
     "the kernels of {engine} reach lower memory and compute rates than these; `llm` accounts for that"
 )
