@@ -44,7 +44,7 @@ SAMPLE: Final = "inputs of one sample: "
 """Beginning of a trace's assumption that lists the sizes of a sample."""
 PROFILE: Final = Template(
     "{macs:MAC}, {weight_bytes:B} of weights, {count:n operator}[ ({operator_count} with views and constants)]. When "
-    "fused, {subgraph_count:n subgraph} move {fused_moved_bytes:B}"
+    "fused, {subgraph_count:n subgraph moves|subgraphs move} {fused_moved_bytes:B}"
     "[, {fused_arithmetic_intensity_ops_per_byte:plain} operations per byte]."
 )
 BY_OPERATION: Final = "By operation"
