@@ -142,9 +142,9 @@ MISS_NOTE: Final = (
 )
 HOST_NOTE: Final = (
     "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
-    "accelerators this is the static power of a host's board; for a part of a module or SoC, that of the rest. cost "
-    "instead counts an idle host at the wall. For other "
-    "chips it is the share that fleet and cost use; complete computers need none. `--host` selects the host"
+    "accelerators this is the static power of the host's board (`cost` counts an idle host at the wall instead); for a "
+    "part of a module or SoC, that of the rest. For other chips it is the share that fleet and cost use; complete "
+    "computers need none. `--host` selects the host"
 )
 RATE_NOTE: Final = Template(
     "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "

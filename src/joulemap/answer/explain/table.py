@@ -54,7 +54,7 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
-    columns = _select(answer, text.PURPOSE_COLUMNS)
+    columns = _select_energy(answer, text.PURPOSE_COLUMNS)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]
@@ -74,7 +74,7 @@ def _describe_hidden(answer: PairAnswer) -> list[Text]:
 def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
     drawn = lay(
         answer.roles,
-        _select(answer, text.ROLE_COLUMNS),
+        _select_energy(answer, text.ROLE_COLUMNS),
         limit=limit,
         noun="roles",
         role=lambda row: find_role(row).noun,
@@ -128,7 +128,9 @@ def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_T
 
 def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
-    return lay(answer.effects, _select(answer, text.EFFECT_COLUMNS)), prove_terms(terms, exact, "fJ", answer.whole)
+    return lay(answer.effects, _select_energy(answer, text.EFFECT_COLUMNS)), prove_terms(
+        terms, exact, "fJ", answer.whole
+    )
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -161,6 +163,12 @@ def _select(answer: PairAnswer, columns: str) -> str:
     """Return the columns of a table; of a tied difference without shares, which would be of a number around zero."""
     kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
     return "|".join(kept)
+
+
+def _select_energy(answer: PairAnswer, columns: str) -> str:
+    """Return the columns of a table whose shares are of the energy, and say so if another metric is explained."""
+    chosen = _select(answer, columns)
+    return chosen.replace(text.SHARE, text.SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:

@@ -141,6 +141,8 @@ TRAFFIC_COLUMNS: Final = (
 
 SHARE: Final = "share share_fraction"
 """Column of shares of the difference."""
+SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
+"""Column of shares of the difference in energy, beside those of another metric."""
 
 EXACT_SUM: Final = Template("The differences of the rows sum exactly to that of the {whole}.")
 INEXACT_SUM: Final = Template(
