@@ -397,3 +397,18 @@ def test_a_table_of_coefficients_is_a_coefficient_for_each_value() -> None:
     assert {(one.basis, one.source, one.spread) for one in found} == {("scaled", "a kitchen", 0.2)}
     with pytest.raises(ValueError, match=r"rows\.gas: light is none of heat"):
         attrs.evolve(table, rows={"gas": {"light": 1.0}}).entries()
+
+
+def test_energies_of_an_sram_are_those_of_its_stated_size() -> None:
+    """A byte takes 8 (50 + 0.022 sqrt(bits)) fJ, Dally et al., rounded to two digits: 0.45 pJ of 8 KiB."""
+    found = 0
+    for path in (DATA / "architecture").glob("*.toml"):
+        for line in path.read_text(encoding="utf-8").split("[[actions]]"):
+            told = re.search(
+                r"^energy_pj = (\S+)$.*8 \(50 \+ .*, for (\d+) ([KM])iB\"$", line, re.MULTILINE | re.DOTALL
+            )
+            if told:
+                bits = 8.0 * int(told[2]) * {"K": 2**10, "M": 2**20}[told[3]]
+                assert_close(float(told[1]), 0.008 * (50.0 + 0.022 * math.sqrt(bits)), rel=0.015)
+                found += 1
+    assert found > 10
