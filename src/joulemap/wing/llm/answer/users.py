@@ -153,7 +153,7 @@ NOTES: Final = (
     "has at most the devices of a node. More devices follow where the fewest meet the target "
     "with less than 80 % probability. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
     "devices. ep2: two devices share the experts, each expert whole on one of them",
-    "met: yes if both mean times are within the target, with the probability of that; largest: maximum requests that "
+    "met: yes if mean times are within the target, with the probability of that; largest: maximum requests that "
     "fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
