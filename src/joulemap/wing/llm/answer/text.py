@@ -10,14 +10,14 @@ from joulemap.present.template import Template
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})]: "
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
+    "[, {flown}][, {speculate:n draft token}, {acceptance:set %} accepted][{later}]{reused}"
 )
 REUSED: Final = Template(
     "[, {prefix_hit:set %} of prompts in the prefix cache][, {turns} turns of a conversation]"
     "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
 )
 """Reuse of prefixes, as titles state it."""
-GUESSED: Final = Template("[, {speculate} draft tokens, {acceptance:set %} accepted]")
+GUESSED: Final = Template("[, {speculate:n draft token}, {acceptance:set %} accepted]")
 """Title text for speculative decoding."""
 LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")

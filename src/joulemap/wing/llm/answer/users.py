@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})], {users:n user}[ {each}] with one request at a time: "
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
+    "{stored}[, {speculate:n draft token}, {acceptance:set %} accepted]{later}{reused}"
 )
 EACH: Final = "each"
 KEPT: Final = Template(
