@@ -296,6 +296,9 @@ def test_a_run_against_itself_has_nothing_to_say(workspace: Workspace) -> None:
         assert answer.values[0] == answer.values[1]
         assert not any(term.difference_exact for term in answer.metric_terms or ())
         assert answer.terms.rows == ()
+    document = workspace.explain("resnet18", "tpu_v4", "tpu_v4", metric="memory").document()
+    proofs = (text.EXACT_SUM(rows=text.ROWS, whole="runs"), text.CAUSE_NOTE, text.GROUPED)
+    assert not {*proofs} & {*document.notes, *(one for section in document.sections for one in section.texts)}
 
 
 def test_what_cannot_run_is_its_reason(workspace: Workspace) -> None:

@@ -307,6 +307,8 @@ def test_a_checkpoint_runs_as_published_where_nothing_is_asked(workspace: Worksp
     assert_close(row.weight_bytes, 65.2e9, rel=0.002)
     asked = workspace.llm("gpt-oss-120b", hardware=["h100_sxm5"], batch=(1,), precision="bf16")
     assert {row.precision for row in asked.rows} == {"bf16"}
+    assert "--cache fp8" in answer.wide_cache
+    assert not asked.wide_cache  # only beside 4-bit floating-point weights
     assert asked.rows[0].device_count > 1
     assert "mxfp4" in asked.title()
 

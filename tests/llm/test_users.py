@@ -17,7 +17,7 @@ from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.wing.llm.answer.users import LIKELY, UsersAnswer
+from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
@@ -90,6 +90,9 @@ def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path:
     assert few.usd_per_million is not None and more.usd_per_million is not None
     assert_close(more.usd_per_million / few.usd_per_million, 2.0 * more.request_s / few.request_s, rel=1e-9)
     assert answer.chosen == more
+    assert MET(chance=few.met_probability) != MET(chance=more.met_probability)
+    shown = attrs.evolve(answer, forms="compared").document().insights
+    assert "compared" not in shown  # it compares the first row, which is not the recommended one
 
 
 @pytest.mark.slow

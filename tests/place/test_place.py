@@ -37,7 +37,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.uncertainty.probability import probability_better
 from joulemap.wing.place.answer.answer import PlaceAnswer
-from joulemap.wing.place.answer.row import sum_assumed
+from joulemap.wing.place.answer.row import list_devices, sum_assumed
 from joulemap.wing.place.box import candidate, search as searching
 from joulemap.wing.place.box.candidate import Candidate, list_candidates
 from joulemap.wing.place.box.choose import choose, improve, price, price_second
@@ -355,6 +355,18 @@ def test_throughput_is_never_below_its_bound_and_better_than_one_device() -> Non
     assert choice is not None
     assert choice.bound <= choice.value
     assert choice.value < problem.paced_s.sum(axis=0).min()
+
+
+def test_a_processor_that_computes_several_batches_at_once_is_busy_for_the_interval_alone() -> None:
+    """Batches overlap on the cores of a processor: its part takes longer than the time between batches."""
+    box, problem = two_chips("mobilenet_v2")
+    devices = np.zeros(problem.node_count, dtype=np.int64)
+    for overlaps in (True, False):
+        run = run_placement(problem, box, devices, is_pipelined=overlaps)
+        part, row = run.parts[0], list_devices(problem, run, overlaps=overlaps)[0]
+        assert part.interval_fs < part.latency_fs
+        assert_close(row.busy_s * FS_PER_S, part.interval_fs if overlaps else part.latency_fs, rel=1e-9)
+        assert_close(row.busy_fraction, 1.0, rel=1e-9)
 
 
 def test_memory_decides_more_often_than_operations() -> None:

@@ -24,6 +24,7 @@ from joulemap.exchange.measured import count_devices, find, list_formats, pick, 
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.wing.verify.answer import text as wording
+from joulemap.wing.verify.answer.answer import OTHER_CHIP
 from joulemap.wing.verify.answer.cause import find_causes
 from joulemap.wing.verify.answer.file import read_file
 from joulemap.wing.verify.answer.forecast import Case, Figure, Forecast, forecast
@@ -312,6 +313,20 @@ def test_parts_of_reading_by_hand() -> None:
     data = {"x_ms": 2, "m": {"avg": 3, "unit": "us"}, "nothing": 0, "word": "2", "hw": ""}
     columns = {name: [path] for name, path in (("a", "x_ms"), ("b", "m.avg"), ("c", "nothing"), ("d", "word"))}
     assert pick(data, {**columns, "hardware": ["hw"]}) == {"a": 2e-3, "b": 3e-6, "d": 2.0}
+
+
+def test_the_same_chip_by_another_name_contradicts_no_file() -> None:
+    for hardware, count in (("rtx_4080", 0), ("rtx_4090", 1)):
+        notes = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": hardware})[0].notes
+        assert sum(note.startswith(OTHER_CHIP) for note in notes) == count
+
+
+def test_replicas_name_their_share_of_the_requests_once() -> None:
+    """30.9 requests in flight on four replicas: the answer is of one, with 7.72."""
+    (one,) = read_file(DATA / "vllm.json", dict(NOTHING))
+    batch = one.row.batch or 0.0
+    assert_close(batch, 30.9 / 4.0, rel=1e-2)
+    assert [note for note in one.notes if "30.9" in note] == [wording.REPLICAS(count=4, batch=4.0 * batch)]
 
 
 def test_an_interval_holds_what_is_within_its_factor() -> None:

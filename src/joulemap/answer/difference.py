@@ -79,7 +79,7 @@ class DifferenceAnswer(RunAnswer):
         total, explained = self.explanation.total, self.explanation.document(limit=limit)
         terms, exact = (row.difference_exact for row in self.delays), total.latency_difference_fs
         proof = prove_terms(terms, exact, EXACT_UNITS["latency"])
-        delays = Section(DELAY_TABLE, (*lay_terms(self.delays, limit), proof))
+        delays = Section(DELAY_TABLE, (*lay_terms(self.delays, limit), *([proof] if self.delays.rows else ())))
         return attrs.evolve(
             whole,
             answer=explained.answer,

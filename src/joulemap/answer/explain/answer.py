@@ -108,8 +108,9 @@ class ExplainAnswer(PairAnswer):
         """
         purposes = {row.purpose for row in self.purposes}
         is_full = by in (None, "category")
-        by = by or ("purpose" if OF_SERVED & purposes else "category")
-        by = "action" if self.metric == "memory" and is_full else by
+        by = by or ("purpose" if OF_SERVED & purposes and self.metric != "memory" else "category")
+        by = "action" if self.metric == "memory" and by == "category" else by
+        insights = [*list_insights(self)[: None if is_full else 1], *describe_host(self)]
         shown = (by, "traffic") if self.metric == "memory" else (by,)
         omitted = [] if self.metric in ("energy", "edp") else ["role", "effect"]
         omitted += [] if OF_LANGUAGE & purposes else ["purpose"]
@@ -126,7 +127,7 @@ class ExplainAnswer(PairAnswer):
             [divided[name] for name in shown],
             tables[by],
             answer=describe_difference(self),
-            insights=[*list_insights(self)[: None if is_full else 1], *describe_host(self)],
+            insights=insights,
             sure=describe_confidence(self),
             details=[
                 *(section for name, section in divided.items() if name not in (*shown, *omitted)),
@@ -135,30 +136,32 @@ class ExplainAnswer(PairAnswer):
             notes=[
                 *self.scope.describe(),
                 *list_overlaps(self),
-                *(() if self.metric == "memory" else text.DEFINITIONS),
+                *([text.CAUSE_NOTE] if by == "category" else []),
+                *([text.GROUPED] if self.metric in ("energy", "edp") and by not in ("purpose", "subgraph") else []),
                 *([text.PURPOSE_NOTE] if by == "purpose" else []),
-                *self._describe_unattributed(),
-                *self._prove_rows(is_purpose=by == "purpose"),
+                *([text.UNATTRIBUTED] if self._names_unattributed(by, insights) else []),
+                *self._prove_rows(by),
             ],
             steps=self._list_steps(repeated),
         )
 
-    def _describe_unattributed(self) -> list[str]:
-        """Return the meaning of unattributed losses, if a run has any."""
-        rows = self.roles if self.metric in ("energy", "edp") else ()
-        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in rows)
-        return [text.UNATTRIBUTED] if has_any else []
+    def _names_unattributed(self, by: DifferenceDivision, insights: Sequence[str]) -> bool:
+        """Return whether the insights or the shown table name unattributed losses."""
+        has_any = any(row.role.startswith(RESIDUAL) and (row.energy_a_j or row.energy_b_j) for row in self.roles)
+        is_row = by in ("category", "role", "action") and self.metric in ("energy", "edp")
+        return has_any and (is_row or any(text.UNATTRIBUTED_NOUN in one for one in insights))
 
-    def _prove_rows(self, *, is_purpose: bool) -> list[str]:
-        """Return the check that purposes or categories sum to the difference; memory has none."""
-        if self.metric == "memory":
+    def _prove_rows(self, by: DifferenceDivision) -> list[str]:
+        """Return the check that the shown purposes or categories sum to the difference; other tables have their own."""
+        if by not in ("category", "purpose") or (by == "purpose" and self.metric == "edp"):
             return []
         unit, exact = EXACT_UNITS[self.metric], self.difference_exact
         terms = [row.difference_exact for row in self.categories]
-        if is_purpose and self.metric != "edp":
+        if by == "purpose":
             name = "latency_difference_fs" if self.metric == "latency" else "energy_difference_fj"
             terms = [getattr(row, name) for row in self.purposes]
-        return [prove_terms(terms, exact, unit, self.whole).text]
+        rows = text.ROW_DIFFERENCES if by == "purpose" else text.ROWS
+        return [prove_terms(terms, exact, unit, self.whole, rows).text]
 
     def title(self) -> str:
         """Return the title: scope, metric, A and B."""

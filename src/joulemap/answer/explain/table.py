@@ -89,10 +89,11 @@ def _lay_roles(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
-        found = [prove_terms(terms, answer.difference_exact, unit, answer.whole)] if answer.metric_terms.rows else []
+        proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
+        told = lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS))
         return Section(
             text.METRIC_TERM_TABLE,
-            (*lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS)), *found),
+            (*told, proof) if answer.metric_terms.rows else told,
         )
     drawn = lay(
         answer.terms,
@@ -171,10 +172,11 @@ def _select_energy(answer: PairAnswer, columns: str) -> str:
     return chosen.replace(text.SHARE, text.SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
 
 
-def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
+def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs", rows: str = text.ROWS) -> Text:
     """Return the sentence that checks whether terms sum to the difference."""
     rest = exact - sum(terms)
-    return Text(text.INEXACT_SUM(whole=whole, rest=f"{rest:,}", unit=unit) if rest else text.EXACT_SUM(whole=whole))
+    told = text.INEXACT_SUM if rest else text.EXACT_SUM
+    return Text(told(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:

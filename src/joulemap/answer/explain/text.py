@@ -144,10 +144,10 @@ SHARE: Final = "share share_fraction"
 SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
 """Column of shares of the difference in energy, beside those of another metric."""
 
-EXACT_SUM: Final = Template("The differences of the rows sum exactly to that of the {whole}.")
-INEXACT_SUM: Final = Template(
-    "The differences of the rows do not sum to that of the {whole}: {rest} {unit} are missing."
-)
+EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
+INEXACT_SUM: Final = Template("{rows} do not sum to the difference of the {whole}: {rest} {unit} are missing.")
+ROWS: Final = "The rows"
+ROW_DIFFERENCES: Final = "The differences of the rows, B minus A,"
 
 # ---- insights --------------------------------------------------------------------------------------------------------
 
@@ -217,12 +217,14 @@ HALF_CALIBRATED: Final = Template(
     "{calibrated} uses a calibration[ of {donor}], {names:and} uses none; part of the difference may come from this"
 )
 
-DEFINITIONS: Final = (
-    "`why the larger is larger` (table by category) lists causes of at least a quarter of a difference; a difference "
-    "in count is weighted by the mean energy per action, and the remainder is due to energy per action",
+CAUSE_NOTE: Final = (
+    "`why the larger is larger` lists causes of at least a quarter of a difference; a difference in count is weighted by "
+    "the mean energy or time per action, and the remainder is due to energy or time per action"
+)
+GROUPED: Final = (
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
     "on-chip memories, instructions, bundles and tokens; operand reads are counted per operation, "
-    "on-chip transfers per byte",
+    "on-chip transfers per byte"
 )
 HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, attention adds 0 s of computation: each kernel waits longer for keys and values"
@@ -230,6 +232,7 @@ HIDDEN_ATTENTION: Final = Template(
 PURPOSE_NOTE: Final = (
     "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that"
 )
+UNATTRIBUTED_NOUN: Final = "unattributed losses"
 UNATTRIBUTED: Final = (
     "unattributed losses: energy that no counted action explains; it follows from the power limit of the board or is a "
     "residual that was fitted to measured boards"

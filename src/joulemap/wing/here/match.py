@@ -326,8 +326,8 @@ def _use(
     if capacity and abs(capacity / own_capacity - 1.0) > OTHER_CAPACITY:
         changes.append(("memory_capacity", f"{capacity / 1e9:.4g}GB"))
         own_capacity = capacity
-    if rate and entry.architecture == NPU:
-        rate = min(rate, own_rate)  # faster memory raises no rate that the NPU itself limits
+    if rate and entry.architecture == NPU and rate / own_rate - 1.0 > OTHER_BANDWIDTH:
+        rate = own_rate  # faster memory raises no rate that the NPU itself limits
     if rate and abs(rate / own_rate - 1.0) > OTHER_BANDWIDTH:
         changes.append(("memory_bandwidth", f"{rate / 1e9:.4g}GB/s"))
         own_rate = rate

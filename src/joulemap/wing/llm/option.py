@@ -55,7 +55,7 @@ class ServerOptions:
         ENGINE,
         "Serving engine, e.g. vllm, vllm@2024, sglang, trtllm, llamacpp or hf.",
         metavar="NAME",
-        shown=f"{ENGINE}; llamacpp for GGUF and on local CPUs",
+        shown=f"{ENGINE}; llamacpp for GGUF, or if all hardware is local CPUs",
         complete=complete_engines,
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")

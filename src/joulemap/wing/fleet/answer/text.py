@@ -98,8 +98,9 @@ DELAYED_MEANS: Final = (
 )
 
 COSTS: Final = (
-    "hardware @label | *devices | *rented rented_per_month | *bought bought_per_month | CO2 gco2_per_month | "
-    "kWh #kwh_per_month | *maximum power power_w | mean power mean_power_w | *idle power idle_power_w | "
+    "hardware @label | *devices | *rented per month rented_per_month | *bought per month bought_per_month | "
+    "CO2 per month gco2_per_month | kWh per month #kwh_per_month | *maximum power power_w | "
+    "mean power mean_power_w | *idle power idle_power_w | "
     "time busy busy_fraction | first limit at 1.5x the load fails_first"
 )
 QUEUES: Final = (

@@ -19,7 +19,7 @@ from joulemap.plan.hold import holding_plans
 from joulemap.plan.selection import is_choice
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.llm.answer.document import LlmAnswer
-from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, list_served, refuse
+from joulemap.wing.llm.capacity.case import OK, UNSUPPORTED, describe_cache, list_served, refuse
 from joulemap.wing.llm.capacity.load import LoadRow, serve_load
 from joulemap.wing.llm.capacity.pool import PoolRow, serve_pools
 from joulemap.wing.llm.capacity.question import SERVING, find_served
@@ -85,6 +85,7 @@ def llm(
         serving=question.serving,
         engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),
+        wide_cache=describe_cache(serving, served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),

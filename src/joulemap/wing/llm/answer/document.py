@@ -77,6 +77,8 @@ class LlmAnswer(RunAnswer):
     """Default hardware that lacks the precision, with the reasons."""
     host_bound: str = ""
     """Warning about chips whose steps slow hosts may lengthen; empty for none."""
+    wide_cache: str = ""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty for none."""
     not_loaded: tuple[str, ...] = ()
     """Configurations that hold the model but cannot take the request load, with the reasons."""
 
@@ -167,7 +169,7 @@ class LlmAnswer(RunAnswer):
                 *([batches] if loaded else []),
                 *(Section(title, drawn) for title, drawn in zip(text.DETAILS, details, strict=True)),
             ],
-            notes=[*text.NOTES, *self._list_notes(), *self.not_taken, *self.scope.describe()],
+            notes=[*self._list_notes(), *self.not_taken, *self.scope.describe()],
             steps=self._list_steps(repeated),
         )
 
@@ -446,10 +448,17 @@ class LlmAnswer(RunAnswer):
         return [text.SURE(spans="; ".join(spans))] if spans else []
 
     def _list_notes(self) -> Iterator[str]:
-        """Yield notes on times, shared runs, payment, the best cost with the other payment, and other sellers."""
-        yield text.LOAD_NOTE if self.loads.rows else text.BATCH_NOTE
-        if self.pools.rows:
-            yield text.POOL_NOTE
+        """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""
+        yield text.ENGINE_NOTE
+        if self.loads.rows:
+            yield text.LOAD_NOTE
+            yield from [text.POOL_NOTE] if self.pools.rows else []
+            yield text.BATCHES_BELOW(count=len(text.BATCH_NOTES))
+        yield from text.BATCH_NOTES
+        if not self.loads.rows:
+            yield text.BATCH_NOTE
+        if self.wide_cache:
+            yield self.wide_cache
         alike = len(self.served) - len({row.decode_run_id for row in self.served})
         if alike:
             yield text.SHARED_RUNS(count=alike, total=len(self.served))

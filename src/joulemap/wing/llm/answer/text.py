@@ -10,14 +10,14 @@ from joulemap.present.template import Template
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})]: "
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {flown}][, {speculate} draft tokens, {acceptance:set %} accepted][{later}]{reused}"
+    "[, {flown}][, {speculate:n draft token}, {acceptance:set %} accepted][{later}]{reused}"
 )
 REUSED: Final = Template(
     "[, {prefix_hit:set %} of prompts in the prefix cache][, {turns} turns of a conversation]"
     "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
 )
 """Reuse of prefixes, as titles state it."""
-GUESSED: Final = Template("[, {speculate} draft tokens, {acceptance:set %} accepted]")
+GUESSED: Final = Template("[, {speculate:n draft token}, {acceptance:set %} accepted]")
 """Title text for speculative decoding."""
 LATER: Final = Template(", then {rates:and}")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
@@ -150,7 +150,7 @@ COSTS: Final = (
 INTERVALS: Final = (
     "hardware @label | *batch | *TTFT first_token_s:first_token_half_width | *TPOT between_s:between_half_width | "
     "J/prompt token prompt_token_j:prompt_token_half_width | *J/token output_token_j:output_token_half_width | "
-    "first TPOT first_step_s | last TPOT last_step_s"
+    "first decode step first_step_s | last decode step last_step_s"
 )
 DETAILS: Final = ("Memory of one device", "Phases", "Cost and carbon per million tokens", "80 % intervals")
 
@@ -196,9 +196,15 @@ DOUBTED: Final[Mapping[str, str]] = {
 }
 """Quantity -> field of its half-width."""
 
-NOTES: Final = (
-    "without --engine, CPUs outside data centres run llama.cpp, with q4_k_m weights unless a precision is given; all "
-    "other hardware runs vLLM",
+ENGINE_NOTE: Final = (
+    "without --engine, GGUF files run on llama.cpp, as does any model if all hardware is CPUs outside data centres, "
+    "with q4_k_m weights unless a precision is given; everything else runs on vLLM"
+)
+BATCHES_BELOW: Final = Template(
+    "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
+    "explain their columns"
+)
+BATCH_NOTES: Final = (
     "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
     "their share of idle host energy; `explain` and `edp` show one pass on one device, without engine overhead",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
@@ -228,7 +234,7 @@ COST_NOTE: Final = Template(
     "cost: {use}[, {idle}]; carbon includes cooling (PUE); `joulemap cost --details` lists the other assumptions"
 )
 IDLE_HOURS: Final = "idle hours included"
-LOAD_HOURS: Final = Template("{pay}, without hours outside the load (--busy-hours adds them)")
+LOAD_HOURS: Final = Template("{pay}, for the hours under load only (--busy-hours adds idle hours)")
 OTHER_WAY: Final = Template(
     "if {way} instead, {label} costs least: {usd:plain} USD per million output tokens at batch {batch}"
 )

@@ -26,7 +26,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
-from joulemap.wing.llm.capacity.case import list_divisions
+from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
 from joulemap.wing.llm.capacity.question import SERVING, TITLED
 from joulemap.wing.llm.capacity.row import serve
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})], {users:n user}[ {each}] with one request at a time: "
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}[, {speculate} draft tokens, {acceptance:set %} accepted]{later}{reused}"
+    "{stored}[, {speculate:n draft token}, {acceptance:set %} accepted]{later}{reused}"
 )
 EACH: Final = "each"
 KEPT: Final = Template(
@@ -101,16 +101,18 @@ PUBLISHED_NOT: Final = Template(
     "{servers}: {missed:and}"
 )
 CHEAPER_FORM: Final = Template(
-    "on {hardware}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as much per request"
+    "on {hardware} in {precision}, {form} need less device time than {other_form}: {servers} would need {ratio:x} as "
+    "much per request"
 )
 MET_BY_FORM: Final = Template(
-    "on {hardware}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the target"
+    "on {hardware} in {precision}, {form} meet the target, but {other_form} do not: {servers} would reach {miss:x} the "
+    "target"
 )
 BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("published quality loss of {precision}: {quality}[; {published}]")
 RISKY: Final = Template(
-    "the cheapest deployment, {servers} in {precision}, [costs {less:%} less, but ]meets the target with only "
+    "{servers} in {precision} [costs {less:%} less, but ]meets the target with only "
     "{met_probability:chance} probability"
 )
 NEXT_RUNNER: Final = Template(
@@ -122,7 +124,7 @@ COLUMNS: Final = (
     "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
     "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest largest_users | "
     "request latency request_s | "
-    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | probability met_probability | "
+    "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
     "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
     "*J/request without hits uncached_request_j?"
 )
@@ -130,6 +132,7 @@ HITS: Final = Template(
     "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from below the devices)]"
     "[; without reuse, a request takes {uncached_request_j:J}]"
 )
+MET: Final = Template("yes[, {chance:chance}]")
 KEEP: Final = "precision | TTFT | TPOT | met | USD/M tokens | energy/M tokens"
 RANKED: Final = "USD/M tokens"
 
@@ -149,8 +152,9 @@ NOTES: Final = (
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
     "has at most the devices of a node. More devices follow where the fewest meet the target "
     "with less than 80 % probability. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
-    "devices. ep2: two devices divide whole experts",
-    "largest: maximum requests that fit in the memory of a server",
+    "devices. ep2: two devices share the experts, each expert whole on one of them",
+    "met: yes if mean times are within the target, with the probability of that; largest: maximum requests that "
+    "fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
@@ -181,7 +185,9 @@ class UsersAnswer(RunAnswer):
     host_bound: str = ""
     """Warning about chips whose steps slow hosts may lengthen; empty for none."""
     forms: str = ""
-    """Comparison of chunked prefill with separate pools on the best deployment; empty if only one was computed."""
+    """Comparison of chunked prefill with separate pools on the first row; empty if only one was computed."""
+    wide_cache: str = ""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty for none."""
     not_taken: tuple[str, ...] = ()
     """Reasons of hardware that cannot serve the model at all."""
 
@@ -247,7 +253,7 @@ class UsersAnswer(RunAnswer):
             answer=f"{self._describe_best()}.",
             insights=list(self._list_insights()),
             sure=self._describe_widths(),
-            notes=[*NOTES, *self._describe_use(), *self.scope.describe()],
+            notes=[*NOTES, *filter(None, [self.wide_cache]), *self._describe_use(), *self.scope.describe()],
             steps=[self._continue(repeated)],
         )
 
@@ -259,7 +265,7 @@ class UsersAnswer(RunAnswer):
             ranked=RANKED,
             limit=limit,
             noun="deployments",
-            met=lambda row: "yes" if row.is_met else f"no, {row.target_ratio:.2f}x",
+            met=lambda row: MET(chance=row.met_probability) if row.is_met else f"no, {row.target_ratio:.2f}x",
         )
 
     def _describe_best(self) -> str:
@@ -298,7 +304,7 @@ class UsersAnswer(RunAnswer):
             yield RISKY(first, servers=spell_servers(first), less=None if times is None else 1.0 - times)
         if best.prefix_hit_fraction is not None:
             yield HITS(best, below=best.tier_hit_fraction or None)
-        if self.forms:
+        if self.forms and best is first:
             yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
         if not best.is_published and best.quality:
@@ -395,7 +401,7 @@ def compare_forms(found: Deployed) -> str:
     case = other.case
     servers = _spell(case.hardware, case.world, case.experts, other.servers, other.prompt_servers)
     template = CHEAPER_FORM if is_met else MET_BY_FORM
-    named = {"hardware": case.hardware, "form": forms[0], "other_form": forms[1]}
+    named = {"hardware": case.hardware, "precision": case.precision, "form": forms[0], "other_form": forms[1]}
     return template(**named, servers=servers, ratio=ratio, miss=other.miss)
 
 
@@ -456,6 +462,7 @@ def serve_users(
         target=target,
         engine=describe_engine(serving.engine),
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
+        wide_cache=describe_cache(serving, (one.case for one, *_ in found)),
         host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),

@@ -5,7 +5,7 @@ hardware x precision -> devices that can store the model -> batches that fit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -71,6 +71,11 @@ NO_METHOD: Final = Template(
     "{engine} does not run {weights} weights[ ({method})]; it runs {methods:and}, and plain formats such as int4"
 )
 NO_PRECISION: Final = Template("{hardware} has no {precision} (it has {precisions:list})")
+
+WIDE_CACHE: Final = Template(
+    "the KV cache of {hardware:and} is in 16 bits beside 4-bit weights; `--cache fp8` halves it, as NVIDIA's FP4 "
+    "checkpoints do"
+)
 
 SHORTAGE: Final = Template(
     "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
@@ -287,6 +292,16 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
 def describe_refusal(case: Case) -> str:
     """Return why a configuration is not served, with its name."""
     return case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}"
+
+
+def describe_cache(serving: Serving, cases: Iterable[Case]) -> str:
+    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; empty for none."""
+    found = [
+        case.hardware
+        for case in cases
+        if not serving.cache and case.run.point["weight_precision"].endswith("fp4") and "fp8" in case.target.peaks
+    ]
+    return WIDE_CACHE(hardware=list(dict.fromkeys(found))) if found else ""
 
 
 def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:

@@ -338,7 +338,7 @@ def place(
         precisions=tuple(dict.fromkeys(one.configuration.precision for one in members)),
         runtime=members[0].configuration.runtime,
         rows=make_table("placements", PlacementRow, rows),
-        devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run)),
+        devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run, overlaps=goal == "throughput")),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run, goal)),
         timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),

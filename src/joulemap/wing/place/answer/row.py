@@ -74,8 +74,10 @@ class DeviceRow:
     hardware: str = described("catalogue id, with @MODE where the power mode is not the default")
     precision: str = described("precision of its GEMMs")
     subgraph_count: int = described("subgraphs that run on it")
-    busy_s: float = described("busy time per batch", "s")
-    busy_fraction: float = described("share of the time per batch in which it is busy", "1")
+    busy_s: float = described(
+        "time per batch in which it starts no other batch; below the latency of its part if batches overlap on it", "s"
+    )
+    busy_fraction: float = described("busy_s as a share of the time per batch", "1")
     weight_bytes: int = described("weights in its memory", "B")
     activation_bytes: int = described("peak activations", "B")
     memory_fraction: float = described("share of its memory that weights and activations fill", "1")
@@ -176,14 +178,17 @@ def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
     return AssumedEnergy(energy_fj, float(is_assumed), float(is_assumed and is_static))
 
 
-def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
-    """Return the devices' rows of a placement; empty for devices side by side."""
+def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
+    """Return the devices' rows of a placement; empty for devices side by side.
+
+    If batches overlap, a device is busy for its interval between them: a CPU computes several batches at once.
+    """
     found = []
     for number, member in enumerate(problem.members if run is not None else ()):
         assert run is not None
         part, one = run.parts.get(number), member.configuration
         needed = part.weight_bytes + part.activation_bytes if part else 0
-        busy_s = part.latency_fs / FS_PER_S if part else 0.0
+        busy_s = (part.interval_fs if overlaps else part.latency_fs) / FS_PER_S if part else 0.0
         found.append(
             DeviceRow(
                 device=member.name,

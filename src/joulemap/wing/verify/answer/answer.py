@@ -40,6 +40,9 @@ QUICK: Final = 12
 
 PAIR: Final = 2
 
+OTHER_CHIP: Final = "--hardware "
+"""First word of the note that a file names another chip."""
+
 FAR: Final = 10.0
 """Ratio, in either direction, above which no configuration can be the cause, because something else was measured.
 Source: assumed."""
@@ -79,6 +82,8 @@ class VerifyAnswer(Answer):
     left_out: tuple[str, ...]
     """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]
+    other_chip: str = ""
+    """Note that the file names another chip than the option; empty if it does not."""
 
     def document(self, *, limit: int = 12) -> Document:
         """Return the document with at most `limit` rows; the csv export has all."""
@@ -98,7 +103,7 @@ class VerifyAnswer(Answer):
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
-            insights=tuple(filter(None, (*map(_describe_effect, best), self.calibration))),
+            insights=tuple(filter(None, (*(() if self.other_chip else map(_describe_effect, best)), self.calibration))),
             details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
@@ -132,7 +137,9 @@ class VerifyAnswer(Answer):
         elif not self.judged:
             parts.append(text.NOT_JUDGED)
         best = next(iter(self.causes), None)
-        if best and best.inside_count and best.standing in text.CAUSE:
+        if self.outside and self.other_chip:
+            parts.append(text.OTHER_CHIP + self.other_chip)
+        elif best and best.inside_count and best.standing in text.CAUSE:
             parts.append(text.CAUSE[best.standing](best))
         elif self.outside:
             furthest = max(self.outside, key=_find_factor)
@@ -271,6 +278,7 @@ def verify(
         kept=kept,
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
+        other_chip=next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
     )
 
 

@@ -33,7 +33,7 @@ from joulemap.exchange.measured import (
     recognize,
 )
 from joulemap.plan.catalogue import known_hardware
-from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, JoulemapError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.name import find_by_size, find_decoder, find_shipped, list_decoders
 from joulemap.wing.verify.answer import text
@@ -160,9 +160,20 @@ def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -
         if own:
             cells[column] = own
             assumed.discard(column)
-            if found and key != "runtime" and str(own).lower() != str(found).lower():
+            is_same = str(own).lower() == str(found).lower() or (
+                key == "hardware" and _is_same_chip(str(own), str(found))
+            )
+            if found and key != "runtime" and not is_same:
                 found = f"{found:.4g}" if isinstance(found, float) else found
                 yield text.OVERRIDDEN(option=key, stated=own, found=found)
+
+
+def _is_same_chip(own: str, found: str) -> bool:
+    """Return whether two names are of one chip; False if the file's name is unknown."""
+    try:
+        return _name_hardware(own, Path()) == _name_hardware(found, Path())
+    except JoulemapError:
+        return False
 
 
 def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
@@ -189,8 +200,9 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
+        whole = text.IN_FLIGHT(batch=cells["batch"])
+        notes[:] = [*(note for note in notes if note != whole), text.REPLICAS(count=replicas, batch=cells["batch"])]
         cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
-        notes.append(text.REPLICAS(count=replicas))
     cells["notes"] = "; ".join(notes)
     return check_served(
         {name: value for name, value in cells.items() if value != ""}, known_hardware([str(cells.get("hardware", ""))])

@@ -33,6 +33,7 @@ ONE_JUDGED: Final = {
 UNSCORED: Final = Template("{count:n number} could not be scored: {reasons}")
 REFUSED: Final = Template("not predicted: {reasons}")
 NOT_JUDGED: Final = "no measured quantity has an interval"
+OTHER_CHIP: Final = "possible cause: "
 CAUSE: Final = {"assumed": Template("most likely cause: {change}"), "open": Template("possible cause: {change}")}
 UNEXPLAINED: Final = Template(
     "the largest difference is in {quantity}, at {ratio:x} the prediction, and no setting that the file leaves open "
@@ -120,7 +121,10 @@ MOST_CAUSES: Final = Template("causes were evaluated for the {most} configuratio
 OVERRIDDEN: Final = Template("--{option} is {stated}, the file states {found}")
 ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
 WIDE_WEIGHTS: Final = "16-bit weights are assumed, as the file does not state them: --precision sets another format"
-REPLICAS: Final = Template("{count} replicas: each takes its share of requests, rates and power")
+REPLICAS: Final = Template(
+    "{count} replicas share {batch:plain} requests in flight: measured and predicted values are of one replica, with "
+    "its share of requests, rates and power"
+)
 DIVIDED: Final = Template("{count} devices together; values are divided by that number")
 IN_FLIGHT: Final = Template("{batch:plain} requests in flight on average")
 AT_ONCE: Final = Template("all {requests:plain} requests arrived at once")
