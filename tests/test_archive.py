@@ -219,7 +219,7 @@ def cut(folder: Path) -> None:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "is not an archive of runs"),
     "no json": (lambda folder: (folder / "manifest.json").write_text("{"), "cannot be read"),
-    "foreign": (lambda folder: (folder / "manifest.json").write_text('{"name": "x"}'), "not that of an archive"),
+    "foreign": (lambda folder: (folder / "manifest.json").write_text('{"name": "x"}'), "does not describe an archive"),
     "emptied": (lambda folder: rewrite(folder, lambda one: one.pop("entries")), "is damaged: KeyError"),
     "newer format": (lambda folder: rewrite(folder, lambda one: one.update(format_version=2)), "format version 2"),
     "newer schema": (lambda folder: rewrite(folder, lambda one: one.update(schema_version=999)), "schema 999"),

@@ -141,7 +141,7 @@ BAD = [
     (("measure",), ExitCode.USAGE, "Missing argument 'MODEL'"),
     (("measure", "resnet19"), ExitCode.UNKNOWN_NAME, "unknown model 'resnet19'; did you mean resnet18"),
     (("measure", "mlp", "--hardware", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),
-    (("measure", "mlp", "--hardware", "kpu_t64@6W"), ExitCode.USAGE, "kept by hardware, not by power mode"),
+    (("measure", "mlp", "--hardware", "kpu_t64@6W"), ExitCode.USAGE, "per chip, not per power mode"),
     (("measure", "mlp", "--hardware", "./none.toml"), ExitCode.CATALOGUE, "there is no such file or folder"),
     (("measure", "mlp", "--device", "tpu"), ExitCode.USAGE, "'tpu' is not one of 'cpu', 'cuda'"),
     (("measure", "mlp", "--runtime", "graph"), ExitCode.USAGE, "use eager or fused"),
