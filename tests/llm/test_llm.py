@@ -119,8 +119,8 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
         both = math.sqrt(time**2 + power**2 - 0.8 * time * power)  # their errors have a correlation of -0.4
         assert_close(row["energy_half_width"], math.hypot(both, own[1]), rel=1e-12)
     rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
-    # twice as quick to the first token, with an error of a factor of 2.5 each: less sure than runs alone would have it
-    assert 0.5 < rows["first_token"]["probability_best"] < 0.9
+    # twice as quick to the first token, with an error of a factor of 1.6 each: less sure than runs alone would have it
+    assert 0.5 < rows["first_token"]["probability_best"] < 0.95
 
 
 @contextlib.contextmanager

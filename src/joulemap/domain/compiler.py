@@ -109,7 +109,7 @@ def read_window(scalars: str) -> tuple[int, int]:
     """Return the longest side and step of a window from an operator's arguments; 1 without a window."""
     kernel, stride = (
         max(map(int, re.findall(r"\d+", found[1])), default=0)
-        if (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
+        if f"{name}=" in scalars and (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
         else 1
         for name in ("kernel", "stride")
     )

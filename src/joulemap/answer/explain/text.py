@@ -218,8 +218,8 @@ HALF_CALIBRATED: Final = Template(
 )
 
 CAUSE_NOTE: Final = (
-    "`why the larger is larger` lists causes of at least a quarter of a difference; a difference in count is weighted by "
-    "the mean energy or time per action, and the remainder is due to energy or time per action"
+    "`why the larger is larger` lists causes of at least a quarter of a difference; a difference in count is weighted "
+    "by the mean energy or time per action, and the remainder is due to energy or time per action"
 )
 GROUPED: Final = (
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
