@@ -49,7 +49,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("regulator", "losses of voltage regulators", "J"),
         Role("busy_cycle", "unattributed losses of busy units", "cycle"),
         Role("busy_memory", "unattributed losses of busy memory", "cycle"),
-        Role("handed_on", "unattributed losses of data that kernels hand on in the last cache", "B"),
+        Role("handed_on", "unattributed losses of data passed through the last-level cache", "B"),
         Role("static", "static power", "s"),
     )
 }
