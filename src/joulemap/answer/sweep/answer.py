@@ -439,8 +439,8 @@ class SweepAnswer(RunAnswer):
             return []
         nearest = min(beyond, key=lambda row: row.least_latency_s or 0.0)
         names = shorten([self._name(row) for row in beyond], SHOWN_BEYOND)
-        told = text.ALL_BEYOND_BUDGET if len(beyond) > 1 else text.BEYOND_BUDGET
-        return [told(nearest, names=names, budget=self.max_latency_s, nearest=self._name(nearest))]
+        template = text.ALL_BEYOND_BUDGET if len(beyond) > 1 else text.BEYOND_BUDGET
+        return [template(nearest, names=names, budget=self.max_latency_s, nearest=self._name(nearest))]
 
     def _notes(self) -> list[str]:
         """Return notes on these rows."""

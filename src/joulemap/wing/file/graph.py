@@ -81,11 +81,13 @@ def find_fixed_batch(model: ModelProto) -> int | None:
     A fixed first size that no output shares is not the batch: an image without one begins with its channels.
     """
     names = {one.name for one in model.graph.initializer}
-    taken, made = ([_find_first(one.type) for one in some] for some in (_list_free(model, names), model.graph.output))
-    fixed = [one for one in taken if one]
+    inputs, outputs = (
+        [_find_first(one.type) for one in some] for some in (_list_free(model, names), model.graph.output)
+    )
+    fixed = [one for one in inputs if one]
     if not fixed:
         return None
-    return fixed[0] if fixed[0] == taken[0] and set(made) == {fixed[0]} else 1
+    return fixed[0] if fixed[0] == inputs[0] and set(outputs) == {fixed[0]} else 1
 
 
 def _list_free(model: ModelProto, weights: Collection[str]) -> list[ValueInfoProto]:
@@ -93,9 +95,9 @@ def _list_free(model: ModelProto, weights: Collection[str]) -> list[ValueInfoPro
     return [one for one in model.graph.input if one.name not in weights]
 
 
-def _find_first(told: TypeProto) -> int | None:
+def _find_first(declared: TypeProto) -> int | None:
     """Return the first size of a tensor; 0 for an open one, None for a scalar or an unknown shape."""
-    dims = told.tensor_type.shape.dim
+    dims = declared.tensor_type.shape.dim
     return max(dims[0].dim_value, 0) if dims else None
 
 

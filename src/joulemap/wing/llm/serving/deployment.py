@@ -63,8 +63,7 @@ LIBRARY_SHARES: Final = (
     "gemm_efficiency.dot_bf16",
     "gemm_efficiency.dot_int8",
 )
-"""Coefficients for the rates that GEMMs of a library reach; the rate of an engine with its own kernels is of the peak.
-"""
+"""Coefficients of the share of the peak that GEMMs of a library reach; those of engines with own kernels are 1."""
 
 STREAM_NORM: Final = 4.0
 """Exponent of the norm that combines the rates of memory and of the units that stream from it.
