@@ -48,6 +48,9 @@ LIKE_HINT: Final = (
 )
 """Description of an unknown chip in one line, as a known one with other numbers."""
 
+EXAMPLE: Final = "rtx_4090"
+"""Known chip in the description of an unknown one whose name is like none."""
+
 ANY_NUMBERS: Final = "clock=x1;tdp=x1"
 """Numbers of a chip that the catalogue names only as a member of another entry."""
 
@@ -277,7 +280,7 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
     from joulemap.domain.printed import shorten
 
     near = partly or find_nearest(shorten(asked), [entry.names for entry in entries.values()])
-    hint = f"{LIST_HINT}, {describe_like(entries, near[0])}" if near else LIST_HINT
+    hint = f"{LIST_HINT}, {describe_like(entries, near[0] if near else EXAMPLE)}"
     raise UnknownNameError("hardware", name, (), hint, near=near)
 
 
