@@ -14,7 +14,7 @@ from joulemap.answer.computed import described, make_table
 from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
-from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.compiler import ANY, CUTS, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
@@ -24,7 +24,7 @@ from joulemap.domain.settings import check_name, name_boundary
 from joulemap.domain.table import Table
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
-from joulemap.plan.selection import describe_meanings, find_default_chip, resolve_name
+from joulemap.plan.selection import describe_meanings, find_chip, find_default_chip, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section
@@ -320,7 +320,7 @@ def opening_hardware(
     ref = HardwareRef.read(name)
     place = ref.label
     if not ref.mode and not is_hardware_path(place):
-        entry = find_entry(known_hardware([place]), place)
+        entry = find_chip(known_hardware([place]), place)
         use.check({entry.id})
         with opening_catalogue(source) as connection:
             is_stored = entry.id in known_hardware()
