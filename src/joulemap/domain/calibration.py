@@ -18,18 +18,18 @@ from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyRefe
 from joulemap.system.record import frozen
 
 PREFIX: Final = "served_time"
-"""First part of the name of such a factor among a calibration's coefficients."""
+"""Prefix of coefficients that scale the time of language model passes, one per inference engine and phase."""
 
 MEANING: Final = "factor on the device time of an engine's passes of language models"
 
 
 def name_pace(engine: str, *, is_prompt: bool) -> str:
-    """Return the name of a factor: `served_time.llamacpp.decode`."""
+    """Return the name of the coefficient that scales an engine's time of a phase: `served_time.llamacpp.decode`."""
     return f"{PREFIX}.{engine}.{'prompt' if is_prompt else 'decode'}"
 
 
 def is_pace(name: str) -> bool:
-    """Return whether a coefficient is such a factor, which no class has by itself."""
+    """Return True if a coefficient scales the time of language model passes; no architecture class declares one."""
     return name.startswith(f"{PREFIX}.")
 
 
@@ -46,7 +46,7 @@ SCORED: Final = ("latency", "energy")
 LABEL_DIGITS: Final = 8
 
 DETERMINED: Final = 0.8
-"""Smallest weight of the measurements that determines a value."""
+"""Minimum weight of the measurements at which a fitted value counts as determined by them."""
 
 MOST_FACTOR: Final = 4.0
 """Largest factor, up or down, by which energies per action may be scaled."""

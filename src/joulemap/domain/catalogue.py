@@ -32,13 +32,13 @@ DEFAULT_HARDWARE: Final = tuple(CLASS_HARDWARE[name] for name in ("cpu", "gpu", 
 """Default hardware of a comparison: one chip of each of four architecture classes."""
 
 BUILT_IN: Final = "sold only inside"
-"""Start of the reason why a chip that is sold only as a part of a product cannot be bought."""
+"""First words of `unavailable` for a chip that is sold only inside a product."""
 
 MICROCONTROLLER_W: Final = 1.0
 """Power cap below which a chip counts as a microcontroller, unless it is deployed at the edge."""
 
 SHORT: Final = 2
-"""Length of a query up to which its words must follow one another in a name."""
+"""Maximum characters of a query that must occur unbroken in a name."""
 
 LIST_HINT: Final = "see `joulemap hardware list`"
 
@@ -46,13 +46,13 @@ LIKE_HINT: Final = (
     "or start from a known chip and state the numbers that differ, such as {like}[{numbers}] (also unit_count, "
     "memory_bandwidth, memory_capacity)"
 )
-"""Description of an unknown chip in one line, as a known one with other numbers."""
+"""Hint that shows how to describe an unknown chip: a known chip with other numbers."""
 
 EXAMPLE: Final = "rtx_4090"
-"""Known chip in the description of an unknown one whose name is like none."""
+"""Chip in `LIKE_HINT` if no known name is similar."""
 
 ANY_NUMBERS: Final = "clock=x1;tdp=x1"
-"""Numbers of a chip that the catalogue names only as a member of another entry."""
+"""Placeholder numbers in `LIKE_HINT` for a chip without a catalogue entry of its own."""
 
 SHOWN_CANDIDATES: Final = 8
 """Maximum candidates that an error lists for an ambiguous name."""
@@ -330,7 +330,7 @@ def _find_processor(entries: Mapping[str, HardwareEntry], name: str) -> list[Har
 def _find_printed(entries: Mapping[str, HardwareEntry], name: str, *, is_of_class: bool = False) -> list[HardwareEntry]:
     """Return the hardware whose name a machine printed in full: vendor, marks, clock and core count do not matter.
 
-    With `is_of_class` the class of the hardware is known, so that known names may lack its word or have it.
+    With `is_of_class`, the class of the hardware is already known, so the word for the class is optional.
     """
     from joulemap.domain.printed import find_vendors, list_readings, read_words
 

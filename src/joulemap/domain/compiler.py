@@ -28,7 +28,7 @@ UNLISTED_NAME: Final = "an unlisted compiler"
 """Name of the compiler of a chip without a known list of supported operators."""
 
 EXCEPTED: Final = "!"
-"""Prefix of an operator that a compiler of nearly all operators leaves to a host."""
+"""Prefix of an operator that falls back to the host although `*` supports nearly all others."""
 
 REFUSED: Final = "-"
 """Prefix of an operator that makes a compiler refuse the whole model."""
@@ -117,7 +117,9 @@ def read_window(scalars: str) -> tuple[int, int]:
 
 
 def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
-    """Return the sizes of an operator, or of each of several, from those of its window and of its output."""
+    """Return the sizes that limits refer to, by name: window length, stride and output rank, of one or several
+    operators.
+    """
     return {"kernel": kernel, "stride": stride, "rank": rank}
 
 

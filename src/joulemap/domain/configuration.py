@@ -107,9 +107,9 @@ MEASURED_AT: Final[Mapping[str, Boundary]] = {
     "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
     **BOUNDARY_ALIASES, **{one: one for one in BOUNDARIES},
 }  # fmt: skip
-"""Word that sources of measurements use for a boundary -> the boundary.
+"""Boundary as worded by sources of measurements -> boundary here.
 
-The board of a processor or system on a chip without its own board is its package with the regulators in it.
+For a processor or SoC without a separate board, `board` is the package with its regulators.
 """
 """Other name of a boundary -> boundary."""
 

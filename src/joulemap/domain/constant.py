@@ -119,7 +119,10 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
 }
-"""Constant alias -> name: static seconds cost the static power, and the regulators their loss."""
+"""Constant alias -> name.
+
+Static energy per second is static power; regulator loss per joule is the loss coefficient.
+"""
 
 
 @frozen(kw_only=True)

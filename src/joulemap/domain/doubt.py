@@ -44,7 +44,7 @@ WITHOUT_PEAK: Final = ("cgra", "dpu")
 """Classes whose compute time depends only on units and clock."""
 
 OTHER_PEAKS: Final[Mapping[tuple[str, str], str]] = {("tpu", "fp32"): "bf16"}
-"""(class, precision) -> precision of the peak used for compute time: an MXU takes fp32 in passes of bf16."""
+"""(class, precision) -> precision of the peak used for compute time: an MXU computes fp32 in several bf16 passes."""
 
 SAME_SIZE: Final = 10.0
 """Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
@@ -62,7 +62,7 @@ DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
 """Quantities with separate error scales."""
 
 LOADED_FIRST: Final = "loaded_time_to_first_token_s"
-"""Quantity of the scales of a first token under a steady load, where admission and other prompts decide."""
+"""Error-scale quantity of the time to first token under a steady load, which depends on admission and other prompts."""
 
 SERVED_OPPOSITION: Final = 0.4
 """Part of the errors of a served model's time and power that cancels in its energy: their correlation, with its sign
@@ -94,8 +94,8 @@ the same model on the same chip takes 0.92 (NeMo) to 1.33 times (FSDP of llm-fou
 NEW_LIBRARY: Final = 0.2
 """Additional half-width of the latency of a whole model by an engine on a CPU, because a CPU has many engines.
 
-Derived: with boards and sources left out, intervals without it hold 64 % of 59 latencies that no coefficient saw, with
-it 80 %. On one chip, TensorFlow Lite takes 1.3 times the time that is right for ncnn.
+Derived: with boards and sources held out, intervals contain 64 % of 59 latencies that no fit used without it, 80 % with
+it. On one chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
 """
 
 
@@ -127,7 +127,9 @@ def join_served_energy(time: float, power: float) -> float:
 
 
 def name_served_scale(quantity: str, scope: str) -> str:
-    """Return the quantity whose scales apply to a measured quantity in a scope: the SQL's macro of this name."""
+    """Return the quantity whose error scales apply to a measured quantity in a scope; equals the SQL macro of this
+    name.
+    """
     is_loaded = quantity == "time_to_first_token_s" and scope == "steady_serving"
     return LOADED_FIRST if is_loaded else quantity
 

@@ -818,7 +818,9 @@ class Hardware:
         )
 
     def _time_transfers(self) -> dict[str, Quantity]:
-        """Return the coefficient of transfers over the host link; empty if memory traffic includes them or none do."""
+        """Return the coefficient of transfers over the host link; empty if there are none or memory traffic includes
+        them.
+        """
         own = self.coefficients.get(HOST_TRANSFER)
         link = next((one for one in self.links if one.connects == "host"), None)
         if own is None or link is None or own.value > 0.0 or LINK_LANES in self.geometry:

@@ -154,7 +154,7 @@ def _whole_to(most: int) -> Check:
 
 
 def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
-    """Build a validator for names that filter hardware; the error of a class of hardware names the option for it."""
+    """Build a validator for names that filter hardware; if a name is a hardware class, the error names that option."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
         for name in names:
@@ -563,7 +563,7 @@ class Serving:
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)
-    """CSV or JSONL file of requests that replaces equal ones."""
+    """CSV or JSONL trace of requests, used instead of identical requests."""
 
     prefix_hit: float | None = attrs.field(default=None, validator=_within(0.0, 0.999, is_open=False))
     """Share of prompt tokens that a prefix cache supplies; None for no prefix cache."""

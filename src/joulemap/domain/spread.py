@@ -30,7 +30,7 @@ EXACT: Final = ("unit_count", "memory_capacity")
 """Quantities, besides geometry and capacities, that a datasheet states exactly, unless they are assumed."""
 
 LEAST_SPREAD: Final = 1.02
-"""Smallest factor on a side of a range, for a value that lies at that end."""
+"""Smallest factor on each side of a range; it applies on a side where the value lies at the end of its range."""
 
 
 @frozen

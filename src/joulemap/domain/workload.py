@@ -65,7 +65,7 @@ APPENDED: Final = ": engine writes them beside it, eager, graph and fused copy i
 """End of the note on an appended past."""
 
 EVENLY: Final = "evenly, so that"
-"""Part of the note that rows are assumed to choose evenly, as tokens choose experts."""
+"""Part of the note that rows are assumed to be divided evenly among choices, such as tokens among experts."""
 
 ROUTED: Final = ("grouped_mm", "scatter_add")
 """Operations on routed rows: one GEMM of all experts, or a sum over a loop of experts."""
@@ -301,7 +301,7 @@ def allocate(
     outputs: Collection[int],
     last: int,
 ) -> tuple[tuple[Tensor, ...], tuple[Buffer, ...]]:
-    """Return tensors with a buffer for each that is no weight, live from its maker to its last access.
+    """Return tensors with a buffer for each one except weights, live from its producer to its last access.
 
     Inputs and outputs are live up to the last operator. `item_bytes` has one number per tensor; `uses` are pairs of an
     operator and a tensor that it accesses.

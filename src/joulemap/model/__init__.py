@@ -6,9 +6,9 @@ Symbols of the formulas in this package, per operator unless stated otherwise:
     M, N, K, G      GEMM view: G independent GEMMs of M x K by K x N
     O, taps         output elements; window size
     in, w, out      bytes that cross the kernel's boundary: activations read, weights read, results written
-    R, share        in + w; R / bytes that the operator would read as a separate kernel: the part from outside
+    R, share        in + w; R / (bytes that the operator would read as a separate kernel)
     p               bytes of an element at the precision
-    U, f            units that have the precision; the clock that its peak is quoted at
+    U, f            units that support the precision; the clock at which its peak is quoted
     ⌈x⌉             x rounded up
 
 A name with underscores is a coefficient or geometry constant of the hardware, whose value has a source in the

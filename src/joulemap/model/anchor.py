@@ -73,7 +73,7 @@ MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 """Maximum share of the power limit that a load may require; no probe exceeds the limit."""
 
 STEPS: Final = 1000
-"""Maximum iterations to find the energies per action; both matter in each probe, so they depend on each other."""
+"""Maximum iterations to find the two energies, which depend on each other because each probe uses both."""
 
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as such probes are measured."""

@@ -41,7 +41,7 @@ JOINED: Final = tuple(
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
 TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
-"""Optional workload array -> array with as many rows; if it is missing, each row represents itself."""
+"""Optional workload array of multiplicities -> array of equal length; if it is missing, each row counts once."""
 
 
 @frozen(kw_only=True)

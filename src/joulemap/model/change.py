@@ -2,7 +2,7 @@
 
 A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
 follow the units, and the other clocks follow the main one, as in a power mode. The highest clock of the die stays, so
-voltage follows the clock by the power law. `follow` says this once, for one number as for arrays of many designs.
+voltage follows the clock by the power law. `follow` implements this for single numbers and for arrays of many designs.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
 
 
 def before_points(values: Floats) -> Floats:
-    """Return alternatives on an axis before the axes of any hardware grid and the axis of operators."""
+    """Return a list of alternatives as an array whose first axis precedes the axes of hardware grids and operators."""
     return values.reshape(-1, *(1,) * (MOST_AXES + 1))
 
 

@@ -33,7 +33,7 @@ EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization"
 """Kinds that another operator's kernel can compute on data in its registers."""
 
 NEAR: Final = 1e-6
-"""Distance from a whole number that is rounding."""
+"""Maximum distance from a whole number that counts as rounding error."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
 """Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""

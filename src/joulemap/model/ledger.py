@@ -85,7 +85,8 @@ def with_unattributed(
 ) -> ActionCounts:
     """Return the counts with clock cycles of all units and of memory, if the hardware has unattributed power.
 
-    Both cover busy time at the full clock of the power mode. A level that the clock paces is then as dear at any clock.
+    Cycles are those of busy time at the full clock of the power mode, so that the energy of a memory level whose
+    bandwidth follows the clock does not depend on a lowered clock.
     """
     cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
     found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s * hardware.clock.value}

@@ -239,7 +239,9 @@ class Evaluator:
         return [found[number] for number in range(len(asked))]
 
     def _add_up(self, asked: Sequence[Asked]) -> Sequence[RunColumns | RunTotals]:
-        """Return the totals of configurations at one precision on equivalent hardware; runs above 64 bits."""
+        """Return the totals of configurations at one precision on equivalent hardware, or their runs if totals exceed
+        64 bits.
+        """
         timed = self._time_all(asked)
         groups: dict[int, list[tuple[int, int]]] = {}
         for number, (chip, one) in enumerate(asked):

@@ -25,8 +25,8 @@ class Architecture(Protocol[Placed]):
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values that formulas branch on, in addition to the hardware's features.
 
-        Hardware with equal values is placed together. Values are texts, numbers or truth values; for several chips
-        targets, each except a text may be an array.
+        Hardware with equal values is placed together. Values are texts, numbers or booleans; for several chips, each
+        value except a text may be an array.
         """
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:

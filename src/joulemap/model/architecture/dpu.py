@@ -60,8 +60,10 @@ CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
 """Kinds that no DPU instruction computes. Source: AMD UG1414, operators supported by the DPU."""
 HARD: Final = ("sigmoid", "silu", "hardsigmoid", "hardswish")
-"""Special functions that the misc engine computes piecewise linearly: the quantizer replaces them by piecewise linear
-ones. Source: AMD UG1414, supported operations."""
+"""Special functions that the quantizer replaces by piecewise linear ones, which the misc engine computes.
+
+Source: AMD UG1414, supported operations.
+"""
 ACCUMULATOR_BYTES: Final = 4.0
 
 

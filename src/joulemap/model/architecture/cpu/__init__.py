@@ -80,7 +80,10 @@ STRIDED: Final = 1.9
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))
 """(minimum queries of a sequence, queries of a block) of fused attention."""
 FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
-"""A fetch block holds two instructions; the table's fetch energy is per instruction, the TLB's per block."""
+"""Fetch blocks per instruction: a block holds two.
+
+Fetch energy is per instruction in the table, TLB energy per block.
+"""
 
 
 @frozen(kw_only=True)

@@ -180,7 +180,7 @@ class Gpu:
             multiplied_macs=multiplied,
             computed_macs=np.minimum(work.mac_count * times.seen_share, multiplied),
             seen_share=times.seen_share,
-            near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # a sum that rounds
+            near_bytes=np.maximum(kernels.moved_bytes - far + times.pass_bytes - again, 0.0),  # may round below 0
             pass_bytes=times.pass_bytes,
             sharpness=SHARPNESS,
         )

@@ -279,12 +279,12 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     if not numbers.family.appends:
         return start
     rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    appended = 4.0 * shapes.token_bytes * shapes.queries * shapes.pairs  # read and written, twice
+    appended = 4.0 * shapes.token_bytes * shapes.queries * shapes.pairs  # copied twice, each time read and written
     return start + numbers.value("append_clocks") / engine.clock_hz + appended / rate
 
 
 def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the seconds to widen a quantized cache, an address per element, or to narrow wide queries and keys."""
+    """Return the seconds to widen a quantized cache element by element, or to narrow wide queries and keys."""
     engine = numbers.engine
     if numbers.family.widens:
         held = shapes.keys * shapes.pairs * shapes.token_bytes

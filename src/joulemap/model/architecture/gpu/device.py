@@ -1,10 +1,14 @@
 """Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
 
-A coefficient of GEMMs is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
-width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM, whose
-check bits have their own wires), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
-`NAME.planar` (GDDR and LPDDR without); one without any holds for all. Times in clocks are of the highest clock that the
-board reaches, at which a peak is larger than at the clock that it is quoted at.
+The suffix of a coefficient states where it applies; a coefficient without a suffix applies everywhere.
+
+    GEMMs         `.tensor` or `.vector`: the engine that multiplies
+    other work    `.wide` or `.narrow`: elements of at least four bytes, or of fewer
+    memory        `.stacked`: HBM, whose check bits have separate wires; `.protected`: GDDR with ECC, whose check bits
+                  take the place of data; `.planar`: GDDR and LPDDR without ECC
+
+Times in clocks refer to the highest clock of the board, at which a peak is larger than at the clock for which it is
+quoted.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ between 1024 and 4096; from 2048 on, layers of vision models on an H200 are as n
 """
 
 LEAST_BLOCKS: Final = 4.0
-"""Minimum blocks of K whose time a part takes, even if it is shorter."""
+"""Minimum blocks of K charged to each part of a split GEMM, even if the part is shorter."""
 
 SPLIT_BYTES: Final = 8.0 / 7.0
 """DRAM bytes per output and part: a part is written and read at 4 bytes, mostly in the last cache."""

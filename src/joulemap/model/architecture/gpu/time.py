@@ -332,7 +332,7 @@ def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 UNGROUPED: Final = ("fp32", "tf32")
-"""Precisions at which no fused attention of PyTorch 2.11 takes fewer heads of keys than of queries."""
+"""Precisions at which PyTorch 2.11 has no fused attention for fewer key heads than query heads."""
 
 SHARED: Final = 0.75
 """Bytes of keys, as a share of those of repeated heads, below which heads share keys."""
