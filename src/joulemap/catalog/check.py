@@ -27,7 +27,7 @@ APPLE: Final = "Apple"
 """Vendor whose GPUs are the device `mps` of PyTorch."""
 
 WITHOUT_TF32: Final = "_without_tf32"
-"""End of a precision whose GEMMs may not run in TF32, in the table of options."""
+"""Suffix of a precision, in the table of options, whose GEMMs may not run in TF32."""
 
 LEAST_REQUESTS: Final = 200
 """Minimum requests of a load, so that a p99 exists."""
@@ -36,7 +36,7 @@ LOAD_S: Final = 60.0
 """Seconds of a load of requests."""
 
 TURNS: Final = 10
-"""Minimum requests of each concurrent one, so that start and end of a load count for little."""
+"""Minimum requests per concurrent request, so that the start and end of a load have little weight."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -80,9 +80,12 @@ class CheckedRun:
     rate_per_s: float = 0.0
     """Arrival rate of random requests at one server; 0 for none."""
     in_flight: int = 0
-    """Concurrent requests at one server, each followed by the next; 0 for none. Without a rate, a run is a batch."""
+    """Concurrent requests at one server, each replaced when it ends; 0 for none.
+
+    If the arrival rate is 0 too, the run is one batch.
+    """
     layers: int | None = None
-    """Layers on the GPU under llama.cpp; None for all of a GPU's."""
+    """Layers on the GPU under llama.cpp; None for all layers."""
     shape: tuple[int, ...] = ()
     """Shape of one sample of a model with a single input."""
     inputs: tuple[tuple[str, tuple[int, ...]], ...] = ()

@@ -39,7 +39,7 @@ def box_files() -> list[Path]:
 
 
 def is_hardware_path(name: str) -> bool:
-    """Return True if a name is a file or folder rather than an id, or than a label such as l4[clock=1GHz]."""
+    """Return True if a name is a file or folder, not an id or a label such as l4[clock=1GHz]."""
     plain, bracket, settings = name.partition("[")
     if bracket and settings.endswith("]") and "=" in settings:  # settings may contain units such as GB/s
         name = plain

@@ -1,10 +1,10 @@
 """Families: chips that share a description, with one line of a table each.
 
-`data/family/NAME.toml` is a hardware file without what differs, and says where each column of `NAME.csv` belongs.
-A member is resolved when it is named, as a file of its own would be; questions about all hardware leave it out. Members
-of a family that is `listed` belong to the catalogue like any other chip.
+`data/family/NAME.toml` is a hardware file without the numbers that differ; it states which keys each column of
+`NAME.csv` fills. A member is resolved when it is named, like a separate hardware file; questions about all hardware
+omit it. Members of a family with `listed` belong to the catalogue like any other chip.
 
-    peak = units x operations per clock x clock            where a peak states no rate
+    peak = units x operations per clock x clock            if a peak states no rate
 """
 
 from __future__ import annotations

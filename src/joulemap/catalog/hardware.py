@@ -87,14 +87,17 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "unit_count": (1.0, 1e6),
     "host_share": (0.0, 100.0),
 }
-"""SI unit, or a quantity with a narrower range -> plausible range of real hardware; values outside have a wrong unit.
+"""SI unit, or a quantity with a narrower range -> plausible range of real hardware; a value outside indicates a wrong
+unit.
 """
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
     "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9}
 }
-"""Link -> generation -> bytes per second of a lane in one direction. Source: PCI-SIG, PCI Express Base Specification:
-2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flow control units.
+"""Link -> generation -> bytes per second of a lane in one direction.
+
+Source: PCI-SIG, PCI Express Base Specification: 2.5 and 5 GT/s with 8b/10b encoding, 8 to 32 GT/s with 128b/130b
+encoding, 64 GT/s in flow control units.
 """
 
 LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {

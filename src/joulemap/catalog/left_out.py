@@ -1,7 +1,7 @@
-"""Boards as they would be described without their own measured power: their errors are those of a new board.
+"""Descriptions of boards without their own measured power, to compute the errors of a new board.
 
-`data/doubt/left_out.csv` has the numbers that were measured on a board, or fitted to it, with the values of the rule
-that holds for boards without measurements. `loads` removes the measured loads.
+`data/doubt/left_out.csv` lists the numbers that were measured on a board or fitted to it. For each it has the value
+that the rule for unmeasured boards gives. `loads` removes the measured loads.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled":
 
 IDLE: Final = "idle_power_w"
 DRAWN: Final = ("energy_j", "power_w")
-"""Columns that have a boundary."""
+"""Columns of energy and power, which need a measurement boundary."""
 
 FIGURES: Final = ("latency_s", "throughput_per_s", "energy_j", "power_w", "wall_power_w", "peak_memory_bytes")
 WHOLE: Final[Mapping[str, int]] = {
@@ -401,7 +401,7 @@ def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
 
 
 def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> dict[str, float]:
-    """Return the figures of a system with its power as `wall_power_w`; ValueError without a time for its energy."""
+    """Return a system's figures with its power as `wall_power_w`; ValueError for an energy without a time."""
     moved = {name: value for name, value in figures.items() if name not in DRAWN}
     if "wall_power_w" in figures:
         raise ValueError("wall_power_w is given beside a boundary system, expected one of the two")

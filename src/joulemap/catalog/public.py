@@ -43,7 +43,7 @@ class PublicTable:
     """Runtime; empty for a table of served models, whose rows state their own engines and scopes."""
     scope: str = ""
     boundary: str = ""
-    """Boundary of energies and powers; empty for a scope that is a boundary's name."""
+    """Boundary of energies and powers; empty if the scope is the name of a boundary."""
     conditions: str
     """Conditions common to all rows."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)

@@ -130,7 +130,7 @@ class Stack:
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
 
     def each(self, recurrent_layers: int, *kinds: str) -> float:
-        """Return the seconds that each sequence adds to a pass of a model with so many recurrent layers."""
+        """Return the seconds that each sequence adds to a pass of a model with `recurrent_layers` recurrent layers."""
         return self.value("host_sequence", *kinds) + self.value("state_time") * recurrent_layers
 
     def add_host(self, device_s: Number, launch_s: Number, sequences: Number, each_s: float) -> Number:

@@ -297,7 +297,7 @@ def one_suppression_for_all_classes() -> Iterator[None]:
 
 
 def selects(index: torch.Tensor) -> bool:
-    """Return whether an index selects the elements where it is true."""
+    """Return True if an index is a mask, which selects the elements where it is true."""
     return index.dtype in (torch.bool, torch.uint8)
 
 

@@ -141,7 +141,7 @@ class Meter(TorchDispatchMode):
 
 
 def _is_all_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether all tensors of a call are plain arguments without storage, as is usual; False is inconclusive."""
+    """Return True if all tensors of a call are plain arguments without storage; False is inconclusive."""
     found = False
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.Tensor):

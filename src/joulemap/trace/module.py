@@ -146,8 +146,8 @@ def _run(
     A failed pass is run again in four cases:
 
     - It wants gradients, which inference mode does not have.
-    - A question about data was answered False, and the error follows from that.
-    - It computes with a mask or a count that a stand-in answered for.
+    - A data-dependent condition was assumed False, and the error follows from that.
+    - It computes with a mask or a count that a stand-in replaced.
     - It asked for its device, and another device has not been tried.
 
     If passes fail on all devices, the error is that of the pass that came furthest.

@@ -36,7 +36,7 @@ def tracer_version() -> str:
 def builder_version() -> str:
     """Return sixteen hexadecimal digits, part of the key of workloads of files, saved programs and hub models.
 
-    The files of `WORDS` count here, because a hub's guesses follow hints in the texts of errors.
+    The files of `WORDS` count here, because the inputs that `hub` guesses depend on hints in the texts of errors.
     """
     return digest_code(*RULES, *BUILDERS)
 

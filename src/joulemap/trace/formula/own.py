@@ -70,8 +70,9 @@ class OperatorCost:
     kind: str = attrs.field(default="", validator=_known)
     """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
-    """(M, N, K, groups) of the operator's GEMM. Empty for N as the last size of the output and K as its MACs per
-    element.
+    """(M, N, K, groups) of the operator's GEMM.
+
+    If empty, N is the last size of the output and K the MACs per output element.
     """
 
 

@@ -19,7 +19,7 @@ PLACING: Final = frozenset(
         "diagonal_scatter", "as_strided_scatter",
     }
 )  # fmt: skip
-"""Operators that leave other elements of their first argument unchanged, without the underscore of in-place forms."""
+"""Operators that change only some elements of their first argument, named without the underscore of in-place forms."""
 
 PLACED: Final = frozenset({"index_put", "index_put_", "_index_put_impl_", "masked_scatter", "masked_scatter_"})
 """Operators whose traffic depends on the elements that a mask selects."""

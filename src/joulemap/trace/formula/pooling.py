@@ -52,7 +52,7 @@ def avg_pool(call: Call) -> Cost:
     "_adaptive_avg_pool3d",
 )
 def adaptive_avg_pool(call: Call) -> Cost:
-    """One addition per input (again for each further window that has it), one multiplication per output."""
+    """One addition per input (again for each further window that contains it), one multiplication per output."""
     window = max(-(-call.input_count // max(call.output_count, 1)), 1)
     return Cost(
         kind="reduction" if call.output_count * 4 <= call.input_count else "pool",
