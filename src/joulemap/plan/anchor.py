@@ -63,7 +63,7 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     """Return a chip under its own calibration or its generation's; ValueError if it does not fit.
 
-    Factors on an engine's passes are numbers of the machine that was measured, and nobody inherits them.
+    Factors on the time of an engine's passes belong to the machine that was measured and are not inherited.
     """
     from joulemap.domain.calibration import MEANING, is_pace
     from joulemap.domain.quantity import Quantity

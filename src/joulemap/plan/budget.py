@@ -40,7 +40,7 @@ class InHost:
 
     @property
     def word(self) -> str:
-        """Word of the host."""
+        """Word by which the host extends the digest of a chip."""
         around = "" if self.around is None else self.around.digest
         return host_word(self.host.digest, is_counted=self.is_counted, around=around)
 

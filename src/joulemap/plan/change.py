@@ -35,7 +35,7 @@ MOST_UNITS: Final = 2**31 - 1
 """Maximum units of one chip that the store can hold."""
 
 ROUNDING: Final = 1.0 + 1e-9
-"""Ratio of equal clocks, with rounding."""
+"""Relative tolerance, as a factor, within which two clocks are equal."""
 
 
 @frozen(kw_only=True)
@@ -125,7 +125,7 @@ class Changed:
 
     @property
     def word(self) -> str:
-        """Word of the changes and the name."""
+        """Word by which the changes and the name extend the digest of a chip."""
         return word_changes(self.changes, self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:

@@ -82,7 +82,7 @@ class ModelNames:
         return 0.0
 
     def list_stages(self, model: str) -> tuple[tuple[str, int], ...]:
-        """Return (model, runs per inference) of each stage of a pipeline; empty for a model that is none."""
+        """Return (model, runs per inference) of each stage of a pipeline; empty for any other model."""
         del model
         return ()
 
@@ -144,7 +144,7 @@ def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, 
 
 
 def list_stages(model: str) -> tuple[tuple[str, int], ...]:
-    """Return (model, runs per inference) of each stage of a pipeline; empty for a model that is none."""
+    """Return (model, runs per inference) of each stage of a pipeline; empty for any other model."""
     return next(filter(None, (names.list_stages(model) for names in list_names())), ())
 
 

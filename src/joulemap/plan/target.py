@@ -53,7 +53,7 @@ class Calibrated:
 
     @property
     def word(self) -> str:
-        """Word of the calibration."""
+        """Word that the calibration adds to the digest."""
         return calibration_word(self.digest)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -69,7 +69,7 @@ class AtMode:
 
     @property
     def word(self) -> str:
-        """Word of the mode."""
+        """Word that the mode adds to the digest."""
         return mode_word(self.name)
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -102,7 +102,7 @@ class AtBoundary:
 
     @property
     def word(self) -> str:
-        """Word of the boundary."""
+        """Word that the boundary adds to the digest."""
         around = "" if self.around is None else self.around.digest
         return boundary_word(self.boundary, self.priced_at, self.version, around)
 
@@ -117,7 +117,7 @@ class WithoutHost:
 
     @property
     def word(self) -> str:
-        """Word of a device alone."""
+        """Word that leaving out the host adds to the digest."""
         return DEVICE_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:
@@ -131,7 +131,7 @@ class AllowingTf32:
 
     @property
     def word(self) -> str:
-        """Word of TF32."""
+        """Word that TF32 adds to the digest."""
         return TF32_WORD
 
     def apply(self, hardware: Hardware) -> Hardware:

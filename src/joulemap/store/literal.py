@@ -127,7 +127,7 @@ def write(value: object, *, long: float = LONG) -> str | None:
 
 
 def _is_whole(text: str) -> bool:
-    """Return whether a text has no half of a Unicode pair."""
+    """Return True if a text contains no lone surrogate, half of a UTF-16 pair."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:

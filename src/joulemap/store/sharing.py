@@ -6,10 +6,10 @@ has it joins the queue of processes, in which consecutive readers share:
 
     ~/.cache/joulemap/queue-3f0c…    one byte of it is locked for each process that is at the database, or waits
 
-A ticket is the moment of arrival. Its byte is locked at that offset, shared for a reader. A turn has come when no byte
-before it is locked: by anybody for a writer, by a writer for a reader. Locks end with their process, and the last to
-leave removes the file. The engine's own lock keeps processes apart: a process without a ticket, for example for lack of
-a cache folder, waits for that lock alone.
+A ticket is the moment of arrival. Its byte is locked at that offset, shared for a reader. A writer's turn comes when no
+byte before its own is locked, a reader's turn when no writer has locked one. Locks end with their process, and the last
+to leave removes the file. The engine's own lock keeps processes apart: a process without a ticket, for example for lack
+of a cache folder, waits for that lock alone.
 """
 
 from __future__ import annotations

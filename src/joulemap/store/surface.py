@@ -1,7 +1,7 @@
 """Macros and views for queries on a database; each version of the program has its own.
 
-They hold no rows, so a database with views of another version is accepted. Who writes to it replaces them;
-who only reads it has its own for as long as the connection lasts.
+They hold no rows, so a database with views of another version is accepted. A writer replaces them; a reader creates its
+own, which last as long as its connection.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ GIVEN: Final = {
     "growth_width": f"coefficient.{GROWTH_HALF_WIDTH}",
     "host_width": f"coefficient.{HOST_HALF_WIDTH}",
 }
-"""Names in `SUMS`."""
+"""Constant parameters of `SUMS`."""
 
 SUMMED: Final = (
     "run_id", "latency_fs", "interval_fs", "energy_fj", "mac_count", "computed_mac_count", "unit_fs", "dram_bytes",
