@@ -97,7 +97,7 @@ class FileNames(ModelNames):
         from joulemap.wing.file.assemble import assemble
         from joulemap.wing.file.rewrite import join_chains
 
-        del talk  # it takes no time to speak of
+        del talk  # it takes no noticeable time
         request = model.request
         program, notes = _read_graph(request)
         made = assemble(join_chains(program), request.model, request.key, request.batch or 1, notes)

@@ -129,7 +129,7 @@ class HereAnswer(Answer):
             return text.ONLY(first, latency=latency, unit=unit)
         second = others[0]
         ratio = (second.latency_s or 0.0) / (first.latency_s or 1.0)
-        width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)  # errors as independent
+        width = math.hypot(first.latency_half_width or 0.0, second.latency_half_width or 0.0)  # independent errors
         chance = probability_better(ratio, width) if width else None
         is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
         lead = (text.TIED if is_tied else text.LEAD)(ratio=ratio, other=second.label, chance=chance)

@@ -68,7 +68,7 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
 def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[str] = ()) -> Iterator[str]:
     """Yield the command that measures another model on a chip; none for a chip without a common tool.
 
-    The comparison cannot be told the open sizes of `inputs`, so that such a command stands alone.
+    The comparison takes no open sizes of `inputs`, so that a command with such sizes stands alone.
     """
     sizes = tuple((one.name, one.shape) for one in map(parse_input, inputs))
     run = CheckedRun(model=row.model, precision=row.precision, inputs=sizes)

@@ -63,7 +63,7 @@ class DecoderNames(ModelNames):
         """Return the workload of a pass; UsageError for one too large to be summed."""
         from joulemap.wing.llm.decoder.layer import describe_step
 
-        del talk  # it takes no time to speak of
+        del talk  # it takes no noticeable time
         asked = decoder.find_pass(model.request.model)
         assert asked is not None
         return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)

@@ -209,7 +209,7 @@ def _read_stage(text: str) -> tuple[str, Fraction, str]:
 
 
 def _join(runs: Sequence[tuple[str, Fraction]], frames: int) -> Iterator[Stage]:
-    """Yield the stages of so many frames; runs of the first model that follow it are one stage with it."""
+    """Yield the stages of `frames` frames; runs of the first model that directly follow it are one stage with it."""
     model = runs[0][0]
     rest = list(dropwhile(lambda run: run[0] == model, runs))
     first = sum(ratio for _, ratio in runs[: len(runs) - len(rest)])

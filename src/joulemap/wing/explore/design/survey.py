@@ -107,7 +107,7 @@ class Survey:
     nearest: Integers = attrs.field(init=False)
     _done: int = 0
     _least: float = np.inf
-    """Excess of the nearest miss."""
+    """Excess over the limits of `nearest_miss`, as a ratio."""
     _reasons: Counter[str] = attrs.field(factory=Counter)
     _whole: list[Outcomes] = attrs.field(factory=list)
 

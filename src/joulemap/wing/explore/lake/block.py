@@ -91,7 +91,7 @@ def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) ->
     import pyarrow.parquet as pq
 
     there = find_shards(lake / folder, question)
-    if len(there) > 1:  # somebody put another under the same question
+    if len(there) > 1:  # another file has the same question
         footers, _ = read_footers([one for one in there if _is_whole(one)])
         there = [one for one in there if one.path in footers]
     if not there:

@@ -58,11 +58,15 @@ class Division:
         return self.estimate(rate_per_s, demand), self.case.world, self.case.experts
 
     def bound(self, rate_per_s: float, demand: Demand) -> float:
-        """Return the lower bound of devices or joules that servers need; infinite if no number meets the targets."""
+        """Return a lower bound of the devices, or of the joules per request, that servers need; infinite if none meets
+        the targets.
+        """
         return self._count(rate_per_s, demand, min)
 
     def estimate(self, rate_per_s: float, demand: Demand) -> float:
-        """Return the approximate devices or joules of servers whose time is shared by prompts and answers."""
+        """Return an estimate of the devices, or of the joules per request, if prompts and answers share a server's
+        time.
+        """
         return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
 
     def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:

@@ -208,7 +208,7 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
         share = count * each / peak
         return (share * rate, count), ((1.0 - share) * rate, more)
     full = min(count, math.floor(rate / each))
-    if rate - full * each > more * others:  # too few of the others are there: one of the first is not full
+    if rate - full * each > more * others:  # too few of the other kind: one of the first is not full
         full += 1
     rest = max(rate - full * each, 0.0)
     return (rate - rest, full), (rest, math.ceil(rest / others))

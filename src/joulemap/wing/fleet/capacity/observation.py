@@ -15,10 +15,12 @@ from joulemap.system.record import frozen
 from joulemap.wing.fleet.capacity.queue import Array, Observed, Pools, Service, simulate_parts
 
 APART: Final = 100
-"""Requests beyond the devices and the arrival spread, above which their distribution is geometric, to 1e-12."""
+"""Number of requests, beyond the devices and the spread of arrivals, above which the distribution is geometric to
+1e-12.
+"""
 
 PERIODS: Final = 8
-"""Service times beyond which the wait is distributed exponentially, to 1e-12."""
+"""Number of service times above which the distribution of the wait is exponential to 1e-12."""
 
 ROUNDED: Final = 1e-12
 """Rounding error of summed probabilities."""

@@ -86,7 +86,9 @@ class _Kind:
         return self.sizing.row.label
 
     def value(self, able: Able, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
-        """Return the lower bound of the objective for servers with this ability; None if a price is not known."""
+        """Return a lower bound of the monthly objective of enough servers with these rates; None if a price is not
+        known.
+        """
         row, station = self.sizing.row, self.sizing.station
         if demand.objective != "cost":
             mean = sum(level.rate_per_s * level.share for level in levels)

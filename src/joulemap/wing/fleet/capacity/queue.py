@@ -291,9 +291,10 @@ class _Run:
         return taken
 
     def _count_taken(self, spot: Counts, until: Array, batch: Counts) -> Counts:
-        """Return the requests from the next one on that have come until a time: at least one, at most a batch.
+        """Return how many requests, from the next one on, have arrived until a time: at least one, at most a batch.
 
-        Most batches have a single request or are full, which is cheaper to find than where a time is on the line.
+        Most batches have one request or are full. These cases are tested first, because a search among arrivals costs
+        more.
         """
         taken = self.ones[: len(spot)].copy()
         several = (self.second.take(spot) <= until).nonzero()[0]
@@ -417,7 +418,7 @@ class Observed:
         taken = kind % run.width
         model = kind // run.width % run.models if run.models > 1 else np.zeros(1, dtype=np.int64)
         at = run.at[rows]
-        until = (run.find_answered(steps, rows) - within_s) / run.gaps[model, at]  # who came before it is late
+        until = (run.find_answered(steps, rows) - within_s) / run.gaps[model, at]  # earlier arrivals are late
         first = run.arrivals.take(place)
         late = np.where(run.arrivals.take(place + taken - 1) < until, taken, 0)
         partly = (first < until) & (late == 0)

@@ -48,7 +48,7 @@ MOST_STEP: Final = 4.0
 """Maximum ratio of two consecutive rates."""
 
 MORE: Final = 16
-"""Servers per server that is added at once while a p99 exceeds its target."""
+"""Current servers per server that is added in one step, while a p99 exceeds its target."""
 
 MOST_ADDED: Final = 1.5
 """Maximum ratio of the servers with those added to the servers that the search finds."""

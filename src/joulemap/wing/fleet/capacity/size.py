@@ -38,7 +38,9 @@ WAITS: Final = (0.25, 0.5, 0.75)
 """Maximum waits for other requests that are tried, as shares of the target minus the latency of a full batch."""
 
 ROOMS: Final = (1.0, 2.0)
-"""Batches in a row of which the largest within the target may wait to be filled, as the fleet's own may."""
+"""Ratios of the target latency to a batch's latency; at each, the largest batch within the target may wait to be
+filled.
+"""
 
 EQUAL: Final = 1.01
 """Ratio of the energies of two batch sizes below which simulations do not distinguish them."""
@@ -52,9 +54,10 @@ def size_fleets(
 ) -> list[Sized | None]:
     """Return the fewest devices of each candidate that meet a target at these rates; None if no number does.
 
-    All evaluated batches within the target are tried: a large one may miss it by its wait for the next batch. The
-    choice needs fewer devices, then less energy; of batches with equal energy, the largest has the most capacity.
-    If `kinds` names a kind of each candidate, the result is None for all but the best candidate of a kind.
+    All evaluated batch sizes within the target are tried, because requests also wait for the batch before them. The
+    option with the fewest devices is chosen, then the one with the least energy; of batch sizes with equal energy, the
+    largest has the most capacity. If `kinds` names a kind of each candidate, the result is None for all but the best
+    candidate of a kind.
     """
     found: dict[int, list[Seen]] = {}
     kinds = kinds or _name(candidates)
@@ -239,8 +242,9 @@ def _fit(
 
 
 def _pick_likely(candidates: Sequence[Candidate], tried: Sequence[Tried], promise: Promise) -> list[Tried]:
-    """Return the option of each candidate that is the most likely to meet the target: of large batches, whose latency
-    leaves room for a wait as long.
+    """Return the option of each candidate that is most likely to meet the target.
+
+    It has the largest batch whose latency is at most half of the target, so that a request may wait for one batch.
     """
     found: dict[int, Tried] = {}
     for option, devices in tried:

@@ -110,7 +110,7 @@ def find_rate(load: Load) -> float | None:
 
 
 def count_kept(mean_prompt: float, new: int, output: int, turns: int) -> float:
-    """Return the mean tokens of a turn's prompt that a prefill server keeps from the turn before, but for answers."""
+    """Return the mean prompt tokens of a turn that a prefill server keeps from the previous turn, answers excluded."""
     return mean_prompt - new - output * (turns - 1) / turns
 
 

@@ -251,7 +251,7 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
             kind: Any = "experts" if is_experts else "linear"
             stored = checkpoint.find(Matrix(names=names, kind=kind, is_in_blocks=is_inside), (HEAD,))
         if path == "embed_tokens":
-            stored = None  # tied to the head, whose table of tokens is looked up in rows
+            stored = None  # tied to the head; this token table is read row by row
         found[weight] = name_format(stored, checkpoint.method) if stored else ""
     return found
 

@@ -268,7 +268,7 @@ class Evaluator:
         return getattr(self.configuration, name)(*keys, **default)
 
     def _has_any(self, function: str, keys: list[str]) -> bool:
-        """Return whether a default is not needed; the default itself may refer to missing keys."""
+        """Return True if one of the keys exists, so that the default is not evaluated: it may refer to missing keys."""
         return function in ("need", "first") and any(self.configuration.value(key) is not None for key in keys)
 
     def _read_key(self, node: ast.expr) -> str:

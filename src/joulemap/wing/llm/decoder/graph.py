@@ -19,7 +19,7 @@ Read = int | tuple[int, int]
 """Tensor, or (tensor, number of its bytes that are read)."""
 
 FIELDS: Final = tuple(field.name for field in attrs.fields(Operator) if field.name not in ("name", "module_path"))
-"""Fields of an operator, apart from those that tell which layer calls it."""
+"""Fields of an operator, except those that identify the layer that calls it."""
 
 
 @lru_cache(maxsize=4096)

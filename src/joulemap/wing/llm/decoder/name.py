@@ -153,10 +153,10 @@ def find_shipped(name: str) -> str:
 
 
 def find_by_size(type_name: str, parameters: float, step: float) -> str:
-    """Return the built-in decoder of llama.cpp's name of a type, `llama 8B`, and a count of parameters, rounded to
-    `step`; empty if none has it.
+    """Return the built-in decoder that matches a type name of llama.cpp, such as `llama 8B`, and a parameter count.
 
-    A name of the type is preferred, then its architecture; models of one shape differ in the context they take.
+    Counts are compared rounded to `step`; empty if none matches. A decoder of that name is preferred, then one of its
+    architecture; models of one shape differ in their maximum context.
     """
     from joulemap.wing.llm.file.gguf import load_tables
 

@@ -74,7 +74,7 @@ class Choice:
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
     """Return the best placement on the allowed devices; None if they cannot run the model together.
 
-    For latency, devices identical to the allowed ones may take branches too; in turn they would gain nothing.
+    For latency, devices identical to the allowed ones may run parallel branches; used in sequence they gain nothing.
     """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)

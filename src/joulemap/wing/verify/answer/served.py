@@ -102,7 +102,7 @@ def _without(base: Calibration | None, engine: str) -> Calibration | None:
 
 
 def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int]]:
-    """Return model -> places of its rows that tell the time of a phase of one request at a time on one device."""
+    """Return model -> indices of its rows that give the time of a phase, with one request at a time on one device."""
     found: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         if row.batch == 1.0 and (row.device_count or 1) == 1 and _find_quantity(row, is_prompt):
