@@ -131,7 +131,7 @@ def _settle(answer: Ask) -> Ask:
 
 
 def _hint(name: str, given: object) -> str:
-    """Return what stands in the place of settings, such as a chip or a second example input, and where it belongs."""
+    """Return a hint on an argument in place of settings, such as a chip or a second example input: where it belongs."""
     if isinstance(given, str) or _are_names(given):
         return f"{given!r}; name hardware by keyword: {name}(model, hardware={given!r})"
     return f"a {type(given).__name__}; several example inputs are one tuple: {name}(module, (a, b))"

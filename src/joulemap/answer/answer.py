@@ -34,7 +34,7 @@ Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
 
 LEFT_OUT: Final = text.LEFT_OUT.text.partition("{")[0]
-"""Beginning of the line on omitted hardware, on which answers say nothing more."""
+"""First words of the line on omitted hardware, whose fallbacks the answer does not describe."""
 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 

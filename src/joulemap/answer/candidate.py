@@ -48,7 +48,7 @@ EITHER_WAY: Final = "rented or bought"
 SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
-"""Way of paying -> how the best chip is called if only this way is ranked."""
+"""Way of paying -> adjective for the best chip if only this way is ranked."""
 AVAILABLE: Final = "available chips"
 LOWER, HIGHER = "lower", "higher"
 
@@ -105,7 +105,7 @@ BATCHES: Final = (1, 8, 32)
 """Default batch sizes."""
 
 SHOWN_DOUBTED: Final = 10
-"""Number of best chips whose intervals the answer remarks on."""
+"""Number of best chips to which remarks on intervals are limited."""
 
 SHOWN_NAMES: Final = 6
 """Maximum chips listed in a note."""
@@ -172,7 +172,7 @@ def _take_published(model: str, settings: Settings) -> Settings:
 
 
 def drop_idle_hours(usage: Usage) -> Usage:
-    """Return a usage with chips paid for while they work alone, unless it gives a utilization."""
+    """Return a usage in which chips are paid for only while busy, unless it states a utilization."""
     return usage if usage.utilization else attrs.evolve(usage, utilization=1.0)
 
 
@@ -342,7 +342,7 @@ class CandidateAnswer(RunAnswer):
         return [LEFT_OUT(count=len(rows), reason=told)] if rows else []
 
     def _describe(self) -> list[str]:
-        """Return notes that apply to all such rows."""
+        """Return the notes on precision, unsupported hardware and scope."""
         precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
         return [*precision, *self.scope.describe_unsupported(), *self.scope.describe()]
 
@@ -417,7 +417,7 @@ class RankedAnswer(CandidateAnswer):
         chip = find_chip(self.best)
         if chip not in chances:
             return ""
-        is_unsure = is_tied(chances[chip])  # a chip may be told apart although one of its configurations is not
+        is_unsure = is_tied(chances[chip])  # one of its configurations may be tied although the chip is not
         tied = {find_chip(row) for row in rivals} - {chip} if is_unsure else set()
         jointly = JOINTLY_TIED if is_unsure and not tied else None
         return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=jointly)

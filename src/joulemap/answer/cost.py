@@ -472,10 +472,10 @@ class CostAnswer(RankedAnswer):
 
 
 def judge_break_even(row: BreakEven) -> tuple[str, str, float]:
-    """Return the case of `EVEN`, and of the bought chip that wears out first its side, A or B, and its inferences.
+    """Return (case of `EVEN`, side of the bought chip that wears out first, inferences until then).
 
-    The option that is cheaper below the break-even is so at any volume if the other chip wears out first, because its
-    replacement costs more. Otherwise it is so until it wears out itself.
+    The side is A or B. The option that is cheaper below the break-even stays so at any volume if the chip of the other
+    option wears out first, because its replacement costs more. Otherwise it stays so until its own chip wears out.
     """
     lives = {"A": row.inferences_per_life_a, "B": row.inferences_per_life_b}
     life, worn = min(((life, side) for side, life in lives.items() if life is not None), default=(0.0, ""))

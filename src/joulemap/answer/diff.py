@@ -74,7 +74,7 @@ SAME_WORK: Final = Template(
 )
 NO_SAME_WORK: Final = "no error of the versions cancels; the 80 % intervals cover the whole change"
 LEAST_SHARED: Final = 0.01
-"""Largest share of the energy in kernels of both versions below which it is not stated."""
+"""Share of the energy in kernels of both versions below which it is not stated."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.plan.name import list_names
 
 INFERENCES: Final = "inferences"
-"""Evaluations of a model that no wing knows."""
+"""Plural noun of one evaluation of a model that no wing knows."""
 
 
 def count_in(model: str) -> str:

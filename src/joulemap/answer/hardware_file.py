@@ -47,7 +47,7 @@ SMALL_TRIAL_MODELS: Final = ("mlperf_tiny_ic", "mlperf_tiny_kws", "mlperf_tiny_a
 """Models for hardware whose memory holds none of the others: dense and depthwise convolutions, and dense layers."""
 
 LEAST_TRIAL_BYTES: Final = 1e8
-"""Memory from which on hardware is tried with `TRIAL_MODELS`."""
+"""Minimum memory at which hardware is tried with `TRIAL_MODELS`."""
 
 LONGEST_TRIAL_S: Final = 100.0
 """Latency of a trial model above which a number is likely to be in a wrong unit."""

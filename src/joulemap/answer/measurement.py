@@ -107,9 +107,10 @@ def list_measurements(
 
 
 def update_measurements(source: Source) -> None:
-    """Store the current catalogue in a results database of an older one, so that both lists of rows are complete.
+    """Store the measurements of the current catalogue in a results database with an older one.
 
-    The rows of another database, that of the current catalogue, would lack what was imported into this one.
+    The database then lists shipped and imported rows; a separate database of the current catalogue would lack the
+    imported ones.
     """
     with reading_if_there(source) as connection:
         if connection is None or has_catalogue(connection, catalogue_digest()):

@@ -81,7 +81,7 @@ SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "thro
 """Metrics shown in addition to the two of the front."""
 
 EVEN: Final = 0.5
-"""Probability above which an event is as likely as not."""
+"""Probability above which an event is more likely than not."""
 
 
 @frozen(kw_only=True)

@@ -116,7 +116,7 @@ TOTALS: Final = {
     "energy": "energy with host total_energy_j | ",
     "energy_per_inference": "energy per inference with host total_energy_per_inference_j | ",
 }
-"""Metric -> column that a limit applies to, where that includes the host."""
+"""Metric -> column with the host included, to which a limit applies instead."""
 MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w | ")
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"

@@ -46,14 +46,14 @@ ON_VENDOR: Final = 2
 NEW: Final[Mapping[str, tuple[float, float]]] = {"time": (0.1, 0.35), "power": (0.05, 0.1)}
 """Half-widths that a new source adds: engine measured on a board of the vendor, on none.
 
-Source: judged. With a source, a board or a model held out, 80 % of the errors ask for 0 to 0.1 and 0 to 0.35 of time,
-and for none of power. Those rows were used to choose coefficients, which a user's were not.
+Source: judged. With a source, a board or a model held out, covering 80 % of the errors requires 0 to 0.1 and 0 to 0.35
+for times, and nothing for powers. Those rows were used to choose coefficients; a user's rows were not.
 """
 
 NEW_FIRST: Final = 0.3
 """Half-width that admission adds to a first token under load: the time at which a server admits a request is unknown.
 
-Source: as `NEW`; with a board held out, first tokens of InferenceX ask for 0 to 0.2, although some waited nine times as
+Source: as `NEW`; with a board held out, first tokens of InferenceX require 0 to 0.2, although some waited nine times as
 long as predicted.
 """
 

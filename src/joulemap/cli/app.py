@@ -50,7 +50,7 @@ PARTS: Final = frozenset(
         "voice",
     }
 )
-"""Modules of this room that are not commands."""
+"""Modules of this package that are not commands."""
 
 MOST_MESSAGE: Final = 2_000
 """Maximum characters of an error message; a quoted input can be far longer."""
@@ -60,7 +60,7 @@ FIRST: Final = ("compare", "analyze", "explain", "pareto", "recommend", "cost", 
 
 
 def list_commands() -> list[str]:
-    """Return the names of all commands and groups: modules of this room, and those of wings."""
+    """Return the names of all commands and groups: modules of this package, and those of wings."""
     return [*FIRST, *sorted(find_commands().keys() - set(FIRST))]
 
 

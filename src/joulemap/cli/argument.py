@@ -1,4 +1,4 @@
-"""Words of a command line: encoding, files that they name, and options of other tools."""
+"""Parse the words of a command line: encoding, files that they name, and renamed options of other tools."""
 
 from __future__ import annotations
 

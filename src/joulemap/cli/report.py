@@ -96,6 +96,6 @@ def report(
 
 
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
-    """Return the words for the options of hardware in the command that the page prints."""
+    """Return the hardware options, as words, of the command that the page prints."""
     names = ("hardware", "architecture", "deployment", "kind", "scenario", "power_budget", "power_mode")
     return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

@@ -63,7 +63,7 @@ voice: Final = Voice()
 
 
 LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans("─│┊└┐┘├┤┬┴█▓▒░●◐○★▲→√", "-||+++++++#%=:@o.*^>v")
-"""Character that is drawn with -> ASCII character, for an encoding that lacks it."""
+"""Drawing character -> similar ASCII character, for encodings that lack it."""
 
 
 def set_encodings() -> None:

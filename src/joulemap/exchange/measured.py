@@ -53,7 +53,7 @@ JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
 """Start of JSON with objects; a log may begin with a bracket too."""
 
 HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
-"""Start of CSV; group 1 is the delimiter."""
+"""Pattern of the start of CSV; group 1 is the delimiter."""
 
 COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
 """Number with a decimal comma, in CSV with another delimiter."""

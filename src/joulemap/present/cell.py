@@ -221,7 +221,8 @@ def show_interval(value: float | None, unit: str, half_width: float | None) -> s
 
 
 LEAST_RATE: Final = 1e-3
-"""Number without a unit, or rate per second, from which, up to 1, no prefix is used: `m` would be read as a unit."""
+"""Lower end of the range, up to 1, in which unitless numbers and rates per second get no prefix: `m` reads as a unit.
+"""
 
 
 LEAST_MINUTES_S: Final = 300.0
@@ -293,7 +294,7 @@ def show_chance(probability: float | None) -> str:
     if probability < LEAST_SURE:
         return f"under {show_chosen_share(LEAST_SURE)}"
     percent = round(probability * 100.0)
-    least = round(TOLD_APART * 100.0)  # from which one is better than another: a tie does not round up to it
+    least = round(TOLD_APART * 100.0)  # percent from which one option is called better; a tie does not round up to it
     return f"{percent - 1 if is_tied(probability) and percent == least else percent} %"
 
 
@@ -320,7 +321,8 @@ def show_odds(probability: float | None) -> str:
 
 
 WIDE: Final = 0.25
-"""Half-width of a logarithm from which two digits of a factor suffice: narrower ends would round to 1."""
+"""Half-width of a logarithm above which two digits of a factor suffice; the factors of a narrower one would round to 1.
+"""
 
 
 def show_doubt(half_width: float | None) -> str:

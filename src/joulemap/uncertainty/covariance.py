@@ -73,7 +73,7 @@ class Differences:
     energy_square: Floats
 
     def half_width(self, powers: Sequence[Powers]) -> Floats:
-        """Return the half-width of the logarithm of each pair's ratio in a quantity; of one, or one for each pair."""
+        """Return the half-width of the logarithm of each pair's ratio, in one quantity or in one quantity per pair."""
         latency, energy = (np.array([getattr(one, name) for one in powers]) for name in ("latency", "energy"))
         square = (
             np.square(latency) * self.latency_square
@@ -86,9 +86,9 @@ class Differences:
 def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str], float]) -> ErrorColumns:
     """Return the errors of runs by factor.
 
-    Each run has its number, `latency_half_width` and `energy_half_width`, of them `latency_own_half_width` and
-    `energy_own_half_width` from the numbers of its hardware, and what `KEYS` reads. `shares` are those of (quantity,
-    factor), where quantities are latency and power.
+    Each run has its number, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
+    numbers of its hardware cause, `latency_own_half_width` and `energy_own_half_width`, and the properties that `KEYS`
+    reads. `shares` are those of (quantity, factor), where quantities are latency and power.
     """
     factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
     known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0}

@@ -85,7 +85,7 @@ def hash_texts(texts: Sequence[str]) -> Hashes:
 
 
 def draw_uniform(keys: Hashes, numbers: Hashes) -> Floats:
-    """Return an even number between 0 and 1 for each key and draw."""
+    """Return a uniformly distributed number between 0 and 1 for each key and draw."""
     words = mix(keys[..., None] ^ (numbers * np.uint64(_STRIDE)))
     return np.asarray((words.astype(np.float64) + 0.5) / 2.0**64)
 

@@ -161,13 +161,15 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table; of a tied difference without shares, which would be of a number around zero."""
+    """Return the columns of a table; without shares if the difference is tied, because they would divide by nearly
+    zero.
+    """
     kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
     return "|".join(kept)
 
 
 def _select_energy(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table whose shares are of the energy, and say so if another metric is explained."""
+    """Return the columns of a table of shares of the energy; headings say so if another metric is explained."""
     chosen = _select(answer, columns)
     return chosen.replace(text.SHARE, text.SHARE_OF_ENERGY) if answer.metric in ("edp", "memory") else chosen
 

@@ -58,7 +58,7 @@ CAUSES: Final[Mapping[str, tuple[str, str]]] = {
     PRICE: ("more energy each", "but less energy each"),
     PRESENCE: ("extra actions", ""),
 }
-"""Cause -> words if it works for the larger side, and if it works against it."""
+"""Cause -> words if it widens the difference, and if it narrows it."""
 CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
     ("energy", "static"): {COUNT: ("longer time", "but shorter time"), PRICE: ("higher power", "but lower power")},
     ("energy", "host"): {PRICE: ("more work", "but less work")},

@@ -128,7 +128,7 @@ class SweepAnswer(RunAnswer):
         )
 
     def _list_telling(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
-        """Return the rows of a further table that say something: runs that were not refused, winners of a contest."""
+        """Return the informative rows of a further table: runs that were not refused, winners of a contest."""
         if by == "batch":
             return rows.with_rows(row for row in rows if row.status == "ok")
         return rows.with_rows(row for row in rows if by != "winner" or row.candidate_count > 1)

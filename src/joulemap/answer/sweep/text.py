@@ -90,7 +90,7 @@ FALL: Final = Template(
     "{name}: throughput falls from {most:1/s} at batch {batch} to {last:1/s} at batch {largest}[, because {reason}]"
 )
 LEAST_FALL: Final = 0.95
-"""Share of the highest throughput below which that of the largest batch is explained."""
+"""Share of the highest throughput below which the fall at the largest batch is explained."""
 SPILLS: Final = Template(
     "activations no longer fit on chip, and off-chip traffic per inference rises from {before:B} to {after:B}"
 )
