@@ -12,7 +12,7 @@ from joulemap.domain.workload import WorkloadKey
 from joulemap.fuse import fuse
 from joulemap.model.architecture.gpu import ARCHITECTURE, amid_others
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds
-from joulemap.model.architecture.gpu.sort import SORTS, SortedTraits
+from joulemap.model.architecture.gpu.kernel_class import KERNEL_CLASSES, ClassifiedTraits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.placement import Placement
@@ -73,7 +73,7 @@ def timed(
 def sort_name(work: WorkloadColumns, precision: str, runtime: str = "graph") -> str:
     """Return the sort of the first operator."""
     kernels = form_kernels(work, precision, runtime)
-    return SORTS[int(SortedTraits.of(kernels, Engine.of(TOY, precision)).index[0])].name
+    return KERNEL_CLASSES[int(ClassifiedTraits.of(kernels, Engine.of(TOY, precision)).index[0])].name
 
 
 def placed(

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Run
 from joulemap.store import check, connection
-from joulemap.store.connection import reading, telling, writing
+from joulemap.store.connection import reading, reporting_failures, writing
 from joulemap.store.engine import connect
 from joulemap.system.errors import DatabaseError, EngineError, ExitCode
 
@@ -45,7 +45,7 @@ def test_texts_partly_in_a_checkpoint_are_joined(tmp_path: Path) -> None:
 
 def test_a_failure_inside_the_engine_is_told_as_that() -> None:
     said = r"failed internally.*dict-surviving cache.*db check --db runs.duckdb"
-    with pytest.raises(EngineError, match=said) as told, telling("runs.duckdb"):
+    with pytest.raises(EngineError, match=said) as told, reporting_failures("runs.duckdb"):
         raise duckdb.InternalError("INTERNAL Error: dict-surviving cache: global dictionary\n\nStack Trace:")
     assert told.value.exit_code == ExitCode.INTERNAL
     assert "\n" not in str(told.value)
@@ -124,7 +124,7 @@ def test_an_error_of_the_engine_is_one_line_and_no_fault_of_the_database(
     ids=lambda error: type(error).__name__,
 )
 def test_a_full_disk_and_a_damaged_file_are_matters_of_the_database(error: duckdb.Error) -> None:
-    with pytest.raises(DatabaseError), telling("runs.duckdb"):
+    with pytest.raises(DatabaseError), reporting_failures("runs.duckdb"):
         raise error
 
 

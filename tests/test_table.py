@@ -84,7 +84,7 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
     shown = " ".join(done.stdout.split())
     for title, grid in grids(document):
         names = [tuple(row[index] for index in named(grid)) for row in grid.rows]
-        assert len(set(names)) == len(names), (title, grid.headings, grid.telling)
+        assert len(set(names)) == len(names), (title, grid.headings, grid.distinguishing)
         arranged = _arrange(grid, WIDTH)
         assert arranged is None or set(grid.fixed) <= set(arranged[0]), (title, grid.headings)
         if grid.cut:
@@ -94,8 +94,8 @@ def test_rows_can_be_told_apart_and_cut_ones_are_counted(command: str, joulemap:
 
 def named(grid: Grid) -> list[int]:
     """Return the columns that name a row: the first, those that tell rows apart, else all texts."""
-    if grid.telling:
-        return [index for index, name in enumerate(grid.headings) if not index or name in grid.telling]
+    if grid.distinguishing:
+        return [index for index, name in enumerate(grid.headings) if not index or name in grid.distinguishing]
     return [index for index in range(len(grid.headings)) if not index or index not in grid.numbers]
 
 
@@ -150,15 +150,15 @@ def test_a_dimension_that_rows_differ_in_becomes_a_column_which_never_folds() ->
     drawn = lay(table, "hardware @label | *energy energy_j | latency latency_s", ranked="latency")
     assert drawn.headings == ("hardware", "precision", "energy", "latency")
     assert [row[1] for row in drawn.rows] == ["fp16", "int8"]
-    assert (drawn.telling, drawn.ranked, drawn.fixed) == (("precision",), ("latency",), [0, 1, 3])
+    assert (drawn.distinguishing, drawn.ranked, drawn.fixed) == (("precision",), ("latency",), [0, 1, 3])
     one = lay(make_table("rows", Row, rows("fp16")), "hardware @label | *energy energy_j")
-    assert (one.headings, one.telling) == (("hardware", "energy"), ())
+    assert (one.headings, one.distinguishing) == (("hardware", "energy"), ())
 
 
 def test_what_tells_rows_apart_stays_where_a_terminal_is_narrow() -> None:
     headings = ("hardware", "energy", "power", "precision", "latency")
     rows = tuple(("l4", "1 mJ", "2 W", one, "3 ms") for one in ("fp16", "int8"))
-    grid = Grid(headings=headings, rows=rows, keep=("energy",), telling=("precision",), ranked=("latency",))
+    grid = Grid(headings=headings, rows=rows, keep=("energy",), distinguishing=("precision",), ranked=("latency",))
     text = write(Document(title="", sections=(Section("", grid),), data={}, table=EMPTY), Page(30))
     assert text.splitlines()[0].split() == ["hardware", "precision", "latency"]
     many = attrs.evolve(grid, rows=tuple((*row[:3], f"{row[3]}{index}", row[4]) for index in range(3) for row in rows))

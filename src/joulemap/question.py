@@ -51,11 +51,11 @@ class Question:
         parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(whole.parameters.values())[1:]]
         if self.keywords:
             parameters.append(Parameter("keywords", Parameter.VAR_KEYWORD, annotation=f"Unpack[{self.keywords}]"))
-        told = whole.return_annotation
+        annotation = whole.return_annotation
         if isgeneratorfunction(unwrap(answer)):
-            told = told.replace("Iterator", "AbstractContextManager", 1)
+            annotation = annotation.replace("Iterator", "AbstractContextManager", 1)
         shown = cast("Any", method)
-        shown.__signature__ = whole.replace(parameters=parameters, return_annotation=told)
+        shown.__signature__ = whole.replace(parameters=parameters, return_annotation=annotation)
         shown.__qualname__ = f"{self.owner.__qualname__}.{self.name}"
         return method
 

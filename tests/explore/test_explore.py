@@ -28,7 +28,7 @@ from joulemap.model.change import change_hardware, follow, point_hardware
 from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.explore.design.best import find_beyond, find_oversize
-from joulemap.wing.explore.design.front import EQUAL, TOLD_SHARE, find_band, find_front, merge_equal
+from joulemap.wing.explore.design.front import EQUAL, SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import OBJECTIVES, Outcomes
 from joulemap.wing.explore.design.question import read_shares
 from joulemap.wing.explore.design.space import Space, vary_usual
@@ -289,7 +289,7 @@ def test_every_design_of_the_front_is_within_a_thousandth_of_a_kept_one(width: i
 
 
 def test_the_band_is_what_no_objective_tells_apart() -> None:
-    assert_close(TOLD_SHARE, math.log(4.0) / math.log(9.0), rel=1e-12)
+    assert_close(SIGNIFICANT, math.log(4.0) / math.log(9.0), rel=1e-12)
     costs = np.log([[1.0, 1.0], [1.09, 1.09], [1.09, 1.2], [0.5, 3.0]])
     front = find_front(costs)
     assert front.tolist() == [True, False, False, True]

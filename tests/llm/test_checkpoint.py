@@ -22,7 +22,7 @@ from joulemap.trace.packed.method import read_checkpoint
 from joulemap.wing.llm.decoder.checkpoint import name_format
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder, load_shipped
 from joulemap.wing.llm.decoder.read import read_config
 from joulemap.wing.llm.decoder.step import Step
@@ -89,9 +89,9 @@ def test_a_mixed_checkpoint_worked_out_by_hand() -> None:
 
 
 def test_each_product_moves_its_own_bytes_and_is_widened_on_its_own() -> None:
-    work = columns_of(fuse(tell(decoder_of(MIXED), Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    work = columns_of(fuse(build_graph(decoder_of(MIXED), Step(cached=64), 1).form(NO_KEY, "", 1, ())))
     kernels = form_kernels(work, "bf16", "graph", "nvfp4")
-    names = tell(decoder_of(MIXED), Step(cached=64), 1).operators
+    names = build_graph(decoder_of(MIXED), Step(cached=64), 1).operators
     found = {
         names[index].name: (moved, made)
         for index, moved, made in zip(
@@ -210,7 +210,7 @@ def test_what_a_list_names_stays_wide() -> None:
 def test_layers_that_differ_in_their_formats_are_told_apart() -> None:
     left = [f"model.layers.{index}" for index in (0, 5)]
     decoder = decoder_of({"quant_method": "fp8", "modules_to_not_convert": left}, num_hidden_layers=24)
-    whole = columns_of(fuse(tell(decoder, Step(cached=64), 1).form(NO_KEY, "", 1, ())))
+    whole = columns_of(fuse(build_graph(decoder, Step(cached=64), 1).form(NO_KEY, "", 1, ())))
     assert_close(
         columns(decoder).weight_bytes_at("bf16", "fp8_block"), whole.weight_bytes_at("bf16", "fp8_block"), rel=1e-12
     )

@@ -35,7 +35,7 @@ from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError, UsageError
 from joulemap.wing.llm.capacity.case import OK, find_file_weights, list_cases, plan_served
 from joulemap.wing.llm.decoder.config import Attention, Experts
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import (
     find_decoder,
     find_gguf,
@@ -154,7 +154,7 @@ def test_each_weight_has_its_own_format(tmp_path: Path) -> None:
     assert dict(decoder.layers[0].stored) == {"self_attn.v_proj.weight": "q6_k", "mlp.down_proj.weight": "q6_k"}
     assert decoder.layers[4].stored == ()
     assert dict(decoder.published.stored) == {"lm_head.weight": "q6_k"}
-    products = {one.name for one in tell(decoder, Step(), 1).operators if "q4_k=q6_k" in one.variant}
+    products = {one.name for one in build_graph(decoder, Step(), 1).operators if "q4_k=q6_k" in one.variant}
     assert {"layers.0.mlp.down_proj", "lm_head"} <= products
     assert "layers.4.mlp.down_proj" not in products
 

@@ -13,7 +13,7 @@ from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import UnknownNameError, UsageError
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.name import find_decoder
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.serving.batch import Batch, accept, grow, run_batches
@@ -128,7 +128,7 @@ def test_stages_do_together_what_one_device_does() -> None:
     decoder = find_decoder("llama-3.1-8b")
     assert decoder is not None
     last, inner = Step(cached=100, pipeline_devices=4), Step(cached=100, pipeline_devices=4, logits="none")
-    whole, end, middle = (tell(one.cut(decoder), one, 2).operators for one in (Step(cached=100), last, inner))
+    whole, end, middle = (build_graph(one.cut(decoder), one, 2).operators for one in (Step(cached=100), last, inner))
     counts = [sum(one.mac_count for one in some) for some in (whole, end, middle)]
     assert counts[0] == counts[1] + 3 * counts[2]
     sent = [one for one in middle if one.operation == "send"]

@@ -199,8 +199,8 @@ class RunAnswer(Answer):
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return a clause on hosts that a choice omits; empty for an answer that chooses nothing."""
-        told = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
-        return f"{told}; `recommend` ranks with hosts" if told else ""
+        warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
+        return f"{warning}; `recommend` ranks with hosts" if warning else ""
 
     def _compose(
         self,
@@ -238,7 +238,7 @@ class RunAnswer(Answer):
             answer = ". ".join((answer.removesuffix("."), *(f"{one[0].upper()}{one[1:]}" for one in caveats)))
         if answer and not answer.endswith("."):
             answer += "."
-        told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
+        marked = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         named = [self.scope.spell(one) for one in self.scope.hardware] if self.scope.settings.hardware else []
         what, instead = describe_evaluation(self.scope.models, named)
         unread = [line for line in describe_unread(self.scope.models) if line not in title]
@@ -248,7 +248,7 @@ class RunAnswer(Answer):
         insights = [*unread, *([instead] if instead else []), *fallback, *insights]
         if what:
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
-        said = {"answer": answer, "insights": list(insights), "how_sure": sure}
+        shown_texts = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
             title=self.scope.bounded(title),
             answer=answer,
@@ -257,12 +257,12 @@ class RunAnswer(Answer):
             heading=heading,
             sure=sure,
             details=tuple(section.with_shares(self.scope.show_assumed) for section in details),
-            notes=told,
+            notes=marked,
             steps=written,
             data={
-                **{name: value for name, value in said.items() if value},
+                **{name: value for name, value in shown_texts.items() if value},
                 **self.data(),
-                "notes": told,
+                "notes": marked,
                 "next_steps": written,
             },
             table=table,

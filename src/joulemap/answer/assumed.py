@@ -24,7 +24,7 @@ OF_GAP: Final = Template("assumed numbers account for {share} of the difference[
 ALL: Final = "all"
 STATIC_BASIS: Final = "mostly static power"
 
-LEAST_TOLD: Final = 1.0 / 3.0
+LEAST_STATED: Final = 1.0 / 3.0
 """Assumed share of a figure above which it is stated."""
 
 SHARE_FIELD: Final = "assumed_energy_fraction"
@@ -47,7 +47,7 @@ def names_energy(headline: str) -> bool:
 
 def show_assumed(one: AssumedEnergy | None) -> str:
     """Return the assumed share for a table cell; empty up to a third."""
-    return "" if one is None or one.fraction <= LEAST_TOLD else show_share(one.fraction)
+    return "" if one is None or one.fraction <= LEAST_STATED else show_share(one.fraction)
 
 
 def head_assumed(shares: Iterable[AssumedEnergy | None]) -> str:
@@ -70,7 +70,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
     found: list[tuple[float, str, str]] = []
     for name, each in energies.items():
         shares = sorted(each, key=lambda one: one.fraction)
-        if shares[-1].fraction <= LEAST_TOLD or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
+        if shares[-1].fraction <= LEAST_STATED or not re.search(rf"(?<!\w){re.escape(name)}(?![\w@])", headline):
             continue
         ends = [show_share(one.fraction) for one in (shares[0], shares[-1])]
         share = ends[0] if ends[0] == ends[1] else UP_TO(share=ends[1])
@@ -89,7 +89,7 @@ def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
     gap_fj = one.energy_fj - other.energy_fj
     assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj
     share = assumed_fj / gap_fj if gap_fj else 0.0
-    if share <= LEAST_TOLD:
+    if share <= LEAST_STATED:
         return ""
     static_fj = one.static_fraction * one.energy_fj - other.static_fraction * other.energy_fj
     basis = STATIC_BASIS if static_fj / assumed_fj >= MOSTLY else ""

@@ -203,9 +203,9 @@ def find_busy_hours(assumptions: Table[AssumedNumber]) -> float:
     return next(row.value for row in assumptions if row.assumption == "utilization") * HOURS
 
 
-def enclose_seller(told: str, each: str = "") -> str:
+def enclose_seller(shown: str, each: str = "") -> str:
     """Return a price with its seller and date in brackets, such as `110 USD each (NVIDIA, list price, 2024)`."""
-    price, _, seller = told.partition(", ")
+    price, _, seller = shown.partition(", ")
     return f"{price}{each} ({seller})" if seller else f"{price}{each}"
 
 
@@ -331,15 +331,15 @@ class CandidateAnswer(RunAnswer):
     def _describe_unknown(self, rows: Sequence[Candidate], problem: str) -> list[str]:
         """Return a line on configurations that lack a number in the catalogue."""
         names = list(dict.fromkeys(self.scope.mark(find_chip(row)) for row in rows))
-        told = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
-        return [UNKNOWN(reason=rows[0].reason, **told)] if rows else []
+        values = {"count": len(rows), "problem": problem, "names": ", ".join(shorten(names, SHOWN_NAMES))}
+        return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
         """Return the line on available hardware without a value of the ranking metric; empty for none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         reason = rows[0].reason if rows else ""
-        told = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason
-        return [LEFT_OUT(count=len(rows), reason=told)] if rows else []
+        shown = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason
+        return [LEFT_OUT(count=len(rows), reason=shown)] if rows else []
 
     def _describe(self) -> list[str]:
         """Return the notes on precision, unsupported hardware and scope."""

@@ -217,10 +217,10 @@ class CostAnswer(RankedAnswer):
         if self.best is None:
             return ()
         rows = self.rows.with_rows(self._each())
-        told = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
+        finding = [self.describe_best(), self.describe_uncertainty(), *self.describe_break_even()]
         texts = {"label": f"{self._drawn_name}, {{way}}"}
         subject = DRAWN_TITLE(model=self.scope.model, use=describe_use(self.assumptions, self.pay, self._kind))
-        return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, told)), texts),)
+        return (self._draw_figure("cost", rows, subject, "; ".join(filter(None, finding)), texts),)
 
     def _each(self) -> list[CostOption]:
         """Return each chip's cheapest configuration under the selected payment option, for ranked or named chips."""
@@ -312,7 +312,7 @@ class CostAnswer(RankedAnswer):
         lines = []
         if other is not None:
             ratio = None if best is None else _usd(other) / _usd(best)
-            told = {
+            values = {
                 "row": other,
                 "cheapest": CHEAPEST[other.way],
                 "name": self._describe_configuration(other),
@@ -322,18 +322,18 @@ class CostAnswer(RankedAnswer):
             }
             more = ratio if ratio is not None and ratio >= 1.0 else None
             less = 1.0 / ratio if ratio is not None and more is None else None
-            lines.append(OTHER_WAY_ONLY(**told) if ratio is None else OTHER_WAY(more=more, less=less, **told))
+            lines.append(OTHER_WAY_ONLY(**values) if ratio is None else OTHER_WAY(more=more, less=less, **values))
         lines += [*self.describe_break_even(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
             lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS.get(self.pay, PRICE)))
         if projection is not None and best is not None:
             metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
-            told = {
+            values = {
                 "label": metric.label,
                 "way": name_direction(metric),
                 "value": _show_usd(projection.usd_per_million),
             }
-            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, **told))
+            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, **values))
         return lines
 
     def _describe_unlike(self) -> list[str]:
@@ -450,8 +450,8 @@ class CostAnswer(RankedAnswer):
     def describe_limits(self) -> list[str]:
         """Return a line on the configurations that the limits excluded."""
         count = len(set(self.scope.run_ids) - {row.run_id for row in self.rows})
-        told = describe_limits(self.limits, LIMIT)
-        return [LIMITED_NOTE(limits=told, count=CONFIGURATIONS(count=count))] if told else []
+        shown = describe_limits(self.limits, LIMIT)
+        return [LIMITED_NOTE(limits=shown, count=CONFIGURATIONS(count=count))] if shown else []
 
     def describe_uncertainty(self) -> str:
         """Return the meaning of the intervals, the reason for a low rank, and the uncertainty of the price.
@@ -466,8 +466,8 @@ class CostAnswer(RankedAnswer):
         rank = self._explain_rank(self._chances("probability_cheapest"), "usd_half_width")
         doubt = best.price_half_width
         name = self.scope.mark(find_chip(best))
-        told = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
-        price = PRICE_DOUBT(name=name, price=told) if doubt else PRICE_GIVEN(name=name)
+        span = show_price_span(best.price or 0.0, best.price_unit or "", doubt or 0.0)
+        price = PRICE_DOUBT(name=name, price=span) if doubt else PRICE_GIVEN(name=name)
         return "; ".join(filter(None, (sure, rank, price)))
 
 
@@ -533,8 +533,8 @@ def cost(
         rows = fetch(connection, CostOption, run_ids=ids, **used, **paid, **named, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
-            told = ", ".join(describe_limits(limits, LIMIT))
-            raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` shows the nearest")
+            limits_line = ", ".join(describe_limits(limits, LIMIT))
+            raise UnsupportedError(f"no configuration keeps {limits_line}; `joulemap recommend` shows the nearest")
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
         hidden = {row.hardware for row in rows if not row.is_available}

@@ -25,7 +25,7 @@ from joulemap.store.connection import (
     missing,
     place_database,
     reading as reading_file,
-    telling,
+    reporting_failures,
     transaction,
 )
 from joulemap.store.library import find_query
@@ -146,7 +146,7 @@ def recover(source: Source, path: str | Path) -> Recovery:
         raise missing(source.path)
     if os.path.lexists(new) or check_place(new):
         raise UsageError(f"{new} exists: name a new database")
-    with telling(new), _drafting_beside(new) as place:
+    with reporting_failures(new), _drafting_beside(new) as place:
         sound = place / "sound.duckdb"
         recovery = recover_apart(source.path, sound)
         with reading_file(sound) as connection:
@@ -215,7 +215,7 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
 
     folder = Path(folder)
     manifest = read_manifest(folder, SCHEMA_VERSION)
-    with telling(source.path), _drafting_beside(source.path) as place:
+    with reporting_failures(source.path), _drafting_beside(source.path) as place:
         draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]

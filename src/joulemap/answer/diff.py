@@ -30,7 +30,7 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
-TELLING: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
+TYPICAL: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
 """Default hardware: for rented inference, for throughput, at the edge, and a host alone."""
 
 ROUNDED: Final = 1e-9
@@ -207,9 +207,9 @@ def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
     first, *others = dict.fromkeys(_show_fraction(row.change_fraction) for row in rows)
     is_exact = all((row.half_width or 0.0) < ROUNDED for row in rows)
     sure, total = sum(map(_is_sure, rows)), len(rows)
-    told = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
-    told = told if sure else ON_NONE
-    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else told)
+    where = ON_SOME(sure=sure, total=total) if sure < total else ON_BOTH if total == 2 else ON_ALL(total=total)
+    where = where if sure else ON_NONE
+    return CHANGE(metric=metric, first=first, last="".join(others[-1:]), sure=None if is_exact else where)
 
 
 def _is_above(row: VersionFigure, allowed: float) -> bool:
@@ -252,7 +252,7 @@ def diff(
     for metric in fail_above:
         if metric not in METRICS:
             raise UsageError(f"unknown metric {metric!r} of a change; known: {', '.join(METRICS)}")
-    chosen = settings if is_choice(settings) else attrs.evolve(settings, hardware=TELLING)
+    chosen = settings if is_choice(settings) else attrs.evolve(settings, hardware=TYPICAL)
     selection = select_hardware(chosen)
     plans = [_plan(source, name, chosen, selection) for name in (before, after)]
     whole = attrs.evolve(plans[0], models=tuple(model for plan in plans for model in plan.models))

@@ -113,7 +113,7 @@ POWER_WITHOUT_HOST: Final = Template(
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
 MODES: Final = Template("power modes: {modes:list}")
-PROJECTION: Final = Template("estimated: {told}")
+PROJECTION: Final = Template("estimated: {numbers}")
 GUESSED: Final = "not known, so estimated: "
 """Beginning of a projection that only lists assumed numbers."""
 UNAVAILABLE: Final = Template("{mark} not available: {unavailable}")
@@ -206,8 +206,8 @@ class HardwareAnswer(Answer):
         if one.compiler == UNLISTED_NAME:
             return _describe_compiler(one)
         counts = Counter(row.support for row in rows)
-        told = OPERATOR_COUNTS(one, runs=counts["runs"], refused=counts["refused"] or None, host=one.host or None)
-        return f"{OPERATORS(one, hardware=self.summary.hardware)}. {told}"
+        line = OPERATOR_COUNTS(one, runs=counts["runs"], refused=counts["refused"] or None, host=one.host or None)
+        return f"{OPERATORS(one, hardware=self.summary.hardware)}. {line}"
 
     @property
     def _mark(self) -> str:
@@ -258,7 +258,7 @@ class HardwareAnswer(Answer):
         if one.power_modes:
             yield MODES(modes=[f"{one.hardware}@{mode}" for mode in one.power_modes])
         if one.projection:
-            yield PROJECTION(told=one.projection.removeprefix(GUESSED))
+            yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:
             yield UNAVAILABLE(one, mark=self._mark)
         calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]

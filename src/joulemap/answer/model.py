@@ -246,7 +246,7 @@ def draw_modules(table: Table[Any], depth: int | None, model: str, columns: str,
         **cells,
     )
     total, count = len(table.rows), len(shown.rows)
-    return attrs.evolve(drawn, is_tree=True, telling=()).out_of(total, count, "modules", f"--depth {deepest}")
+    return attrs.evolve(drawn, is_tree=True, distinguishing=()).out_of(total, count, "modules", f"--depth {deepest}")
 
 
 def _show_count(count: int) -> str:

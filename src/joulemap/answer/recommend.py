@@ -337,7 +337,7 @@ class RecommendAnswer(RankedAnswer):
         )
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
         chances = self._chances("probability_best") if second is not None else {}
-        told = (ONLY if is_only else text)(
+        sentence = (ONLY if is_only else text)(
             name=self._name(best),
             metric=self._metric,
             rate=self._rated or None,
@@ -353,7 +353,7 @@ class RecommendAnswer(RankedAnswer):
             doubt=self._describe_doubt(self._find_rivals("likely_best"), chances),
         )
         is_alone = text is BEST and kept and second is None and not is_own and len(ranked) > 1
-        lines = [told, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
+        lines = [sentence, ALONE if is_alone else "", self._describe_host(best), self._describe_hostless(best)]
         return " ".join(filter(None, lines))
 
     @property
@@ -407,10 +407,10 @@ class RecommendAnswer(RankedAnswer):
         lines += self._describe_left_out("unranked")
         lines += self._describe_life()
         if projection is not None and projection.objective_ratio:
-            told = {"label": self._metric.label, "way": name_direction(self._metric)}
+            values = {"label": self._metric.label, "way": name_direction(self._metric)}
             value = self._show_objective(projection.objective_value)
             ratio = 1.0 / projection.objective_ratio
-            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, value=value, **told))
+            lines.append(PROJECTION(name=self.name(projection), ratio=ratio, value=value, **values))
         return lines
 
     def _describe_life(self) -> list[str]:
@@ -420,8 +420,8 @@ class RecommendAnswer(RankedAnswer):
         if battery is None or best is None or not self.rate_per_s or not best.total_power_w:
             return []
         life = show_life(battery.value / best.total_power_w / HOURS)
-        told = battery.source.removesuffix(f", {battery.basis}")
-        return [LIFE(name=self.name(best), power=best.total_power_w, battery=told, life=life)]
+        origin = battery.source.removesuffix(f", {battery.basis}")
+        return [LIFE(name=self.name(best), power=best.total_power_w, battery=origin, life=life)]
 
     def _describe_uncertainty(self) -> str:
         """Return the meaning of the intervals, the reason for a low rank, and the probability of meeting the limits."""
@@ -440,8 +440,8 @@ class RecommendAnswer(RankedAnswer):
         """Return the price of a configuration with its interval."""
         is_rented = row.way == "rented"
         price, unit = (row.price_cloud_usd_per_hour, "USD/h") if is_rented else (row.price_purchase_usd, "USD")
-        told = show_price_span(price or 0.0, unit, row.price_half_width)
-        return PRICE_DOUBT(name=self.scope.mark(find_chip(row)), price=told)
+        span = show_price_span(price or 0.0, unit, row.price_half_width)
+        return PRICE_DOUBT(name=self.scope.mark(find_chip(row)), price=span)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return the next commands: why none fits, how the best two differ, or where the energy of the best goes."""

@@ -273,8 +273,8 @@ class Scope:
         """Return a title with the boundary of its energies, inserted before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
         is_mixed = self.fallback_boundary == BOARD and len(self.boundaries) > 1
-        told = self.describe_changes()
-        hidden = len(told) - SHOWN_CHANGES
+        changes = self.describe_changes()
+        hidden = len(changes) - SHOWN_CHANGES
         return text.BOUNDED(
             subject=subject,
             boundaries=[text.WALL_ELSE_BOARD] if is_mixed else self.boundaries,
@@ -282,7 +282,7 @@ class Scope:
                 text.DEVICE_ONLY if host == NO_HOST else text.WITH_HOST(host=host)
                 for host in dict.fromkeys(filter(None, self.hosts.values()))
             ],
-            changes=[*told[:SHOWN_CHANGES], *([text.MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
+            changes=[*changes[:SHOWN_CHANGES], *([text.MORE_CHANGED(count=hidden)] if hidden > 0 else [])],
             rest=f"{colon}{rest}",
         )
 
@@ -309,9 +309,9 @@ class Scope:
     def describe_changes(self) -> list[str]:
         """Return the changed numbers, with hardware that has the same changes grouped."""
         groups: dict[tuple[str, ...], list[str]] = {}
-        for hardware, told in self.changes.items():
-            groups.setdefault(told, []).append(self.mark(hardware))
-        return [text.CHANGED(hardware=names, numbers=_shorten(told)) for told, names in groups.items()]
+        for hardware, numbers in self.changes.items():
+            groups.setdefault(numbers, []).append(self.mark(hardware))
+        return [text.CHANGED(hardware=names, numbers=_shorten(numbers)) for numbers, names in groups.items()]
 
     def describe_spread(self, *, has_brackets: bool = False, among: Collection[str] = ()) -> str:
         """Return the 80 % intervals of the most and the least certain chip, relative to the prediction; empty for none.
@@ -349,7 +349,7 @@ class Scope:
 
         `is_yours` restricts the result to hardware from the user's own files.
         """
-        told: list[tuple[str, str]] = []
+        lines: list[tuple[str, str]] = []
         for name, widths in self.doubts.items():
             parts = [
                 text.OWN_WIDTH(width=own, quantity=quantity)
@@ -357,13 +357,13 @@ class Scope:
                 if own >= LEAST_OWN
             ]
             if parts and (not is_yours or self._own(name) == text.YOURS):
-                told.append((self._own(name), text.OWN_PART(hardware=self.mark(name), widths=parts)))
-        more = max(0, len(told) - SHOWN_UNCALIBRATED) or None
+                lines.append((self._own(name), text.OWN_PART(hardware=self.mark(name), widths=parts)))
+        more = max(0, len(lines) - SHOWN_UNCALIBRATED) or None
         groups: dict[str, list[str]] = {}
-        for whose, part in told[:SHOWN_UNCALIBRATED]:
+        for whose, part in lines[:SHOWN_UNCALIBRATED]:
             groups.setdefault(whose, []).append(part)
         owners = [text.OWN_OF(whose=whose, parts=parts) for whose, parts in groups.items()]
-        return [text.OWN(parts=owners, more=more)] if told else []
+        return [text.OWN(parts=owners, more=more)] if lines else []
 
     def _own(self, name: str) -> str:
         return text.YOURS if HardwareRef.read(name).label in self.spelling else text.ASSUMED
@@ -388,13 +388,13 @@ class Scope:
 
     def describe_left_out(self) -> tuple[Text, ...]:
         """Return the line below a table on omitted hardware: the count, and the first reason of each kind."""
-        told = self.describe_unsupported()
+        unsupported = self.describe_unsupported()
         if self.left_out and self.budget is not None:
             name, reason = next(iter(self.left_out.items()))
             example = text.EXAMPLE if len(self.left_out) > 1 else ""
             values = {"count": len(self.left_out), "example": example, "first": self.mark(name), "reason": reason}
-            told.append(text.BEYOND_BUDGET(budget=self.budget.limit, **values))
-        return (Text(text.LEFT_OUT(reasons="; ".join(told))),) if told else ()
+            unsupported.append(text.BEYOND_BUDGET(budget=self.budget.limit, **values))
+        return (Text(text.LEFT_OUT(reasons="; ".join(unsupported))),) if unsupported else ()
 
     def describe_unsupported(self) -> list[str]:
         """Return the count of unsupported configurations, with the reasons or an example; empty for none."""
@@ -416,9 +416,9 @@ class Scope:
 
     def describe_refusals(self) -> list[str]:
         """Return a line for each of the first reasons why hardware was refused, and the count of the others."""
-        told = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
-        more = len(told) - SHOWN_REFUSALS
-        return [*told[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else told
+        lines = [text.UNSUPPORTED(reason=self.mark(reason)) for reason in self.refusals]
+        more = len(lines) - SHOWN_REFUSALS
+        return [*lines[:SHOWN_REFUSALS], text.MORE_UNSUPPORTED(count=more)] if more > 1 else lines
 
     def describe(self) -> list[str]:
         """Return the notes: classes named as hardware, omissions, calibrations and caveats."""
@@ -429,8 +429,8 @@ class Scope:
             *describe_abbreviations(self.abbreviations),
             *([text.WEIGHTS(formats="; ".join(formats))] if formats else []),
             *([text.TF32_NOTE(tf32=self.tf32)] if self.tf32 else []),
-            *(text.PLACED(hardware=name, placement=told) for name, told in self.placements.items()),
-            *(text.SET(change=told) for told in self.describe_changes()[SHOWN_CHANGES:]),
+            *(text.PLACED(hardware=name, placement=change) for name, change in self.placements.items()),
+            *(text.SET(change=change) for change in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
             *self._describe_plugged(),
             *_join(self._describe_hosts()),
@@ -445,9 +445,9 @@ class Scope:
 
     def _describe_fallen(self) -> list[str]:
         """Return the notes on compilers that leave operators to a host, at most a few."""
-        told = describe_fallen(self.fallen, self.mark)
-        more = len(told) - SHOWN_FALLEN
-        return [*told[:SHOWN_FALLEN], text.FALLEN_MORE(count=more)] if more > 1 else told
+        lines = describe_fallen(self.fallen, self.mark)
+        more = len(lines) - SHOWN_FALLEN
+        return [*lines[:SHOWN_FALLEN], text.FALLEN_MORE(count=more)] if more > 1 else lines
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
@@ -455,11 +455,11 @@ class Scope:
         chips: dict[str, str] = {}  # a chip without a mode is listed once, at its lowest power
         for name, reason in self.left_out.items():
             chips.setdefault(HardwareRef.read(name).label, reason)
-        told = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in chips.items()]
-        more = max(0, len(told) - SHOWN_LEFT_OUT) or None
-        no_mode = text.NO_MODE(budget=self.budget.limit, names=told[:SHOWN_LEFT_OUT], more=more)
+        lines = [text.REASON(hardware=self.mark(name), reason=reason) for name, reason in chips.items()]
+        more = max(0, len(lines) - SHOWN_LEFT_OUT) or None
+        no_mode = text.NO_MODE(budget=self.budget.limit, names=lines[:SHOWN_LEFT_OUT], more=more)
         told_budget = text.MEAN_BUDGET if self.budget.is_mean else text.BUDGET
-        return [told_budget(budget=self.budget), *([no_mode] if told else [])]
+        return [told_budget(budget=self.budget), *([no_mode] if lines else [])]
 
     def _describe_plugged(self) -> list[str]:
         """Return the notes on the boundary `system`; empty for answers at another boundary."""
@@ -539,12 +539,12 @@ class Scope:
             for some in ([row for row in self.omitted if row.run_id == run_id],)
             if _names(texts, some[0].configured_hardware)
         )
-        told = [
+        sentences = [
             text.SHARE_ON(share=share, hardware=self.mark(name))
             for name, share in sorted(shares.items(), key=lambda one: texts.find(one[0]))
             if share >= LEAST_FALLEN and _names(texts, name)
         ]
-        return [*omitted, *([text.FALLEN_SHARE(shares=told)] if told else [])]
+        return [*omitted, *([text.FALLEN_SHARE(shares=sentences)] if sentences else [])]
 
     def show_assumed(self, energy: EnergyCell) -> str:
         """Return the assumed share of a run's energy for a table cell; empty up to a third, or for a part of a run."""
@@ -575,17 +575,19 @@ class Scope:
     def _describe_engines(self) -> list[str]:
         if not self.engines:
             return []
-        told = {
+        by_engine = {
             engine: text.ENGINE_ON(engine=engine, hardware=shorten(list(map(self.mark, names)), SHOWN_PER_ENGINE))
             for engine, names in self.engines.items()
         }
         if "engine" in self.settings.runtime:
-            return [text.ENGINES(engines="; ".join(shorten(list(told.values()), SHOWN_ENGINES, text.ENGINE_NOUN)))]
+            return [text.ENGINES(engines="; ".join(shorten(list(by_engine.values()), SHOWN_ENGINES, text.ENGINE_NOUN)))]
         nouns = {False: text.COMPILER_NOUN, True: text.ENGINE_NOUN}
         own, deployed = (
             "; ".join(
                 shorten(
-                    [line for engine, line in told.items() if is_deployed(engine) == kind], SHOWN_ENGINES, nouns[kind]
+                    [line for engine, line in by_engine.items() if is_deployed(engine) == kind],
+                    SHOWN_ENGINES,
+                    nouns[kind],
                 )
             )
             for kind in (False, True)
@@ -634,10 +636,10 @@ def _join(notes: Sequence[str]) -> list[str]:
     return ["; ".join(notes)] if notes else []
 
 
-def _shorten(told: Sequence[str]) -> tuple[str, ...]:
+def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
     """Return the changed numbers of one chip: the first few, and the count of the rest."""
-    hidden = len(told) - SHOWN_NUMBERS
-    return (*told[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(told)
+    hidden = len(numbers) - SHOWN_NUMBERS
+    return (*numbers[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(numbers)
 
 
 def _names(headline: str, hardware: str) -> bool:
@@ -765,7 +767,7 @@ def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
             form, _, devices = run.placement.rpartition(" ")
             placed = text.PLACED_ON(form=form, devices=devices)
             found.setdefault(run.configured_hardware, {})[placed] = None
-    return {name: " or ".join(told) for name, told in found.items()}
+    return {name: " or ".join(placements) for name, placements in found.items()}
 
 
 def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
@@ -803,8 +805,8 @@ def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, fl
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:
     """Return the origin, data and errors of a calibration that applies to some of this hardware."""
     errors = {"latency": row.latency_error_fraction, "energy": row.energy_error_fraction}
-    told = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
-    fit = text.FIT(row, errors=told)
+    lines = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
+    fit = text.FIT(row, errors=lines)
     is_own = row.hardware in hardware
     verb = "uses" if len(row.inheritors) == 1 else "use"
     inherited = text.INHERITED(row=row, verb=verb, place=None if is_own else row.place, fit=fit)
@@ -837,7 +839,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
     for some in runs.values():
         first = some[0]
         excesses = [_describe_excess(row) if row.is_compiled else row.operation for row in some]
-        count = sum(row.operator_count for row, told in zip(some, excesses, strict=True) if not told)
+        count = sum(row.operator_count for row, line in zip(some, excesses, strict=True) if not line)
         beside = text.FALLEN_BESIDE[first.cut if first.cut in text.FALLEN_BESIDE else ""]
         names = tuple(filter(None, excesses))
         alike.setdefault((first.compiler, names, first.helper, beside(count=count) if count else ""), []).append(some)
@@ -849,7 +851,7 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
             ends = sorted(sum(getattr(row, name) for row in some) for some in found)
             shares.append(show_span(*map(show_share, (ends[0], ends[-1]))))
             most = max(most, ends[-1])
-        told = text.FALLEN(
+        line = text.FALLEN(
             compiler=compiler,
             operations=names,
             helper=helper,
@@ -858,8 +860,8 @@ def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> lis
             latency=shares[0],
             energy=shares[1],
         )
-        lines.append((most, told))
-    return [told for _, told in sorted(lines, key=lambda one: -one[0])]
+        lines.append((most, line))
+    return [line for _, line in sorted(lines, key=lambda one: -one[0])]
 
 
 def _describe_excess(row: Fallback) -> str:

@@ -80,7 +80,7 @@ SHOWN: Final = 10
 FEWEST: Final = 3
 """Minimum constants per chip if there are many chips."""
 
-TOLD: Final = 2
+NAMED_FIRST: Final = 2
 """Maximum chips whose most sensitive constant is named."""
 
 DIGITS: Final = 3
@@ -149,11 +149,11 @@ class SensitivityAnswer(RunAnswer):
                 continue
             first = rows[0]
             ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
-            told = DRAWN(row=first, ends=list(filter(None, ends)))
+            finding = DRAWN(row=first, ends=list(filter(None, ends)))
             value = show_quantity(first.metric_value, metric.unit)
             subject = DRAWN_TITLE(title=self.scope.title, metric=metric, hardware=self.scope.mark(name), value=value)
             table = self.rows.with_rows(rows)
-            made.append(self._draw_figure("tornado", table, subject, told, describe_metric(metric)))
+            made.append(self._draw_figure("tornado", table, subject, finding, describe_metric(metric)))
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
@@ -167,7 +167,7 @@ class SensitivityAnswer(RunAnswer):
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),
             self.rows,
-            answer=" ".join(map(self._describe_first, names[:TOLD])),
+            answer=" ".join(map(self._describe_first, names[:NAMED_FIRST])),
             sure=None if self.metric in DOUBTED_IN else "",
             details=[self._draw(name, 2 * limit) for name in names],
             notes=self._notes(chosen),

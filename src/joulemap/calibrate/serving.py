@@ -138,6 +138,6 @@ def find_new(quantity: str, level: int) -> float:
 
 def _spell(key: Key) -> dict[str, str]:
     """Return the fields of a scale that identify its group."""
-    told = dict(zip(LEVELS, key, strict=True))
-    name = told.pop("name")
-    return told | {"engine": told["engine"] or name}
+    fields = dict(zip(LEVELS, key, strict=True))
+    name = fields.pop("name")
+    return fields | {"engine": fields["engine"] or name}

@@ -118,8 +118,8 @@ def information(
     pull = weight[used] / np.sqrt(1.0 + error**2)
     curvature = np.einsum("ij,i,ik->jk", derivative, pull, derivative, optimize=False)
     variance = np.diag(np.linalg.inv(curvature + np.eye(len(curvature))))
-    said: NDArray[np.float64] = np.clip(1.0 - variance, 0.0, 1.0)
-    return said
+    determined: NDArray[np.float64] = np.clip(1.0 - variance, 0.0, 1.0)
+    return determined
 
 
 def _cost(error: Floats, weight: Floats, position: Floats) -> float:

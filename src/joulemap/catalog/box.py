@@ -149,8 +149,8 @@ def resolve_box(entry: BoxFile) -> Box:
 
     links = []
     for link in entry.links:
-        told = resolve_fields(link, f"links.{link.link}.", resolve)
-        links.append(make_link(told.pop("between"), told.pop("link"), **told))
+        fields = resolve_fields(link, f"links.{link.link}.", resolve)
+        links.append(make_link(fields.pop("between"), fields.pop("link"), **fields))
     whole = resolve_fields(entry, "", resolve)
     return Box(
         id=entry.id,
@@ -185,8 +185,8 @@ def make_link(
                 f"links.{name} has no bandwidth: expected a rate such as 400MB/s, or the generation and lanes of "
                 f"{' or '.join(LANE_RATES)}"
             )
-        told = f"{lanes} lanes of {name} {generation}, {rate / 1e9:g} GB/s each in one direction: its standard"
-        bandwidth = Quantity(value=rate * lanes, unit="B/s", basis="derived", source=told)
+        origin = f"{lanes} lanes of {name} {generation}, {rate / 1e9:g} GB/s each in one direction: its standard"
+        bandwidth = Quantity(value=rate * lanes, unit="B/s", basis="derived", source=origin)
     if not bandwidth.value > 0.0:
         raise ValueError(f"links.{name}.bandwidth: {bandwidth.value:g} B/s is not above 0")
     usual = find_usual(name, generation)

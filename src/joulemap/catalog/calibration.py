@@ -85,8 +85,8 @@ def _read_generations() -> dict[str, str]:
     import tomllib
 
     heads = {path.stem: _read(path).decode().partition("\n[")[0] for path in sorted(SHIPPED.glob("*.toml"))}
-    said = {name: tomllib.loads(head).get("generation") for name, head in heads.items()}
-    return {name: generation for name, generation in said.items() if isinstance(generation, str)}
+    generations = {name: tomllib.loads(head).get("generation") for name, head in heads.items()}
+    return {name: generation for name, generation in generations.items() if isinstance(generation, str)}
 
 
 def find_named(name: str) -> CalibrationEntry:

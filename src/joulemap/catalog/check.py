@@ -180,8 +180,8 @@ def _applies(tool: Mapping[str, Any], chip: str, run: CheckedRun) -> bool:
 
 def _join_sizes(run: CheckedRun, option: str, begin: str, between: str, end: str = "") -> str:
     """Return the option of a tool for the open sizes of inputs; empty if there are none."""
-    told = ",".join(f"{name}{begin}{between.join(map(str, sizes))}{end}" for name, sizes in run.inputs)
-    return option + shlex.quote(told) if told else ""
+    shapes = ",".join(f"{name}{begin}{between.join(map(str, sizes))}{end}" for name, sizes in run.inputs)
+    return option + shlex.quote(shapes) if shapes else ""
 
 
 def _fill(entry: HardwareEntry, run: CheckedRun) -> dict[str, Any]:

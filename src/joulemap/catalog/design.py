@@ -60,8 +60,8 @@ def read_design(path: Path) -> DesignFile:
 def write_design(name: str, like: str, values: Mapping[str, float], notes: Iterable[str] = ()) -> str:
     """Return the text of a design file; reading it gives the same numbers."""
     lines = [f"{json.dumps(key)} = {float(value)!r}" for key, value in values.items()]
-    told = [f"# {' '.join(note.split())}\n" for note in notes]
-    return f"{HEAD}{''.join(told)}\nid = {json.dumps(name)}\nlike = {json.dumps(like)}\n\n[set]\n" + "\n".join(
+    comments = [f"# {' '.join(note.split())}\n" for note in notes]
+    return f"{HEAD}{''.join(comments)}\nid = {json.dumps(name)}\nlike = {json.dumps(like)}\n\n[set]\n" + "\n".join(
         [*lines, ""]
     )
 

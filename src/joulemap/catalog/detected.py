@@ -27,7 +27,9 @@ SERVER_NAMES: Final = ("xeon", "epyc", "neoverse", "altra", "ampere", "graviton"
 
 CORE_BANDWIDTH_GB_PER_S: Final = 20.0
 CHIP_BANDWIDTH_GB_PER_S: Final = {True: 300.0, False: 60.0}
-"""Bandwidth of all channels: of a server (8 of DDR5-4800), or of others (2 of DDR5, at sustained rate)."""
+"""Assumed bandwidth of all memory channels by whether the CPU is a server's: 8 channels of DDR5-4800, or 2 of DDR5 at
+sustained rate.
+"""
 
 CORE_POWER_W: Final = 5.0
 ASSUMED_CLOCK_GHZ: Final = 2.5
@@ -99,7 +101,7 @@ def _vector(cpu: Cpu) -> _Vector:
 
 
 def slug(name: str) -> str:
-    """Return a name as part of an id: lower case, without marks, clock and generic words."""
+    """Return a name as part of an id: lower case, without trademark signs, clock and generic words."""
     plain = re.sub(r"\((?:r|tm|c)\)|@.*|\bwith\b.*|\bw/.*|\b(?:cpu|processor|\d+-core)\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "unknown"
 
@@ -179,7 +181,7 @@ def cpu_text(cpu: Cpu) -> str:
     vector = _vector(cpu)
     ghz, basis, clock_source = (cpu.clock_hz or 0.0) / 1e9, "measured", cpu.clock_source
     if not ghz:
-        ghz, basis, clock_source = ASSUMED_CLOCK_GHZ, "assumed", "rule: the machine tells no clock"
+        ghz, basis, clock_source = ASSUMED_CLOCK_GHZ, "assumed", "rule: the machine reports no clock"
     elif cpu.clock_max_hz and cpu.clock_max_hz / 1e9 > ghz:
         ghz += ALL_CORE_SHARE * (cpu.clock_max_hz / 1e9 - ghz)
         basis = "assumed"
@@ -225,7 +227,7 @@ def _add_memory(cpu: Cpu, file: _File) -> None:
         file.quantity("memory_capacity", cpu.memory_bytes / 1e9, "GB", "measured", "meminfo", "/proc/meminfo, MemTotal")
     else:
         file.quantity("memory_capacity", ASSUMED_MEMORY_GB, "GB", "assumed", "meminfo",
-                      "rule: the machine does not tell")  # fmt: skip
+                      "rule: the machine does not report it")  # fmt: skip
     bandwidth, rule = _bandwidth(cpu)
     is_read = cpu.memory_bytes_per_s is not None
     file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived" if is_read else "assumed", "bandwidth_rule", rule,
@@ -296,14 +298,14 @@ def gpu_text(gpu: Gpu) -> str:
     doubts = [] if tensor else [f"No tensor-core rate is known for compute capability {version}: only fp32 is given."]
     file = _File(head, doubts)
     ghz = gpu.clock_hz / 1e9
-    told = ("measured", "driver", "the CUDA driver, as torch and nvidia-smi show it")
-    file.quantity("unit_count", gpu.unit_count, "1", *told)
-    file.quantity("clock", ghz, "GHz", *told, "the largest clock; the peaks are quoted at it")
-    file.quantity("memory_capacity", gpu.memory_bytes / 1e9, "GB", *told)
+    origin = ("measured", "driver", "the CUDA driver, as torch and nvidia-smi show it")
+    file.quantity("unit_count", gpu.unit_count, "1", *origin)
+    file.quantity("clock", ghz, "GHz", *origin, "the largest clock; the peaks are quoted at it")
+    file.quantity("memory_capacity", gpu.memory_bytes / 1e9, "GB", *origin)
     bandwidth = 2 * gpu.memory_clock_hz * gpu.memory_bus_bits / 8 / 1e9
     file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived", "bus", "2 x memory clock x bus width / 8",
                   "the data rate is taken as two transfers a clock")  # fmt: skip
-    file.quantity("tdp", gpu.power_w, "W", *told, "the power limit")
+    file.quantity("tdp", gpu.power_w, "W", *origin, "the power limit")
     lanes = 64 if gpu.capability in NARROW else 128
     guide = f"CUDA C++ Programming Guide, compute capability {version}"
     file.shape("fp32_lanes_per_unit", lanes, "1", "published", "lanes", guide)
@@ -316,5 +318,5 @@ def gpu_text(gpu: Gpu) -> str:
         file.peak(name, rate, gpu.unit_count, ghz, "tensor_core")
     l1 = file.value(128, "KiB", "assumed", "l1_rule", "class rule: 128 KiB per unit, shared memory included")
     file.level("l1", "unit", l1)
-    file.level("l2", "chip", file.value(gpu.l2_bytes / 1024, "KiB", *told))
+    file.level("l2", "chip", file.value(gpu.l2_bytes / 1024, "KiB", *origin))
     return file.compose()

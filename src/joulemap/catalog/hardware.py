@@ -126,8 +126,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         return quantity
 
     _check_texts(chip)
-    told = resolve_fields(chip.quantities, "", resolve)
-    given: dict[str, Quantity] = {name: one for name, one in told.items() if one is not None}
+    stated = resolve_fields(chip.quantities, "", resolve)
+    given: dict[str, Quantity] = {name: one for name, one in stated.items() if one is not None}
     unit_count = given["unit_count"]
     if unit_count.value != int(unit_count.value):
         raise ValueError(f"unit_count: {unit_count.value:g} is not a whole number")
@@ -258,8 +258,8 @@ def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
     if value in known:
         return
     near = difflib.get_close_matches(value, known, n=1)
-    told = what if value in what else f"{what}: {value!r}"
-    raise ValueError(f"{told}, " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
+    fault = what if value in what else f"{what}: {value!r}"
+    raise ValueError(f"{fault}, " + (f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"))
 
 
 def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) -> None:
@@ -403,14 +403,14 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
         _check_choice(f"{key}.topology", entry.topology, LINK_TOPOLOGIES)
         if entry.connects == "host":
             raise ValueError(f"{key}.topology: {entry.topology!r} is how devices are joined, but it connects a host")
-    told = resolve_fields(entry, f"{key}.", resolve)
+    fields = resolve_fields(entry, f"{key}.", resolve)
     counts: dict[str, Quantity] = {
-        name: count for name in ("link_count", "lane_count", "domain_size") if (count := told[name]) is not None
+        name: count for name in ("link_count", "lane_count", "domain_size") if (count := fields[name]) is not None
     }
     for name, count in counts.items():
         if count.value != int(count.value) or count.value < 1:
             raise ValueError(f"{key}.{name}: {count.value:g} is not a whole number from 1")
-    bandwidth: Quantity = told["bandwidth"]
+    bandwidth: Quantity = fields["bandwidth"]
     for rates, name, what in ((LANE_RATES, "lane_count", "lanes"), (LINK_RATES, "link_count", "links")):
         known = rates.get(entry.name)
         if known is None:
@@ -427,7 +427,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
                 f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; give it an explanation if that is meant"
             )
     usual = find_usual(entry.name, entry.generation)
-    return Link(**told | {name: told[name] or getattr(usual, name) for name in ("latency", "energy")})
+    return Link(**fields | {name: fields[name] or getattr(usual, name) for name in ("latency", "energy")})
 
 
 def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:

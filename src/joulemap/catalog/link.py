@@ -67,6 +67,6 @@ def read_links() -> LinkFile:
 @cache
 def find_usual(name: str, generation: str) -> Usual:
     """Return the defaults for a link's name and generation, else for its name, else for any link."""
-    told = {(one.name, one.generation): one for one in read_links().links}
-    found = next(told[key] for key in ((name, generation), (name, ""), ("", "")) if key in told)
+    known = {(one.name, one.generation): one for one in read_links().links}
+    found = next(known[key] for key in ((name, generation), (name, ""), ("", "")) if key in known)
     return Usual(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))

@@ -119,9 +119,9 @@ def _read_plain(path: Path) -> Iterator[Measurement]:
 
 
 def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
-    told = tomllib.loads(beside.read_text(encoding="utf-8"))
+    header = tomllib.loads(beside.read_text(encoding="utf-8"))
     for _, row in _read_rows(path):
-        details = [told["conditions"], f"{row['image_px']} pixels"]
+        details = [header["conditions"], f"{row['image_px']} pixels"]
         if row.get("sm_clock_mhz"):
             details.append(f"SM clock {float(row['sm_clock_mhz']):.0f} MHz")
         yield make_measurement(
@@ -130,16 +130,16 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
                 "runtime": BENCH_RUNTIME[row["mode"]],
                 "scope": "board",
                 "boundary": "board",
-                "source": told["source"],
+                "source": header["source"],
                 "conditions": "; ".join(details),
             },
             find_sights(row["hardware"], row["model"]),
         )
 
 
-def find_boundary(told: str) -> str:
+def find_boundary(text: str) -> str:
     """Return the boundary that a text ends with, such as `streaming, board`; empty for any other text."""
-    word = told.split()[-1] if told.strip() else ""
+    word = text.split()[-1] if text.strip() else ""
     return MEASURED_AT.get(fold_into(word, MEASURED_AT), "")
 
 
@@ -220,12 +220,12 @@ def read_measurements(
     `file.py:factory`, `timm:NAME`). Serving rows may have unknown hardware and models; the score states why such a row
     is not predicted. Raises CatalogueError with the invalid lines and reasons; then no row is imported.
     """
-    told = list(_read_rows(path))
-    entries = find_known(dict.fromkeys(str(row.get("hardware") or "") for _, row in told))
-    if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
+    rows = list(_read_rows(path))
+    entries = find_known(dict.fromkeys(str(row.get("hardware") or "") for _, row in rows))
+    if any(not SERVED.isdisjoint(row) for _, row in rows[:1]):
         name_hardware = cache(lambda name: _name_or_keep(name, entries))
-        return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))
-    return _check_all(path, told, KNOWN, lambda row: check_single(row, entries, models))
+        return _check_all(path, rows, COLUMNS, lambda row: _check_served(row, name_hardware))
+    return _check_all(path, rows, KNOWN, lambda row: check_single(row, entries, models))
 
 
 def check_single(
@@ -242,7 +242,7 @@ def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -
 
 def _check_all(
     path: Path,
-    told: Sequence[tuple[int, dict[str, Any]]],
+    numbered: Sequence[tuple[int, dict[str, Any]]],
     known: Sequence[str],
     check: Callable[[Mapping[str, Any]], T],
 ) -> tuple[T, ...]:
@@ -250,12 +250,12 @@ def _check_all(
     rows: list[T] = []
     faults: list[str] = []
     word = "row" if path.suffix == ".json" else "line"
-    for line, row in told:
+    for line, row in numbered:
         try:
             rows.append(check(row))
         except (ValueError, TypeError, UnknownNameError, UsageError) as error:
             faults.append(f"{word} {line}: {error}")
-    if not told:
+    if not numbered:
         raise CatalogueError(f"{path}: there is no row; columns are {', '.join(known)}")
     if faults:
         more = len(faults) - SHOWN_FAULTS

@@ -103,13 +103,13 @@ class PublicTable:
 
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")
-        told = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
+        conditions = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
         shared = {
             "runtime": self.runtime,
             "scope": self.scope,
             "boundary": self.boundary,
             "source": self.source,
-            "conditions": told,
+            "conditions": conditions,
         }
         seen = self.seen.get(HardwareRef.read(row["hardware"]).label, "")
         return make_measurement({"batch": "1", **row, **shared}, seen)

@@ -124,7 +124,7 @@ class Stack:
     def launch(self, layers: int, experts: int, *kinds: str) -> float:
         """Return the host seconds to launch all layers and experts of a pass; see `COEFFICIENTS`.
 
-        A kind may be a weight format with its group: `int8:row` has the number of `int8`.
+        A kind with a suffix, such as the weight format `int8:row`, also matches the number of `int8`.
         """
         kinds = tuple(dict.fromkeys(name for kind in kinds for name in (kind, kind.partition(":")[0])))
         return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")

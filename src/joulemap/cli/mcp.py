@@ -50,7 +50,7 @@ MOST_READ: Final = 10_000
 MOST_BYTES: Final = 16_000_000
 """Maximum bytes of an answer that are read from a call's process."""
 
-MOST_TOLD_BYTES: Final = 100_000
+MOST_ERROR_BYTES: Final = 100_000
 """Maximum bytes of its standard error that are read."""
 
 MOST_LINE: Final = 2_000
@@ -198,7 +198,7 @@ async def _read_both(process: Process) -> tuple[bytes, bytes]:
 
     reads = [
         asyncio.create_task(read(process.stdout, MOST_BYTES, is_cut=False)),
-        asyncio.create_task(read(process.stderr, MOST_TOLD_BYTES, is_cut=True)),
+        asyncio.create_task(read(process.stderr, MOST_ERROR_BYTES, is_cut=True)),
     ]
     try:
         output, errors = await asyncio.gather(*reads)

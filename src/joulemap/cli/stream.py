@@ -156,7 +156,7 @@ class StreamOptions(OutputOptions):
             batches = _adding(each_in_time(statement.batches(), bounds), done)
             most = self._most()
             if most is None:
-                with _counting(batches, is_told=self._fills_file()) as counted:
+                with _counting(batches, is_reported=self._fills_file()) as counted:
                     pieces = write_rows(statement.head(), counted, self.written_form, self.width, is_raw=self.raw)
                     if self.envelope and self.written_form == "json":
                         pieces = _wrap(pieces)
@@ -231,9 +231,9 @@ def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
 
 
 @contextlib.contextmanager
-def _counting(batches: Iterator[Batch], *, is_told: bool) -> Iterator[Iterator[Batch]]:
+def _counting(batches: Iterator[Batch], *, is_reported: bool) -> Iterator[Iterator[Batch]]:
     """Yield an iterator of the batches that reports the number of rows on stderr."""
-    if not is_told:
+    if not is_reported:
         yield batches
         return
     from joulemap.present.cell import show_count

@@ -85,8 +85,8 @@ def validate(
     if evidence:
         from joulemap.answer.validate import describe_evidence
 
-        told = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
-        output.write_table(told, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(told))
+        table = workspace.energy_evidence(hardware, source=source, calibration=calibration, trust=trust)
+        output.write_table(table, EVIDENCE, keep=KEPT_EVIDENCE, answer=describe_evidence(table))
         return
     if by == "operator":
         operators = workspace.validate_operators(

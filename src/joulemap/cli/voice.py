@@ -67,9 +67,9 @@ LOOK_ALIKES: Final[Mapping[int, int]] = str.maketrans("─│┊└┐┘├┤�
 
 
 def set_encodings() -> None:
-    """Write what an encoding lacks as a similar character, and UTF-8 where Windows pipes or redirects a stream.
+    """Replace characters that the encoding of stdout or stderr lacks by similar ones.
 
-    An encoding that the user sets by PYTHONIOENCODING stays.
+    A stream that Windows pipes or redirects gets UTF-8. An encoding that the user sets by PYTHONIOENCODING stays.
     """
     codecs.register_error("joulemap", _replace)
     for stream in (sys.stdout, sys.stderr):

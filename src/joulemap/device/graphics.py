@@ -37,23 +37,23 @@ def read_gpu() -> Gpu:
     """Return the first CUDA device; UsageError if there is none, or nvidia-smi does not report its clocks."""
     if not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here")
-    told = torch.cuda.get_device_properties(0)
+    properties = torch.cuda.get_device_properties(0)
     limits = parse_smi(
         run_tool(
             "nvidia-smi",
             "--query-gpu=uuid,clocks.max.sm,clocks.max.memory,power.limit",
             "--format=csv,noheader,nounits",
         ),
-        str(told.uuid),
+        str(properties.uuid),
     )
     return Gpu(
-        name=told.name,
-        unit_count=told.multi_processor_count,
-        capability=(told.major, told.minor),
+        name=properties.name,
+        unit_count=properties.multi_processor_count,
+        capability=(properties.major, properties.minor),
         clock_hz=limits.clock_hz,
-        memory_bytes=told.total_memory,
-        memory_bus_bits=told.memory_bus_width,
+        memory_bytes=properties.total_memory,
+        memory_bus_bits=properties.memory_bus_width,
         memory_clock_hz=limits.memory_clock_hz,
-        l2_bytes=told.L2_cache_size,
+        l2_bytes=properties.L2_cache_size,
         power_w=limits.power_w,
     )

@@ -219,7 +219,7 @@ def _clock(
     if largest:
         return largest, "the largest clock that the kernel reports; the base clock is unknown", largest
     now = _mhz(first.get("cpu MHz")) or _mhz(fields.get("CPU MHz"))
-    rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # makes two readings agree
+    rounded = round(now / MOMENT_HZ) * MOMENT_HZ if now else None  # so that two readings agree
     return rounded, "/proc/cpuinfo at the time of the call, to 0.1 GHz; base and largest clock are unknown", None
 
 

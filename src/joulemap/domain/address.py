@@ -202,9 +202,9 @@ def _set_entry(entry: Any, field: str, value: Any, make: Make) -> Any:
 def _set_prices(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
     """Return a reference table with replaced energies; with arrays, only its columns change and its rows stay."""
     if make is not vary:
-        told = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
+        fields = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
         return reference.with_actions(
-            make(reference.actions[place], energy_per_action_fj=price, **told) for place, price in rows.items()
+            make(reference.actions[place], energy_per_action_fj=price, **fields) for place, price in rows.items()
         )
     prices = tuple(rows.get(place, price) for place, price in enumerate(reference.prices_fj))
     loss = reference.position(LOSS_ACTION)

@@ -100,7 +100,7 @@ DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
 """Dimensions of a run apart from its workload and hardware."""
 
-TELLING: Final = tuple(
+DISTINGUISHING: Final = tuple(
     dict.fromkeys(
         name for one in DIMENSIONS for name in ((one.name, one.view_column, "label", "device_count")
         if one.name == "hardware" else (one.name, one.view_column))
@@ -132,7 +132,7 @@ def spell_labels() -> dict[str, str]:
     """Return name -> SQL of labels, over the tables r (run), w (workload) and v (hardware version)."""
     cases = sorted((one for one in list_dimensions() if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
-    said = (_spell_group(one) for one in list_dimensions() if one.label and not one.beside)
+    labels = (_spell_group(one) for one in list_dimensions() if one.label and not one.beside)
     apart = (
         f"nullif({one.column}, '')" if one.table == "dimensions" else one.column
         for one in list_dimensions()
@@ -142,7 +142,7 @@ def spell_labels() -> dict[str, str]:
     return {
         "configured_hardware": groups["hardware"],
         "precision_label": groups["precision"],
-        "label": f"concat_ws(' ', {', '.join(said)})",
+        "label": f"concat_ws(' ', {', '.join(labels)})",
         "error_case": f"concat_ws(' ', {', '.join(alike)})",
         "series": f"concat_ws('|', {', '.join(apart)})",
     }

@@ -1,7 +1,7 @@
 """Uncertainty of predictions: half-widths of 80 % intervals, and the shares of error that two runs have in common.
 
 An error is ln(measured / predicted). h is the half-width of its 80 % interval: 80 % of measurements lie between v
-exp(-h) and v exp(h). docs/doubt.md says where they come from and how they have done.
+exp(-h) and v exp(h). docs/doubt.md gives their derivation and their measured coverage.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ UNMEASURED: Final = 0.98
 """Minimum half-width of a latency on an unmeasured accelerator of a class other than CPU and GPU.
 
 Derived: nine measured boards (3 edge and 4 server NPUs, a DPU, a DSP, an Edge TPU; 121 rows), each predicted with class
-coefficients, without coefficients fitted to its own measurements. 80 % of their errors are below 0.02 to 1.80, in the
-root mean square 0.98. It covers differences between such chips that data sheets omit, such as the operators that their
-compilers support, which most vendors do not list. Decompositions have it on every class, because none was measured, and
-the times of libraries on one chip differ by as much between algorithms."""
+coefficients, without coefficients fitted to its own measurements. The 80 % quantile of a board's errors is 0.02 to
+1.80, in the root mean square over boards 0.98. It covers differences between such chips that data sheets omit, such as
+the operators that their compilers support, which most vendors do not list. Decompositions have it on every class,
+because none was measured, and the times of libraries on one chip differ by as much between algorithms."""
 
 MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
 """Classes with boards that were predicted before they were fitted; unmeasured boards use the class's uncertainty."""

@@ -276,16 +276,16 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
 
 def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
     """Return the row of a counted host: its static power, at the wall within its surroundings if these are given."""
-    static, told = host.static_power, ""
+    static, note = host.static_power, ""
     if around is not None:
         watts = around.idle_w(static.value)
         basis = least_sure("derived", static.basis, around.growth.basis, around.host_power.basis)
         static = attrs.evolve(static, value=watts, basis=basis)
-        told = f" within {around.label}, at the wall"
+        note = f" within {around.label}, at the wall"
     return price_by(
         static,
         HOST_ACTION,
-        f"{host.id}{told}: {static.source}",
+        f"{host.id}{note}: {static.source}",
         category=HOST,
         common_category="static",
         part="static",
@@ -468,8 +468,8 @@ class Hardware:
         """
         for name in IDLE_STATES[1:] if self.is_launched else IDLE_STATES[2:]:
             if getattr(self, name) is None:
-                told = f"as active idle, {self.static_power.basis}; {UNMEASURED}"
-                yield name, attrs.evolve(self.static_power, basis="assumed", source=told, note="")
+                source = f"as active idle, {self.static_power.basis}; {UNMEASURED}"
+                yield name, attrs.evolve(self.static_power, basis="assumed", source=source, note="")
 
     @property
     def thread_clock(self) -> Quantity:
@@ -551,13 +551,13 @@ class Hardware:
 
     def with_own_digest(self) -> Hardware:
         """Return this record with the digest of its content, and with notes on estimates and a guessed price."""
-        told = attrs.evolve(
+        noted = attrs.evolve(
             self,
             digest="",
             projection=self.projection or name_estimates(self, self.peaks),
             unavailable=self.unavailable or name_guessed_price(self),
         )
-        return attrs.evolve(told, digest=hashlib.sha256(repr(told).encode()).hexdigest()[:16])
+        return attrs.evolve(noted, digest=hashlib.sha256(repr(noted).encode()).hexdigest()[:16])
 
     def in_mode(self, name: str) -> Hardware:
         """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.
@@ -826,9 +826,9 @@ class Hardware:
         if own is None or link is None or own.value > 0.0 or LINK_LANES in self.geometry:
             return {}
         rate = link.bandwidth
-        told = f"1 / ({LINK_SHARE:g} x {rate.value / 1e9:g} GB/s of {link.name}): {rate.source}"
+        source = f"1 / ({LINK_SHARE:g} x {rate.value / 1e9:g} GB/s of {link.name}): {rate.source}"
         value = 1.0 / (LINK_SHARE * rate.value)
-        return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=told)}
+        return {HOST_TRANSFER: attrs.evolve(own, value=value, basis="assumed", source=source)}
 
     def without_host(self) -> Hardware:
         """Return this hardware, as used in a run, without its host.

@@ -72,8 +72,8 @@ class Metric:
     @property
     def meaning(self) -> str:
         """Label with the unit of work."""
-        is_said = self.per not in ("batch", "million inferences")
-        return self.label if is_said else f"{self.label} of a {self.per}"
+        is_named = self.per not in ("batch", "million inferences")
+        return self.label if is_named else f"{self.label} of a {self.per}"
 
     @property
     def is_of_runs(self) -> bool:

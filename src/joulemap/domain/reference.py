@@ -138,7 +138,7 @@ class EnergyAction:
         return self.component == BOARD and not self.follows_voltage
 
 
-def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) -> EnergyAction:
+def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any) -> EnergyAction:
     """Build the row of an action whose energy per count, in joules, is a quantity."""
     return EnergyAction(
         component=key[0],
@@ -146,7 +146,7 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) 
         energy_per_action_fj=quantity.value * FJ_PER_J,
         basis=quantity.basis,
         source=source or quantity.source,
-        **told,
+        **fields,
     )
 
 

@@ -171,9 +171,9 @@ def read_notes(notes: str) -> dict[str, object]:
     """Return column -> value for everything in the notes that has a column."""
     found: dict[str, object] = {}
     for name, pattern, value in NOTES:
-        said = pattern.search(notes)
-        if said:
-            found[name] = float(said[1]) if value is None else value
+        match = pattern.search(notes)
+        if match:
+            found[name] = float(match[1]) if value is None else value
     return found
 
 

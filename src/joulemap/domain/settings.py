@@ -154,7 +154,7 @@ def _whole_to(most: int) -> Check:
 
 
 def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
-    """Build a validator for names that filter hardware; if a name is a hardware class, the error names that option."""
+    """Build a validator for names that filter hardware; for a hardware class, the error suggests `--architecture`."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
         for name in names:

@@ -143,7 +143,7 @@ class Surrounding:
         """Return the numbers of these surroundings that a chip keeps in addition to its energies."""
         return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
 
-    def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **told: Any) -> EnergyAction:
+    def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **fields: Any) -> EnergyAction:
         """Return the row of an action, with the range of its half-width."""
         width = self.host_half_width if key == HOST_ACTION else self.growth_half_width
         wide = math.exp(width.value)
@@ -155,5 +155,5 @@ class Surrounding:
             high_fj=max(joules, 0.0) * FJ_PER_J * wide,
             basis=basis,
             source=source,
-            **told,
+            **fields,
         )

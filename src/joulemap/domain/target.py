@@ -1,7 +1,7 @@
 """Words by which the modifiers of a question extend the digest of a chip.
 
 A chip as described has the digest of its content. Each modifier (calibration, power mode, boundary, host, TF32,
-changes) extends it by a word, in the order in which they apply. No word leaves the digest as it is.
+changes) extends it by a word, in the order in which they apply. A modifier with an empty word leaves it unchanged.
 """
 
 from __future__ import annotations
@@ -54,5 +54,5 @@ def host_word(host_digest: str, *, is_counted: bool, around: str = "") -> str:
 
 def changes_word(values: Iterable[tuple[str, float]], name: str = "") -> str:
     """Return the word of changed numbers and of a new name; none without either."""
-    told = [*(f"{key}={value!r}" for key, value in values), *([f"as {name}"] if name else [])]
-    return f"|set {'|'.join(told)}" if told else ""
+    words = [*(f"{key}={value!r}" for key, value in values), *([f"as {name}"] if name else [])]
+    return f"|set {'|'.join(words)}" if words else ""

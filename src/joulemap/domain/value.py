@@ -52,9 +52,9 @@ def read_value(written: str | float, constant: Constant) -> float:
         return parse_si(text, constant.unit)
     except ValueError as error:
         is_plain = constant.unit == "1"
-        told = f"{text!r} is not a number" if is_plain else str(error)
+        fault = f"{text!r} is not a number" if is_plain else str(error)
         what = "a number without a unit" if is_plain else f"in {constant.unit}"
-        raise ValueError(f"{told}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
+        raise ValueError(f"{fault}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
 
 
 def is_several(written: str | float) -> bool:
@@ -115,5 +115,5 @@ def show_constant(value: float, unit: str, digits: int = 6) -> str:
     """Format a value of a constant, to `digits` digits if its unit takes no prefix."""
     if unit in _PREFIXED:
         return format_si(value, unit)
-    told = f"{float(f'{value:.{digits}g}'):g}"
-    return told if unit == "1" else f"{told} {unit}"
+    number = f"{float(f'{value:.{digits}g}'):g}"
+    return number if unit == "1" else f"{number} {unit}"

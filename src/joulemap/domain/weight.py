@@ -273,8 +273,8 @@ def read_weight_format(text: str) -> WeightFormat:
         )
     if found in FILES:
         return WeightFormat(name=found, bits=FILES[found], has_offset=True, is_whole=True)
-    if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
-        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]), is_whole=True)
+    if (width := _BITS.fullmatch(found)) and float(width[1]) > 0.0:
+        return WeightFormat(name=f"{float(width[1]):g}bit", bits=float(width[1]), is_whole=True)
     name, colon, written = found.partition(GROUPED)
     if own := _read_integers(found) or _read_blocks(found):
         return own
@@ -337,8 +337,8 @@ def _read_grouped(text: str, precision: str, written: str | None) -> WeightForma
     group_size = usual
     if written is not None:
         if is_wide or not written.isdecimal() or int(written) < 1:
-            said = f"{precision} has no groups" if is_wide else f"write the size of its groups as {precision}:64"
-            raise UsageError(f"weight precision {text!r}: {said}")
+            fault = f"{precision} has no groups" if is_wide else f"write the size of its groups as {precision}:64"
+            raise UsageError(f"weight precision {text!r}: {fault}")
         group_size = int(written)
         scale_bytes = scale_bytes if usual else SCALE_BYTES
     name = precision if group_size == usual else f"{precision}{GROUPED}{group_size}"
@@ -355,8 +355,8 @@ def name_weight_precision(text: str) -> str:
 def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | None:
     """Return the weight format of a run at a precision; None if weights are stored like activations.
 
-    Weights that GEMMs take directly at this precision still differ by their scales. Raises UsageError for weights
-    that are not narrower.
+    Weights of the run's own precision but with scales have a format too. Raises UsageError for weights that are not
+    narrower.
     """
     if weight_precision in ("", precision):
         return None

@@ -194,8 +194,8 @@ def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
 def list_formats() -> tuple[Format, ...]:
     """Return the known formats, in the order in which they are tried."""
     text = Path(__file__).with_name("format.toml").read_text(encoding="utf-8")
-    told = {one["name"]: one for one in tomllib.loads(text)["formats"]}
-    return tuple(Format(**{**told.get(one.pop("like", ""), {}), **one}) for one in told.values())
+    formats = {one["name"]: one for one in tomllib.loads(text)["formats"]}
+    return tuple(Format(**{**formats.get(one.pop("like", ""), {}), **one}) for one in formats.values())
 
 
 def open_content(path: Path) -> Content:
@@ -247,8 +247,8 @@ def read_lines(text: str, line: str = LINE) -> dict[str, str]:
 
     Names are spelled as in JSON, `mean_ttft_ms`; the first value of a name counts.
     """
-    said = re.findall(line, text, re.MULTILINE)
-    return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(said)}
+    match = re.findall(line, text, re.MULTILINE)
+    return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(match)}
 
 
 def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
@@ -265,7 +265,7 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
             above, below = (re.split(form.end, one, flags=re.MULTILINE) for one in (before[-BEFORE:], part))
             part = f"{below[0]}\n{above[-1]}"
         patterns = ((key, re.search(pattern, part, re.MULTILINE)) for key, pattern in form.patterns.items())
-        found = {key: said[1].strip() for key, said in patterns if said}
+        found = {key: match[1].strip() for key, match in patterns if match}
         yield {**(read_lines(part, form.line) if form.line else {}), **found}
 
 
@@ -287,8 +287,8 @@ def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]
         medians = {column: median(number(row[column]) or 0.0 for row in usable) for column in columns}
         left = count_reasons(filter(None, faults))
         lost = len(group) - len(usable)
-        said = [f"{lost} of {len(group)} rows of {name} left out: {left}"] if left else []
-        yield {**medians, key: name, "#": len(usable), LEFT_OUT: said}
+        match = [f"{lost} of {len(group)} rows of {name} left out: {left}"] if left else []
+        yield {**medians, key: name, "#": len(usable), LEFT_OUT: match}
 
 
 def find(data: Any, path: str) -> Any:
@@ -416,5 +416,5 @@ def count_reasons(reasons: Iterable[str]) -> str:
 
 def count_devices(name: str) -> tuple[int, str]:
     """Return (device count, device name) of names such as `4xNVIDIA_L40S` and `1 x NVIDIA L4`."""
-    said = re.fullmatch(r"\s*(\d{1,5})\s*[x*]\s*(\S.*)", name)
-    return (int(said[1]), said[2].replace("_", " ").strip()) if said else (1, name.strip())
+    match = re.fullmatch(r"\s*(\d{1,5})\s*[x*]\s*(\S.*)", name)
+    return (int(match[1]), match[2].replace("_", " ").strip()) if match else (1, name.strip())

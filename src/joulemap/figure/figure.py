@@ -66,8 +66,8 @@ def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> 
     """
     head, _, rest = to_svg(figure.spec, theme, width).partition(">")
     label = html.escape(f"{figure.title}. {figure.description}")
-    told = f"<title>{html.escape(figure.title)}</title><desc>{html.escape(figure.description)}</desc>"
-    return f'{head} role="img" aria-label="{label}">{told}{rest}'
+    title = f"<title>{html.escape(figure.title)}</title><desc>{html.escape(figure.description)}</desc>"
+    return f'{head} role="img" aria-label="{label}">{title}{rest}'
 
 
 def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> bytes:
@@ -95,8 +95,8 @@ def make_figure(
     """
     spec = find_spec(name)
     subject = make_visible(subject, keep="")
-    said = make_visible(" ".join(facts.split()), keep="").rstrip(".")
-    finding = f"{said}." if said else ""
+    facts_text = make_visible(" ".join(facts.split()), keep="").rstrip(".")
+    finding = f"{facts_text}." if facts_text else ""
     places = [table.names.index(column) for column in spec.columns]
     rows = [
         {column: write_value(cells[place]) for column, place in zip(spec.columns, places, strict=True)}

@@ -72,10 +72,10 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
         for group in groups[:MOST_EACH]:
             if group:
                 title = keywords["title"].format_map(group[0])
-                told = {**keywords, "title": title[:1].upper() + title[1:]}
-                if "noun" in told:  # only these sketches can be cut
-                    told["most"] = min(most, told.get("most", most))
-                yield make(group, **told)
+                filled = {**keywords, "title": title[:1].upper() + title[1:]}
+                if "noun" in filled:  # only these sketches can be cut
+                    filled["most"] = min(most, filled.get("most", most))
+                yield make(group, **filled)
 
 
 TEXT_WIDTH: Final = 100
@@ -165,9 +165,9 @@ def make_bars(
     for row, amount, found in stacks:
         low, high = _find_ends(row, amount, half_width, *ends)
         is_refused = amount is None and "status" in row and row["status"].value != "ok"
-        told = "unsupported" if is_refused else text.format_map(row)
+        caption = "unsupported" if is_refused else text.format_map(row)
         name = label.format_map(row).strip()
-        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=found, text=told))
+        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=found, text=caption))
     if order:
         bars.sort(key=lambda bar: -(bar.value or 0.0))
     left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
@@ -228,16 +228,16 @@ def make_chart(
     above: dict[str, tuple[Point, ...]] = {}
     dots: list[Point] = []
     for row, place, height in _join(found, alike) if alike else found:
-        told = "" if unnamed and row[unnamed].value else name.format_map(row)
-        if not told or (told not in curves and len(curves) == named):
+        label = "" if unnamed and row[unnamed].value else name.format_map(row)
+        if not label or (label not in curves and len(curves) == named):
             dots.append(Point(x=place, y=height))
             continue
         (x_low, x_high), (y_low, y_high) = _find_ends(row, place, x_half_width), _find_ends(row, height, y_half_width)
         point = Point(x=place, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
-        curves.setdefault(told, []).append(point)
+        curves.setdefault(label, []).append(point)
         if has_own_roofs:
-            above[told] = draw_roof(row)
-            curves[told].append(above[told][-1])
+            above[label] = draw_roof(row)
+            curves[label].append(above[label][-1])
     lines: list[tuple[Point, ...]] = []
     if roof and found and not has_own_roofs:
         lines.append(draw_roof(rows[0]))
@@ -252,8 +252,8 @@ def make_chart(
             *(Curve(points=one, is_line=True, has_points=False) for one in lines),
             Curve(points=tuple(beside)),
             *(
-                Curve(name=told, points=tuple(points), is_line=is_line, roof=above.get(told, ()))
-                for told, points in curves.items()
+                Curve(name=label, points=tuple(points), is_line=is_line, roof=above.get(label, ()))
+                for label, points in curves.items()
             ),
         ),
         notes=(*notes, *((f"· {len(beside):,} {others}",) if beside else ())),

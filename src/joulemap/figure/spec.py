@@ -81,16 +81,16 @@ def find_spec(name: DrawingName) -> Spec:
         raise UnknownNameError("figure", name, FIGURES)
     version = max(found)
     view = json.loads(found[version].read_text(encoding="utf-8"))
-    told = view.pop("usermeta")
+    meta = view.pop("usermeta")
     return Spec(
         name=name,
         version=version,
-        title=told.get("title", ""),
-        query=told.get("query", ""),
-        reading=told.get("description", ""),
-        columns=tuple(told.get("columns", ())),
-        view={**HEAD, **_place(view, {**_share_parts(), **told.get("parts", {})})} if view else {},
-        sketch=tuple(told.get("sketch", ())),
+        title=meta.get("title", ""),
+        query=meta.get("query", ""),
+        reading=meta.get("description", ""),
+        columns=tuple(meta.get("columns", ())),
+        view={**HEAD, **_place(view, {**_share_parts(), **meta.get("parts", {})})} if view else {},
+        sketch=tuple(meta.get("sketch", ())),
     )
 
 

@@ -49,16 +49,16 @@ class Dequantizations:
         moved = frozenset[int]().union(*self.joined.values())
         if not moved:
             return tuple(subgraphs)
-        told: list[Subgraph] = []
+        merged: list[Subgraph] = []
         for subgraph in subgraphs:
             own = [index for index in subgraph.operator_indices if index not in moved]
             more = [index for product in own for index in self.joined.get(product, ())]
             if more:
                 pattern = f"{DEQUANTIZE}+{subgraph.pattern}"
-                told.append(attrs.evolve(subgraph, operator_indices=tuple(sorted((*own, *more))), pattern=pattern))
+                merged.append(attrs.evolve(subgraph, operator_indices=tuple(sorted((*own, *more))), pattern=pattern))
             elif own:
-                told.append(attrs.evolve(subgraph, operator_indices=tuple(own)))
-        return tuple(told)
+                merged.append(attrs.evolve(subgraph, operator_indices=tuple(own)))
+        return tuple(merged)
 
 
 def find_dequantizations(workload: Workload) -> Dequantizations:

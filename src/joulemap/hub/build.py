@@ -30,7 +30,7 @@ from joulemap.trace.way import NOTES, Way, construct
 MOST: Final = 2**60
 """Maximum of any count; the sums of the store have 63 bits."""
 
-MOST_TOLD: Final = 8
+MOST_LISTED: Final = 8
 """Maximum inputs that an error lists."""
 
 KEPT: Final = ("exported", "module")
@@ -73,19 +73,19 @@ def build_request(request: ModelRequest) -> BuiltModel:
             may_change = request.kind not in KEPT and way == "meta"
             return run_module(made.module, positional, named, model=request.model, may_change=may_change)
 
-        (positional, named), told = build_past(made.module, made.own, request, run, is_sized=made.is_sized)
-        notes += told
+        (positional, named), remarks = build_past(made.module, made.own, request, run, is_sized=made.is_sized)
+        notes += remarks
     else:
         own = made.own if made.guesses is None else next(made.guesses)
         is_given = request.inputs and made.guesses is None  # guesses already contain the given inputs
         positional, named = _given(request) if is_given else _own(own, request, is_sized=made.is_sized)
-    batch, told = _batch_of(request, (positional, named))
+    batch, remarks = _batch_of(request, (positional, named))
     return BuiltModel(
         module=made.module,
         positional=positional,
         named=named,
         batch=batch,
-        notes=(*notes, *told),
+        notes=(*notes, *remarks),
         way=way,
         others=None if request.sizes else made.guesses,
     )
@@ -290,8 +290,8 @@ def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
     if sizes == {batch}:
         return own
     if len(sizes) != 1 or None in sizes or request.kind == "exported":
-        shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
-        more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+        shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_LISTED])
+        more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
         raise ModelError(
             f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
             "to take them as they are, or give --input"
@@ -325,5 +325,5 @@ def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ..
     other = find_uncommon(shapes)
     if other is None:
         return shapes[0][0], ()
-    told = " and ".join("x".join(map(str, one)) for one in (shapes[0], other))
-    return 1, (f"inputs of {told} have no common batch: one forward pass counts as one inference",)
+    sizes = " and ".join("x".join(map(str, one)) for one in (shapes[0], other))
+    return 1, (f"inputs of {sizes} have no common batch: one forward pass counts as one inference",)

@@ -64,8 +64,8 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
     taken = inspect.signature(factory).parameters if asked is not None else {}
     if asked is None or "tokens" not in taken or "cached" not in taken:
         return {}
-    told = {"batch": request.sequences, "tokens": asked.tokens, "cached": asked.cached}
-    return {name: size for name, size in told.items() if name in taken}
+    sizes = {"batch": request.sequences, "tokens": asked.tokens, "cached": asked.cached}
+    return {name: size for name, size in sizes.items() if name in taken}
 
 
 def _forget(files: list[Path]) -> None:

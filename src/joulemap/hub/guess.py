@@ -237,7 +237,7 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
         )
     if missing or not guess.made:
         raise ModelError(
-            f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not tell: "
+            f"{name} takes {', '.join(missing) or 'inputs'}, of sizes that its configuration does not state: "
             f"give each of {', '.join(names or guess.accepted)} as --input NAME=sizes[:dtype], batch first"
         )
     return {entry: guess.made[entry] for entry in guess.accepted if entry in guess.made}

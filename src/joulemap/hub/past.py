@@ -57,7 +57,7 @@ def build_past(
         return _call(own, request), ()
     if own is not None and any(leaf.is_floating_point() and leaf.dim() > 2 for leaf in tensors_in(own)):
         inputs = _Example.find(_call(own, request), request, run).sized(request)
-        return inputs, _tell_logits(request)
+        return inputs, _note_logits(request)
     return _return(module, request, run)
 
 
@@ -72,7 +72,7 @@ def _call(own: Any, request: ModelRequest) -> Inputs:
     raise ModelError(f"{request.model} has no example inputs: {ADVICE}")
 
 
-def _tell_logits(request: ModelRequest) -> tuple[str, ...]:
+def _note_logits(request: ModelRequest) -> tuple[str, ...]:
     return (ALL_LOGITS,) if request.sizes is not None and request.sizes.tokens > 1 else ()
 
 
@@ -99,7 +99,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
     if LAST in taken and not sizes.has_all_logits:
         usual[LAST] = 1
     offset = next((name for name in OFFSETS if name in taken), "")
-    notes = () if LAST in taken else _tell_logits(request)
+    notes = () if LAST in taken else _note_logits(request)
     held: dict[str, Any] = {}
     if sizes.cached:
         made = run((), {ids: _tokens(request.sequences, sizes.cached), **usual, **({offset: 0} if offset else {})})
@@ -178,10 +178,10 @@ class _Example:
         positional, named = replace_tensors(self.inputs, resize)
         count = self.sizes["cached"]
 
-        def told(value: Any) -> Any:
+        def fit(value: Any) -> Any:
             return sizes["cached"] if type(value) is int and value == count else value
 
-        return tuple(map(told, positional)), {name: told(value) for name, value in named.items()}
+        return tuple(map(fit, positional)), {name: fit(value) for name, value in named.items()}
 
 
 def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> Iterator[_Example]:
@@ -207,7 +207,7 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
 
 
 def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
-    """Return the dimension of a past that counts sequences: the first of their number, or a later one."""
+    """Return the dimension of a past that counts sequences: of those of size `batch`, the one at index `first`."""
     alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
     return {alike[first]: "batch"} if first < len(alike) else {}
 
@@ -215,7 +215,7 @@ def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict
 def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_thin: bool) -> dict[int, str]:
     """Return the growing dimensions of another input: ids, positions, angles, and their masks, also of `cached` ones.
 
-    All dimensions that may be tokens are; with `is_thin` only the last one before the width of an element is.
+    Every dimension that may count tokens is one of them; with `is_thin`, only the last before the width of an element.
     """
     found: dict[int, str] = {}
     if leaf.dim() and leaf.shape[0] == batch and (leaf.dim() > 1 or tokens != batch):

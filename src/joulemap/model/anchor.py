@@ -175,13 +175,13 @@ def find_anchor(
 
     share = _find_share(measured, solve, 0.0 if least is None else least.value)
     found = solve(share)
-    told = _tell(measured)
-    rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, told)] if copy is not None else []
+    source = _describe_loads(measured)
+    rows = [_price(hardware, copy, MEMORY_ACTION, found.memory_w, share, source)] if copy is not None else []
     rows += [
-        _price(hardware, one, cycle_action(name), found.units_w[name], share, told) for name, one in products.items()
+        _price(hardware, one, cycle_action(name), found.units_w[name], share, source) for name, one in products.items()
     ]
     factor = _find_factor(measured) if share == 0.0 else 1.0
-    return (*_scale(hardware, factor, told), *(one for one in rows if one.energy_per_action_fj > 0.0))
+    return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
 
 
 def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe]) -> Prices:
@@ -235,7 +235,7 @@ def _find_factor(measured: Sequence[Measured]) -> float:
     return min([1.0, mean, *(one.factor for one in measured if one.load.covers != "board")])
 
 
-def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, ...]:
+def _scale(hardware: Hardware, factor: float, source: str) -> tuple[EnergyAction, ...]:
     """Return all scaled energies per action except static power and regulators; empty at the factor 1."""
     if factor == 1.0:
         return ()
@@ -246,14 +246,14 @@ def _scale(hardware: Hardware, factor: float, told: str) -> tuple[EnergyAction, 
             low_fj=None if row.low_fj is None else row.low_fj * factor,
             high_fj=None if row.high_fj is None else row.high_fj * factor,
             basis=least_sure("scaled", row.basis),
-            source=f"{row.source}; x {factor:.4g}: {told}",
+            source=f"{row.source}; x {factor:.4g}: {source}",
         )
         for row in hardware.reference
         if row.key != STATIC_ACTION and row.component != BOARD
     )
 
 
-def _tell(measured: Sequence[Measured]) -> str:
+def _describe_loads(measured: Sequence[Measured]) -> str:
     """Describe the measured loads in words; empty if there are none."""
     return "; ".join(
         f"{one.load.label} draws {one.load.power.value:.4g} W"
@@ -300,7 +300,7 @@ def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str
     )
 
 
-def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, share: float, told: str) -> EnergyAction:
+def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, share: float, source: str) -> EnergyAction:
     is_memory = key == MEMORY_ACTION
     component, action = key
     busy_s = probe.memory_s if is_memory else probe.compute_s
@@ -320,7 +320,7 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         source=(
             f"{probe.name} draws at least {share:.4g} of the power limit of {hardware.tdp.value:g} W; counted actions "
             f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this the rest"
-            + (f"; {told}" if told else "")
+            + (f"; {source}" if source else "")
         ),
         count_formula="memory time · f" if is_memory else "compute time · f · U",
     )

@@ -236,8 +236,8 @@ def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
     if hardware.compiler is None:
         return ""
     fallen = find_fallen(work, hardware.compiler)
-    told = name_fallen(work, hardware.compiler, fallen)
-    return f"{hardware.id}: {hardware.compiler.name} does not run {told}" if told else ""
+    names = name_fallen(work, hardware.compiler, fallen)
+    return f"{hardware.id}: {hardware.compiler.name} does not run {names}" if names else ""
 
 
 def _list_totals(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:

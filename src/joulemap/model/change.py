@@ -92,10 +92,10 @@ def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator
     has_clock, has_units = (bool(np.any(np.not_equal(one, 1.0))) for one in (clock_ratio, unit_ratio))
     for precision, peak in hardware.peaks.items():
         rate, per_clock = peak.rate.value * (clock_ratio * unit_ratio), peak.operations_per_clock
-        told = values.get(Address("peak", precision))
-        if told is not None:
-            rate, per_clock = told, per_clock * (told / rate)
-        if has_clock or has_units or told is not None:
+        own_peak = values.get(Address("peak", precision))
+        if own_peak is not None:
+            rate, per_clock = own_peak, per_clock * (own_peak / rate)
+        if has_clock or has_units or own_peak is not None:
             yield Address("peak", precision), rate
             yield Address("peak", precision, "operations_per_clock"), per_clock
         if has_units:

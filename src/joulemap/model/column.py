@@ -109,14 +109,14 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
     """Return chips that differ only in numbers as one vectorized chip, cached."""
     if len(hardware) == 1:
         return hardware[0]
-    told = [list_numbers(one, precision) for one in hardware]
-    addresses, _ = told[0]
-    if any(others is not addresses for others, _ in told):  # only numbers that all have can differ
-        places = [{address: place for place, address in enumerate(others)} for others, _ in told]
+    listed = [list_numbers(one, precision) for one in hardware]
+    addresses, _ = listed[0]
+    if any(others is not addresses for others, _ in listed):  # only numbers that all have can differ
+        places = [{address: place for place, address in enumerate(others)} for others, _ in listed]
         addresses = tuple(address for address in addresses if all(address in one for one in places))
-        rows = [[row[place[address]] for address in addresses] for place, (_, row) in zip(places, told, strict=True)]
+        rows = [[row[place[address]] for address in addresses] for place, (_, row) in zip(places, listed, strict=True)]
     else:
-        rows = [row for _, row in told]
+        rows = [row for _, row in listed]
     numbers = np.array(rows, dtype=np.float64)
     differing = np.flatnonzero((numbers != numbers[0]).any(axis=0)).tolist()
     varied: dict[Address, Floats] = {addresses[place]: numbers[:, [place]] for place in differing}

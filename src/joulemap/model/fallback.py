@@ -105,10 +105,10 @@ def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> 
     if refused:
         raise UnsupportedError(f"{hardware.id}: {compiler.name} cannot compile {', '.join(sorted(refused))}")
     names = names.partition(",")[0] if compiler.cut == "first" else names
-    told = f"{hardware.id}: {compiler.name} does not run {names}"
+    fault = f"{hardware.id}: {compiler.name} does not run {names}"
     if not work.mac_count[~fallen].any() and work.mac_count.any() and (hardware.helper or hardware.host == NO_HOST):
-        raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
-    return told
+        raise UnsupportedError(f"{fault}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
+    return fault
 
 
 def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> Hardware:
@@ -116,9 +116,9 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
     Raises like `check_parts` too.
     """
-    told = check_parts(work, hardware, fallen)
+    reason = check_parts(work, hardware, fallen)
     if hardware.helper is None:
-        raise UnsupportedError(f"{told}, and no host is set to compute it")
+        raise UnsupportedError(f"{reason}, and no host is set to compute it")
     return hardware.helper
 
 

@@ -90,8 +90,8 @@ class Points:
         whole = set_numbers(hardware, {address: column[..., None] for address, column in numbers.items()})
         activations = of_points(float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole), shape)
         refusal = np.full(shape, "", dtype=object)
-        for is_wrong, text, told in whole.contradictions():
-            columns = [of_points(one, shape) for one in told]
+        for is_wrong, text, values in whole.contradictions():
+            columns = [of_points(one, shape) for one in values]
             for index in map(tuple, np.argwhere(of_points(is_wrong, shape) & (refusal == "")).tolist()):
                 refusal[index] = text.format(*(float(one[index]) for one in columns))
         required = float(kernels.total_weight_bytes) + activations

@@ -139,8 +139,8 @@ def evaluate_points(
     try:
         shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
     except ValueError:
-        told = " and ".join(sorted({" x ".join(map(str, column.shape)) for column in numbers.values()}))
-        raise ValueError(f"numbers of {told} points, which make no grid") from None
+        shapes = " and ".join(sorted({" x ".join(map(str, column.shape)) for column in numbers.values()}))
+        raise ValueError(f"numbers of {shapes} points, which make no grid") from None
     count = math.prod(shape)
     if evaluator.falls_back(hardware) or count == 1:
         row = {address: np.broadcast_to(column, shape).ravel() for address, column in numbers.items()}

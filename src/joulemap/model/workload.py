@@ -176,9 +176,9 @@ class Work:
         if self.origin is not None:
             found: Booleans = self.origin[0].has_word(*words)[self.origin[1]]
             return found
-        told = self.variant.tolist()
-        found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(told)}
-        return np.array([found_of[one] for one in told], dtype=bool)
+        variants = self.variant.tolist()
+        found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(variants)}
+        return np.array([found_of[one] for one in variants], dtype=bool)
 
     @cached_property
     def is_kept(self) -> Booleans:
@@ -221,12 +221,12 @@ class Work:
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
         others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED, UNPACKED, MARLIN, MACHETE, KEPT, IN_PLACE)
-        told = self.variant.tolist()
+        variants = self.variant.tolist()
         left_of = {
             one: " ".join(word for word in one.split() if word not in others and STORED_AS not in word)
-            for one in set(told)
+            for one in set(variants)
         }
-        return np.array([left_of[one] for one in told], dtype=np.str_)
+        return np.array([left_of[one] for one in variants], dtype=np.str_)
 
     def of_operation(self, *operations: str) -> Booleans:
         """Return a mask of the operators of these operations."""

@@ -152,12 +152,12 @@ def spread_variants(
         if not several:
             yield entry, changes
             continue
-        told = tuple(
+        choices = tuple(
             (one.name, show_constant(one.value, one.unit).replace(" ", "")) for one in changes if one.name in several
         )
-        label = name_variant(entry.id, told)
+        label = name_variant(entry.id, choices)
         base = () if entry.variant is None else entry.variant.changes
-        variant = Variant(base=entry.described, changes=(*base, *told), place=label)
+        variant = Variant(base=entry.described, changes=(*base, *choices), place=label)
         yield attrs.evolve(entry, id=label, variant=variant), changes
 
 
@@ -198,8 +198,8 @@ def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:
     try:
         change_numbers(hardware, changes)
     except ValueError as error:
-        told = ", ".join(describe_change(one) for one in changes)
-        raise UsageError(f"--set: {hardware.id} with {told}: {error}") from error
+        numbers = ", ".join(describe_change(one) for one in changes)
+        raise UsageError(f"--set: {hardware.id} with {numbers}: {error}") from error
 
 
 def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
@@ -216,9 +216,9 @@ def describe_change(change: Change, changed: Hardware | None = None) -> str:
 
     A clock of a `changed` chip above the highest of its die says that the voltage there is assumed.
     """
-    told = f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
+    text = f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
     highest = changed.clock_die if changed is not None and change.address == CLOCK else None
     if changed is None or highest is None or changed.full_clock.value <= highest.value * ROUNDING:
-        return told
+        return text
     is_fixed = changed.coefficient("voltage_floor") >= 1.0
-    return told if is_fixed else f"{told}, voltage assumed above {show_constant(highest.value, highest.unit)}"
+    return text if is_fixed else f"{text}, voltage assumed above {show_constant(highest.value, highest.unit)}"

@@ -178,7 +178,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     split = {digest: split_changes(run.target) for digest, run in found.items()}
     plain = {one.digest: one.bind(known[one.described.digest]) for one, _ in split.values()}
     targets = {digest: changed.apply(plain[one.digest]) for digest, (one, changed) in split.items()}
-    told = {
+    changes = {
         digest: [describe_change(one, targets[digest]) for one in changed.changes]
         for digest, (_, changed) in split.items()
     }
@@ -199,7 +199,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         connection,
         [one for one in fresh.values() if not has_hardware(connection, one.digest)],
         package_version("joulemap"),
-        told,
+        changes,
     )
     return {**stored, **targets}
 

@@ -161,18 +161,18 @@ def _write_tree(commit: _Commit, tree: Path) -> None:
                 raise ModelError(f"commit {commit.digest[:12]} has a file {named[:60]!r}, which is outside of it")
             entries.append((mode, digest, tree / named))
     links: list[tuple[bytes, Path]] = []
-    with tempfile.TemporaryFile(dir=tree.parent) as asked, tempfile.TemporaryFile(dir=tree.parent) as told:
+    with tempfile.TemporaryFile(dir=tree.parent) as asked, tempfile.TemporaryFile(dir=tree.parent) as output:
         asked.write(b"".join(digest + b"\n" for _, digest, _ in entries))
         asked.seek(0)
-        _ask_git(commit.top, "cat-file", "--batch", given=asked, told=told)
-        told.seek(0)
+        _ask_git(commit.top, "cat-file", "--batch", given=asked, output=output)
+        output.seek(0)
         for mode, _, place in entries:
-            answer = told.readline().split()
+            answer = output.readline().split()
             if len(answer) != 3:
                 raise ModelError(
                     f"this clone lacks {place.relative_to(tree)} of commit {commit.digest[:12]}: `git fetch` brings it"
                 )
-            content = told.read(int(answer[2]) + 1)[:-1]
+            content = output.read(int(answer[2]) + 1)[:-1]
             place.parent.mkdir(parents=True, exist_ok=True)
             if mode == b"120000":
                 links.append((content, place))
@@ -194,7 +194,7 @@ def _git(folder: Path, *words: str) -> str:
     return os.fsdecode(_ask_git(folder, *words)).removesuffix("\n")
 
 
-def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO[bytes] | None = None) -> bytes:
+def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, output: IO[bytes] | None = None) -> bytes:
     """Return git's output, or write it to a file; ModelError with its first error line if it fails.
 
     A repository's own configuration may name programs. These calls run none: hooks, file monitors and transport helpers
@@ -206,7 +206,7 @@ def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, told: IO
         done = subprocess.run(
             command,
             stdin=given or subprocess.DEVNULL,
-            stdout=told or subprocess.PIPE,
+            stdout=output or subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=folder,
             env=variables | QUIET,

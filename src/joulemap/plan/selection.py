@@ -119,17 +119,17 @@ class Selection:
         """Raise UsageError, for a question about single chips, if one of them is a box."""
         for box, parts in self.parts.items():
             counts = Counter(one.id for one in parts)
-            told = ", ".join(f"{count} {name}" for name, count in counts.items())
+            counted = ", ".join(f"{count} {name}" for name, count in counts.items())
             name = f"name one of {', '.join(counts)}" if len(counts) > 1 else f"name {next(iter(counts))}"
-            raise UsageError(f"{question} takes chips, and {box} is a box of {told}: {name}")
+            raise UsageError(f"{question} takes chips, and {box} is a box of {counted}: {name}")
 
     def check_alike(self, question: str) -> None:
         """Raise UsageError, for a question that divides work evenly, if a box has different devices."""
         for box, parts in self.parts.items():
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
-                told = f"{box} has {', '.join(names)}: name one of them"
-                raise UsageError(f"{question} splits a batch evenly over equal devices, and {told}")
+                fault = f"{box} has {', '.join(names)}: name one of them"
+                raise UsageError(f"{question} splits a batch evenly over equal devices, and {fault}")
 
     @property
     def spelling(self) -> dict[str, str]:

@@ -299,8 +299,8 @@ def find_variations(runs: StoredRuns, usage: Usage | None, prices: Mapping[int, 
         hardware = attrs.evolve(records[digest], **prices.get(run_id, {}))
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
         if (kind := find_kind(hardware.architecture)) is not None:
-            told = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
-            found.append(_vary_kind(kind, runs.plan, works[workload_id], told, fit, one))
+            fields = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
+            found.append(_vary_kind(kind, runs.plan, works[workload_id], fields, fit, one))
             continue
         if key not in kernels:
             kernels[key] = Varied.of(works[workload_id], *key[1:])
@@ -312,13 +312,13 @@ def _vary_kind(
     kind: HardwareKind,
     plan: Plan,
     work: WorkloadColumns,
-    told: Mapping[str, Any],
+    fields: Mapping[str, Any],
     fit: Callable[[str], Mapping[str, float]],
     one: Mapping[str, Any],
 ) -> Variation:
     """Return a run as a function of its hardware's constants.
 
-    `told` is the run's configuration; `one` contains the remaining fields of the `Variation`.
+    `fields` is the run's configuration; `one` contains the remaining fields of the `Variation`.
     """
     entry, mode = next(pair for pair in plan.selection.pairs if name_configured(pair[0].id, pair[1]) == one["name"])
     record = plan.selection.boxes[entry.described]
@@ -326,7 +326,7 @@ def _vary_kind(
     return Variation(
         **one,
         hardware=hardware,
-        varied=kind.vary(work, Configuration(hardware=entry.id, power_mode=mode, **told)),
+        varied=kind.vary(work, Configuration(hardware=entry.id, power_mode=mode, **fields)),
         fitted={
             f"{chip_name}.{name}": spread
             for chip_name, chip in kind.name_chips(hardware).items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
-from joulemap.domain.dimension import TELLING
+from joulemap.domain.dimension import DISTINGUISHING
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_count, show_in, show_quantity
@@ -102,7 +102,7 @@ class Grid:
     rows: tuple[tuple[str, ...], ...] = attrs.field(converter=_make_rows_visible)
     keep: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Headings kept longest in a narrow terminal, most important first; the other columns fold from the right."""
-    telling: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    distinguishing: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Headings of the columns that distinguish rows. These and the first column are never folded."""
     ranked: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """Headings of the columns that rank the rows. They are never folded."""
@@ -168,7 +168,7 @@ class Grid:
         return attrs.evolve(
             self,
             keep=widen(self.keep),
-            telling=widen(self.telling),
+            distinguishing=widen(self.distinguishing),
             ranked=widen(self.ranked),
             headings=(*self.headings[:after], heading, *self.headings[after:]),
             rows=[(*cells[:after], text, *cells[after:]) for cells, text in zip(self.rows, texts, strict=True)],
@@ -188,7 +188,7 @@ class Grid:
     @property
     def fixed(self) -> list[int]:
         """Indices of the columns that are never folded, from the left."""
-        names = {*self.telling, *self.ranked}
+        names = {*self.distinguishing, *self.ranked}
         return [index for index, name in enumerate(self.headings) if not index or name in names]
 
     @property
@@ -344,7 +344,7 @@ class Document:
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(f"{' and '.join(told)}: {hint}" for told, hint in hidden if told),
+            rest="; ".join(f"{' and '.join(parts)}: {hint}" for parts, hint in hidden if parts),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
@@ -397,9 +397,9 @@ def grid(
         return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 
     cells = [[cell(row, what) for row in shown] for _, what in chosen]
-    values = {name: [read(row, name) for row in shown] for name in TELLING if name in places and not is_plain}
+    values = {name: [read(row, name) for row in shown] for name in DISTINGUISHING if name in places and not is_plain}
     for name in _find_lacking(chosen, cells, values) if values else ():
-        place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in TELLING), default=0)
+        place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)
         chosen.insert(place, (name.replace("_", " "), name))
         cells.insert(place, [cell(row, name) for row in shown])
     energies = {
@@ -415,7 +415,7 @@ def grid(
         headings=headings,
         rows=(*(tuple(texts) for texts in first), *zip(*cells, strict=True)),
         keep=tuple(keep),
-        telling=() if is_plain else tuple(headings[index] for index in _find_telling(chosen, cells)),
+        distinguishing=() if is_plain else tuple(headings[index] for index in _find_distinguishing(chosen, cells)),
         ranked=tuple(ranked),
         cut=len(rows.rows) - len(shown),
         cut_of=len(rows.rows),
@@ -462,22 +462,22 @@ def _find_lacking(
     """Return the dimensions that distinguish rows beyond the shown columns, each needed in addition to earlier ones."""
     shown = {_field(what) for _, what in chosen}
     count = len(cells[0]) if cells else 0
-    told = [
+    known = [
         list(column)
         for (_, what), column in zip(chosen, cells, strict=True)
-        if _field(what) in TELLING or not _are_numbers(column)
+        if _field(what) in DISTINGUISHING or not _are_numbers(column)
     ]
     lacking: list[str] = []
-    for name in TELLING:
+    for name in DISTINGUISHING:
         if name in values and name not in shown:
             texts = list(map(str, values[name]))
-            if any(len({texts[row] for row in rows}) > 1 for rows in _group(told, count)):
+            if any(len({texts[row] for row in rows}) > 1 for rows in _group(known, count)):
                 lacking.append(name)
-                told.append(texts)
+                known.append(texts)
     return lacking
 
 
-def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
+def _find_distinguishing(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) -> list[int]:
     """Return the columns that distinguish rows: dimensions that differ, and further ones that are needed.
 
     Short texts are tried before numbers, and at most one column of numbers is used; long texts come last.
@@ -485,7 +485,9 @@ def _find_telling(chosen: Sequence[Shown[Any]], cells: Sequence[Sequence[str]]) 
     if not cells:
         return []
     count = len(cells[0])
-    found = [index for index, (_, what) in enumerate(chosen) if _field(what) in TELLING and len(set(cells[index])) > 1]
+    found = [
+        index for index, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING and len(set(cells[index])) > 1
+    ]
     are_numbers = [_are_numbers(column) for column in cells]
     texts = [index for index in range(len(cells)) if not are_numbers[index] and _is_short(cells[index])]
     numbers = [index for index in range(len(cells)) if are_numbers[index]]

@@ -30,7 +30,7 @@ SCHEMA_VERSION: Final = 1
 LEAST_WIDTH: Final = 20
 LEAST_HEIGHT: Final = 5
 MOST_PAGE: Final = 10_000
-"""Maximum columns and lines of a page; minimums are those of a usable terminal."""
+"""Maximum columns and lines of a page."""
 
 
 def _fit_width(columns: int | None) -> int | None:

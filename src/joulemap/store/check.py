@@ -85,8 +85,8 @@ def _read_newest(stream: BinaryIO) -> tuple[int, int, int]:
     header = stream.read(HEAD)
     if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] != VERSION:
         return 0, 0, 0
-    _, _, *told = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
-    return told[0], told[1], told[2]
+    _, _, *places = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
+    return places[0], places[1], places[2]
 
 
 def _is_whole(block: bytes, block_bytes: int) -> bool:

@@ -255,7 +255,7 @@ def _opening(path: Path, kind: Kind, patience: Patience) -> Iterator[Connection]
         raise _give_up(f"{path} is in use by another thread", patience)
     with contextlib.ExitStack() as stack:
         stack.callback(give_back, place, kind)
-        stack.enter_context(telling(path))
+        stack.enter_context(reporting_failures(path))
         connection = _connect(path, place, kind, patience, deadline)
         stack.callback(close, connection)
         yield connection
@@ -348,7 +348,7 @@ def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
 
 
 @contextlib.contextmanager
-def telling(path: Path | str) -> Iterator[None]:
+def reporting_failures(path: Path | str) -> Iterator[None]:
     """Report an engine failure on one line."""
     try:
         yield
@@ -372,7 +372,7 @@ def telling(path: Path | str) -> Iterator[None]:
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
     """Yield an open connection, close it in any case, and report engine failures on one line."""
-    with telling(path):
+    with reporting_failures(path):
         try:
             yield connection
         finally:

@@ -134,9 +134,9 @@ def parse_query(path: Path) -> Query:
     _check_kinds(path, header)
     stem, _, number = path.stem.rpartition(".v")
     name, version = f"{path.parent.name}.{stem}", int(number) if number.isdigit() else 0
-    told = header.get("name", name), header.get("version", version)
-    if told != (name, version):
-        raise SqlError(f"{path.name}: the header says {told[0]} version {told[1]}")
+    stated = header.get("name", name), header.get("version", version)
+    if stated != (name, version):
+        raise SqlError(f"{path.name}: the header says {stated[0]} version {stated[1]}")
     try:
         parameters = read_entries(Parameter, header.get("parameters", {}))
         columns = read_entries(Column, header.get("columns", {}))
@@ -163,8 +163,8 @@ def write_query(query: Query) -> str:
     import json
 
     def table(entry: Parameter | Column) -> str:
-        told = attrs.asdict(entry, filter=lambda field, value: field.name != "name" and value != field.default)
-        return f"{{ {', '.join(map(spell, told.items()))} }}"
+        fields = attrs.asdict(entry, filter=lambda field, value: field.name != "name" and value != field.default)
+        return f"{{ {', '.join(map(spell, fields.items()))} }}"
 
     def spell(item: tuple[str, object]) -> str:
         return f"{item[0]} = {json.dumps(item[1], ensure_ascii=False)}"

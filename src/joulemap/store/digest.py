@@ -299,7 +299,8 @@ class Digester:
         types = self.types(RUN.table)
         missing = [None] * len(runs[RUN.key])
         columns = [
-            [_plain(types[name], value) for value in runs.get(name, missing)] for name in self._said(RUN, RUN.table)
+            [_plain(types[name], value) for value in runs.get(name, missing)]
+            for name in self._list_content(RUN, RUN.table)
         ]
         columns.append([keys.get(workload_id) for workload_id in runs["workload_id"]])
         found = [
@@ -374,16 +375,16 @@ class Digester:
             for name, values in columns.items()
         }
 
-    def _said(self, seal: Seal, table: str) -> list[str]:
+    def _list_content(self, seal: Seal, table: str) -> list[str]:
         """Return the columns of a table that are part of its rows' content."""
         return [name for name in self.types(table) if name not in OWN_NUMBERS and name != seal.key]
 
     def _shown(self, seal: Seal, table: str) -> list[str]:
-        return [*self._said(seal, table), *([NAMED] if table in seal.named else [])]
+        return [*self._list_content(seal, table), *([NAMED] if table in seal.named else [])]
 
     def _select(self, seal: Seal, table: str, keys: Sequence[Any]) -> duckdb.DuckDBPyConnection:
         """Query the content of the rows with some keys: the key first, rows in stored order."""
-        shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._said(seal, table))]
+        shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._list_content(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
         if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than all else

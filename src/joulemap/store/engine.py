@@ -66,8 +66,8 @@ class Head:
     @property
     def checkpoint(self) -> int:
         """Number of the newest checkpoint; -1 if neither of its pages is whole."""
-        told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
-        return max((int.from_bytes(page[8:16], "little") for page in told if is_whole(page)), default=-1)
+        pages = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
+        return max((int.from_bytes(page[8:16], "little") for page in pages if is_whole(page)), default=-1)
 
     @property
     def block_bytes(self) -> int:
@@ -77,8 +77,8 @@ class Head:
     @property
     def newest(self) -> bytes:
         """Page that names the newest checkpoint."""
-        told = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
-        return next(page for page in told if int.from_bytes(page[8:16], "little") == self.checkpoint)
+        pages = [self.pages[start : start + PAGE] for start in (PAGE, 2 * PAGE)]
+        return next(page for page in pages if int.from_bytes(page[8:16], "little") == self.checkpoint)
 
 
 def is_whole(page: bytes) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.store.check import ADVICE, Fault, check_database
-from joulemap.store.connection import Patience, telling
+from joulemap.store.connection import Patience, reporting_failures
 from joulemap.store.recover import Recovery, save_readable
 from joulemap.system.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
 from joulemap.system.handle import IS_POSIX
@@ -74,13 +74,13 @@ def _ask(task: str, path: Path, *more: object) -> Any:
         creationflags=NEW_GROUP,
     ) as done:
         assert done.stdout is not None
-        told = done.stdout.read()
+        output = done.stdout.read()
         done.wait()
     if done.returncode and (name := CRASHES.get(done.returncode)):
         raise CrashError(f"{path} is damaged: reading it crashes the engine ({name}); {ADVICE}")
     if done.returncode:
-        raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {told.decode()[-2000:]}")
-    answer = json.loads(told)
+        raise RuntimeError(f"the {task} of {path} ended with {done.returncode}: {output.decode()[-2000:]}")
+    answer = json.loads(output)
     if "refusal" in answer:
         raise REFUSALS[answer["refusal"]](answer["reason"])
     return answer["result"]
@@ -91,7 +91,7 @@ def main() -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     task, path, more = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     try:
-        with telling(path):
+        with reporting_failures(path):
             if task == "check":
                 answer: object = {"result": check_database(path, Patience(limit_s=float(more)))}
             else:

@@ -69,13 +69,13 @@ def write_hardware(
 
     `changes` maps a digest to the numbers that a question changed, in words.
     """
-    told = changes or {}
+    changed = changes or {}
 
     def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
         """Insert the parts of all hardware, numbered per chip; each part comes with its additional column values."""
         rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]
-        digests, numbers, parts, told = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-        columns = {name: [one[name] for one in told] for name in (told[0] if told else ())}
+        digests, numbers, parts, changed = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+        columns = {name: [one[name] for one in changed] for name in (changed[0] if changed else ())}
         insert_records(connection, table, parts, **{"hardware_digest": digests, index: numbers}, **columns)
 
     insert_records(
@@ -85,7 +85,7 @@ def write_hardware(
         hardware_digest=[one.digest for one in fresh],
         hardware=[one.id for one in fresh],
         package_version=package_version,
-        changes=[list(told.get(one.digest, ())) for one in fresh],
+        changes=[list(changed.get(one.digest, ())) for one in fresh],
         helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
     )

@@ -228,12 +228,12 @@ def declare(call: str, find: Find) -> dict[str, Column]:
     name, _, rest = call.partition("(")
     called, given = find(name), read_arguments(rest.removesuffix(")"))
     chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]
-    told = {(given.get(parameter.name) or spell_default(parameter)).strip("'") for parameter in chosen}
-    is_open = any("$" in one for one in told)
+    divisions = {(given.get(parameter.name) or spell_default(parameter)).strip("'") for parameter in chosen}
+    is_open = any("$" in one for one in divisions)
     return {
-        one.name: attrs.evolve(one, null=one.null if isinstance(one.null, bool) else one.null in told)
+        one.name: attrs.evolve(one, null=one.null if isinstance(one.null, bool) else one.null in divisions)
         for one in called.columns
-        if not one.of or is_open or not told.isdisjoint(one.of.split(", "))
+        if not one.of or is_open or not divisions.isdisjoint(one.of.split(", "))
     }
 
 

@@ -265,9 +265,9 @@ def _owner(file: Path) -> str:
 
 def _remove_log(log: Path, identity: bytes) -> None:
     """Remove a log that continues from the state with this identity and has been moved into the file."""
-    told = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # in LEB128
+    encoded = b"".join(bytes([byte]) if byte < 128 else bytes([byte, 1]) for byte in identity)  # in LEB128
     with contextlib.suppress(FileNotFoundError), log.open("rb") as stream:
-        if _MARK + told in stream.read(_RECORD):
+        if _MARK + encoded in stream.read(_RECORD):
             log.unlink()
 
 

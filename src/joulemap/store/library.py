@@ -127,8 +127,8 @@ def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
 @cache
 def _words() -> Words:
     """Return the parameters and columns that mean the same in every shipped query."""
-    told = read_toml(read_text(folder("queries") / "words.toml"))
-    parameters, columns = read_entries(Parameter, told["parameters"]), read_entries(Column, told["columns"])
+    tables = read_toml(read_text(folder("queries") / "words.toml"))
+    parameters, columns = read_entries(Parameter, tables["parameters"]), read_entries(Column, tables["columns"])
     return {one.name: one for one in parameters}, {one.name: one for one in columns}
 
 

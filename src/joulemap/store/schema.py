@@ -87,7 +87,7 @@ def find_changes(connection: Connection) -> list[tuple[str, str, str]]:
 
 @cache
 def _expect() -> Mapping[str, str]:
-    """Return name -> definition of everything that joulemap makes; this takes half the time of a small check."""
+    """Return name -> SQL of each table, view and macro of joulemap; takes half the time of a small check."""
     with contextlib.closing(open_in_memory(has_comments=True)) as fresh:
         write_metrics(fresh)
         return _describe(fresh)

@@ -9,10 +9,10 @@ from typing import Any
 
 def keep_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Build a JSON object, as `object_pairs_hook`; ValueError for a duplicate key."""
-    told = list(pairs)
-    found = dict(told)
-    if len(found) < len(told):
-        names = [name for name, _ in told]
+    items = list(pairs)
+    found = dict(items)
+    if len(found) < len(items):
+        names = [name for name, _ in items]
         raise ValueError(f"the key {max(names, key=names.count)[:40]!r} is there twice")
     return found
 

@@ -119,7 +119,7 @@ def _is_plain(kind: type, options: dict[str, Any]) -> bool:
         options.keys() <= {"kw_only"}
         and OWN & own.keys() <= {"__init__"}
         and not any("__attrs_attrs__" in vars(base) or "__slots__" in vars(base) for base in kind.__mro__[1:-1])
-        and all(isinstance(told, str) and "ClassVar" not in told for told in fields.values())
+        and all(isinstance(annotation, str) and "ClassVar" not in annotation for annotation in fields.values())
         and not any(name.startswith("_") or type(own.get(name)).__module__ == "attr._make" for name in fields)
     )
 

@@ -92,7 +92,7 @@ def read_residuals(
 ) -> tuple[Residual, ...]:
     """Return the errors of uncalibrated predictions, or with `is_calibrated` those of calibrated ones.
 
-    `foreign` has powers from `read_foreign`. Of a calibrated chip and of a measured load, only these are scored.
+    `foreign` has powers from `read_foreign`; their errors are the only ones of calibrated chips and measured loads.
     """
     names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name != "is_foreign"]
     found = []

@@ -54,8 +54,8 @@ def list_categories() -> Iterator[str]:
         found: dict[str, dict[str, None]] = {}
         for action in load_class(architecture, "make pages").actions:
             found.setdefault(action.category, {})[action.common_category] = None
-        told = (f"`{category}` ({', '.join(common)})" for category, common in found.items())
-        rows.append((f"`{architecture}`", ", ".join(told)))
+        cells = (f"`{category}` ({', '.join(common)})" for category, common in found.items())
+        rows.append((f"`{architecture}`", ", ".join(cells)))
     yield from _table(("class", "categories (and common ones)"), rows)
 
 

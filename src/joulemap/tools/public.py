@@ -96,7 +96,7 @@ def find_public() -> dict[str, str]:
             continue
         found[name] = module
         homes = _find_homes(module)
-        waiting += [homes[told] for told in _find_types(node) if told in homes]
+        waiting += [homes[kind] for kind in _find_types(node) if kind in homes]
     return found
 
 

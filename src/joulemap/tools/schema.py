@@ -82,9 +82,9 @@ def _describe_type(annotation: object) -> dict[str, Any]:
 def _list_columns(record: type[Any]) -> Iterator[tuple[str, object, str, str]]:
     """Yield name, annotation, meaning and unit of each column; those of a query come from its header."""
     if issubclass(record, Row):
-        told = {column.name: column for column in find_query(record.query).columns}
+        stated = {column.name: column for column in find_query(record.query).columns}
         for name, annotation in inspect.get_annotations(record).items():
-            yield name, annotation, told[name].meaning, told[name].unit
+            yield name, annotation, stated[name].meaning, stated[name].unit
     else:
         for field in attrs.fields(record):
             yield field.name, field.type, field.metadata.get("meaning", ""), field.metadata.get("unit", "")
@@ -166,8 +166,8 @@ def find_returned(callback: Callable[..., Any]) -> list[tuple[str, Any]]:
                 question = vars(Workspace).get(node.attr)
                 if isinstance(question, Question):
                     home = import_module(question.home)
-                    told = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
-                    found[told] = vars(home)
+                    annotation = str(inspect.signature(inspect.unwrap(getattr(home, question.name))).return_annotation)
+                    found[annotation] = vars(home)
             elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
                 seen.add(node.id)
                 if functions[node.id].__module__ == function.__module__:
@@ -184,9 +184,9 @@ def make_schema() -> dict[str, Any]:
     commands: dict[str, list[str]] = {}
     tables: dict[str, Any] = {}
     for words, callback in list_callbacks():
-        for told, known in find_returned(callback):
-            rows = TABLE.fullmatch(told)
-            record = known.get(rows[1] if rows else told)
+        for annotation, known in find_returned(callback):
+            rows = TABLE.fullmatch(annotation)
+            record = known.get(rows[1] if rows else annotation)
             if not isinstance(record, type) or not _is_record(record):
                 continue
             if rows:

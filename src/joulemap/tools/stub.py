@@ -155,11 +155,11 @@ def _spell_question(question: Question) -> Iterator[str]:
 
 
 def _spell_function(node: ast.FunctionDef, parameters: Iterable[str], *, has_text: bool = True) -> str:
-    told = ast.unparse(node.returns or ast.Constant(None))
+    returned = ast.unparse(node.returns or ast.Constant(None))
     if any(ast.unparse(one) == "contextlib.contextmanager" for one in node.decorator_list):
-        told = told.replace("Iterator", "AbstractContextManager", 1)
+        returned = returned.replace("Iterator", "AbstractContextManager", 1)
     lines = "".join(f"    {one},\n" for one in parameters)
-    head = f"def {node.name}(\n{lines}) -> {told}:" if lines else f"def {node.name}() -> {told}:"
+    head = f"def {node.name}(\n{lines}) -> {returned}:" if lines else f"def {node.name}() -> {returned}:"
     return f"{head}\n{_spell_text(node)}" if has_text else f"{head} ..."
 
 
@@ -173,9 +173,9 @@ def _list_parameters(arguments: ast.arguments) -> list[str]:
     plain, named = arguments.args, arguments.kwonlyargs
     missing = [None] * (len(plain) - len(arguments.defaults))
     defaults = [*missing, *arguments.defaults, *arguments.kw_defaults]
-    told = [_spell_parameter(one, default) for one, default in zip([*plain, *named], defaults, strict=True)]
+    written = [_spell_parameter(one, default) for one, default in zip([*plain, *named], defaults, strict=True)]
     rest = [f"**{ast.unparse(arguments.kwarg)}"] if arguments.kwarg else []
-    return [*told[: len(plain)], *(["*"] if named else []), *told[len(plain) :], *rest]
+    return [*written[: len(plain)], *(["*"] if named else []), *written[len(plain) :], *rest]
 
 
 def _spell_parameter(one: ast.arg, default: ast.expr | None) -> str:

@@ -164,24 +164,24 @@ def assemble(
         accesses=tuple(outgoing),
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
-        notes=(*notes, *_tell_appending(assembly.operators), *_tell_decompositions(assembly.operators)),
+        notes=(*notes, *_note_appending(assembly.operators), *_note_decompositions(assembly.operators)),
     )
 
 
-def _tell_appending(operators: list[Operator]) -> list[str]:
+def _note_appending(operators: list[Operator]) -> list[str]:
     """Return the note on a given past to which new rows are appended; none without such a past."""
     count = sum(operator.variant == APPEND for operator in operators)
     return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
 
 
-def _tell_decompositions(operators: list[Operator]) -> list[str]:
+def _note_decompositions(operators: list[Operator]) -> list[str]:
     """Return the note on the assumptions about decompositions; none without decompositions."""
     steps = Counter[str]()
     for operator in operators:
         if operator.is_decomposition:
             steps[operator.operation] += operator.step_count
-    told = [f"{name} takes {count:,} dependent steps" for name, count in steps.items()]
-    return [f"{', '.join(told)}, in fp32 or wider at any precision: libraries have nothing narrower"] if told else []
+    lines = [f"{name} takes {count:,} dependent steps" for name, count in steps.items()]
+    return [f"{', '.join(lines)}, in fp32 or wider at any precision: libraries have nothing narrower"] if lines else []
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:

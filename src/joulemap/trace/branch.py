@@ -137,10 +137,10 @@ def _costliest(tape: Tape, name: str, branches: dict[str, Function], operands: S
             branch(*operands)
             works[label] = work_of(calls())
     chosen = max(works, key=lambda label: sum(works[label]))
-    told = "; ".join(
+    summary = "; ".join(
         f"{label}: {macs:,} MACs and {others:,} other operations" for label, (macs, others) in works.items()
     )
-    tape.note(name, f"data chooses the branch, {chosen} is counted ({told})")
+    tape.note(name, f"data chooses the branch, {chosen} is counted ({summary})")
     return branches[chosen](*operands)
 
 

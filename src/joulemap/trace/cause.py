@@ -10,7 +10,7 @@ from typing import Final
 
 import torch
 
-MOST_TOLD: Final = 4
+MOST_LISTED: Final = 4
 """Maximum tensors of an operator whose sizes an error states."""
 
 SIZES: Final = " in "
@@ -30,10 +30,10 @@ def wants_gradients(error: BaseException) -> bool:
     return any(text in text_of(error) for text in GRADIENTS)
 
 
-def tell_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
+def add_sizes(error: BaseException, name: str, tensors: Sequence[torch.Tensor]) -> None:
     """Add the sizes of an operator's tensors to its error, if the error names no size."""
     if not re.search(r"\d", text_of(error)):
-        sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_TOLD])
+        sizes = (f"[{', '.join(map(str, tensor.shape))}]" for tensor in tensors[:MOST_LISTED])
         error.add_note(f"{SIZES}{name} of {' and '.join(sizes)}")
 
 

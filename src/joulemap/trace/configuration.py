@@ -74,11 +74,11 @@ def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
     """
     values = read_configuration(path, name)
     for file in find_quantization_files(path):
-        said = read_configuration(file, str(file))
-        inner = said.get("quantization")
+        stated = read_configuration(file, str(file))
+        inner = stated.get("quantization")
         values.setdefault(
             QUANTIZATION,
-            {"quant_method": QUANTIZATION_FILES[file.name], **(inner if isinstance(inner, dict) else said)},
+            {"quant_method": QUANTIZATION_FILES[file.name], **(inner if isinstance(inner, dict) else stated)},
         )
     return values
 

@@ -38,10 +38,10 @@ def _reason(error: BaseException) -> str:
             "torch's operators, or make it one of its own (torch.library.triton_op), which joulemap.formula counts"
         )
     text = text_of(error)
-    for pattern, tell in _REASONS:
+    for pattern, explain_match in _REASONS:
         found = pattern.search(text)
         if found is not None:
-            return tell(found)
+            return explain_match(found)
     reason = first_line(error)
     if isinstance(error, AssertionError):
         return _describe_assertion(error, reason)
@@ -105,8 +105,8 @@ _NESTED: Final = (
 )
 
 _REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = tuple(
-    (re.compile(pattern), tell)
-    for pattern, tell in (
+    (re.compile(pattern), explain_match)
+    for pattern, explain_match in (
         (r"NestedTensorImpl", lambda _: _NESTED),
         (
             r"Sparse\w*TensorImpl|sparse (?:COO |CSR )?tensors?.*(?:meta|storage)|values \(meta\) must match",

@@ -36,7 +36,7 @@ LONGEST: Final = 300
 
 _ALONE: Final = threading.RLock()
 
-_NOT_A_PERSONS: Final = (Path(__file__).parents[1], Path(os.__file__).parent)
+_NOT_USERS: Final = (Path(__file__).parents[1], Path(os.__file__).parent)
 """Folders whose files are not the user's: this package, and the standard library with the packages installed there."""
 
 
@@ -87,7 +87,7 @@ def describe_place(error: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         is_installed = not _INSTALLED.isdisjoint(path.parts)
-        if path.suffix == ".py" and not is_installed and not any(map(path.is_relative_to, _NOT_A_PERSONS)):
+        if path.suffix == ".py" and not is_installed and not any(map(path.is_relative_to, _NOT_USERS)):
             return f"; {path.name}, line {frame.lineno}"
     return ""
 

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from joulemap.trace.host import CPU, META, is_asked_by_nested, is_ours
 from joulemap.trace.record import Recorder
 
-TOLD: Final = ("cuda:0", "cpu:0")
+REPORTED: Final = ("cuda:0", "cpu:0")
 """Devices reported to a model, one per pass; the index distinguishes them from devices that the model names itself."""
 
 _QUESTIONS: Final[dict[Any, str]] = {
@@ -24,7 +24,7 @@ _QUESTIONS: Final[dict[Any, str]] = {
 }
 
 
-class Told:
+class ReportedDevice:
     """Device that is reported to a model in one pass, because models have no code for `meta`.
 
         x.device, x.is_cuda, x.get_device()             a model's code reads: the reported device
@@ -35,7 +35,7 @@ class Told:
     the true device.
     """
 
-    def __init__(self, device: str = TOLD[0]) -> None:
+    def __init__(self, device: str = REPORTED[0]) -> None:
         self.was_asked = False
         self._name = device
         self._device = torch.device(device)
@@ -80,18 +80,18 @@ class HostValues(TorchFunctionMode):
     A list that is read from an input is reported to the recorder, because later tensors may depend on it.
     """
 
-    def __init__(self, recorder: Recorder, told: Told | None = None) -> None:
+    def __init__(self, recorder: Recorder, reported: ReportedDevice | None = None) -> None:
         super().__init__()
         self.recorder = recorder
-        self.told = told or Told()
+        self.reported = reported or ReportedDevice()
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        answer = self.told.answer(func, args)
+        answer = self.reported.answer(func, args)
         if answer is not NotImplemented:
             return answer
-        args, kwargs = self.told.place(func, args, kwargs or {})
+        args, kwargs = self.reported.place(func, args, kwargs or {})
         if (
             func in (*_MAKERS, torch.tensor, torch.as_tensor, torch.asarray)
             and _is_meta(kwargs.get("device"))

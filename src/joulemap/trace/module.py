@@ -24,7 +24,7 @@ from joulemap.trace.guest import refusing
 from joulemap.trace.host import on_one_device
 from joulemap.trace.inference import attention_as_in_inference, one_suppression_for_all_classes
 from joulemap.trace.limit import limited_time
-from joulemap.trace.literal import TOLD, HostValues, Told
+from joulemap.trace.literal import REPORTED, HostValues, ReportedDevice
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
 from joulemap.trace.tensor import dense_parts, is_sparse
@@ -155,13 +155,13 @@ def _run(
     answered: set[Site] = set()
     settled: set[int] = set()
     mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
-    devices = iter(TOLD)
-    told = Told(next(devices))
+    devices = iter(REPORTED)
+    reported = ReportedDevice(next(devices))
     refusals: list[tuple[int, ModelError]] = []
     while True:
         recorder, inputs = Recorder(module, answered, settled), make_inputs()
         try:
-            return recorder, inputs, _run_once(recorder, module, inputs, model, mode, told)
+            return recorder, inputs, _run_once(recorder, module, inputs, model, mode, reported)
         except ModelError as refusal:
             cause = refusal.__cause__
             if not isinstance(cause, Exception):
@@ -175,11 +175,11 @@ def _run(
                 settled |= recorder.origins
             else:
                 refusals.append((len(recorder.calls), refusal))
-                device = next(devices, None) if told.was_asked else None
+                device = next(devices, None) if reported.was_asked else None
                 if device is None:
                     furthest = max(refusals, key=itemgetter(0))[1]
                     raise furthest from furthest.__cause__
-                told, answered, settled = Told(device), set(), set()
+                reported, answered, settled = ReportedDevice(device), set(), set()
 
 
 def _run_once(
@@ -188,13 +188,13 @@ def _run_once(
     inputs: tuple[Any, Any],
     model: str,
     mode: Callable[[], contextlib.AbstractContextManager[Any]],
-    told: Told,
+    reported: ReportedDevice,
 ) -> Any:
     for leaf in tensors_in(inputs):
         for part in dense_parts(leaf):
             recorder.add_input(part)
     positional, named = inputs
-    host = HostValues(recorder, told)
+    host = HostValues(recorder, reported)
 
     @contextlib.contextmanager
     def modes() -> Iterator[None]:

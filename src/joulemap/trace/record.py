@@ -28,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from joulemap.trace.argument import MOST_VALUES
 from joulemap.trace.branch import run_higher_order
-from joulemap.trace.cause import tell_sizes
+from joulemap.trace.cause import add_sizes
 from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
@@ -304,8 +304,8 @@ class Recorder(TorchDispatchMode):
             return result
         if is_about_sparse(name, args, kwargs):
             return run_sparse(self, func, name, args, kwargs)
-        is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
-        if not is_told:
+        is_known = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
+        if not is_known:
             args, kwargs = stay(args, kwargs)
         if name not in KEPT_COMPOSITES and torch._C._dispatch_has_kernel_for_dispatch_key(
             func.name(), "CompositeImplicitAutograd"
@@ -315,7 +315,7 @@ class Recorder(TorchDispatchMode):
                 decomposed = func.decompose(*args, **kwargs)
             if decomposed is not NotImplemented:
                 return decomposed
-        if name in _SENDS and not is_told and (dtype := self._sent_as(func, args, kwargs)) is not None:
+        if name in _SENDS and not is_known and (dtype := self._sent_as(func, args, kwargs)) is not None:
             with self:
                 return args[0].to(dtype)
         if name == "index_put_" and self._is_known(args[2]):
@@ -330,7 +330,7 @@ class Recorder(TorchDispatchMode):
         reads = tensors_in((args, kwargs))
         read_indices = tuple(dict.fromkeys(self.find(tensor) for tensor in reads))
         if result is None:
-            result = self._tell(func, name, args, kwargs, reads)
+            result = self._evaluate(func, name, args, kwargs, reads)
         outputs = tuple(tensors_in(result))
         if outputs or func._schema.is_mutable:
             self._record(func, name, args, kwargs, reads, read_indices, outputs)
@@ -438,7 +438,7 @@ class Recorder(TorchDispatchMode):
             self.values.learn(twin, value)
         return twin
 
-    def _tell(
+    def _evaluate(
         self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], reads: list[torch.Tensor]
     ) -> Any:
         """Return the result of the operator: from known values if they determine it, else from `_run`."""
@@ -446,7 +446,7 @@ class Recorder(TorchDispatchMode):
         if is_decided and any(tensor.is_meta for tensor in reads):
             computed = self.values.compute(func, args, kwargs)
             if computed is not None:
-                return self._told(name, computed, on_host=name in _TO)
+                return self._take_known(name, computed, on_host=name in _TO)
         if name == "index":
             args = (args[0], [place for index in args[1] for place in self._selected(name, index)])
         try:
@@ -455,9 +455,9 @@ class Recorder(TorchDispatchMode):
             on_meta = any(tensor.is_meta for tensor in reads)
             computed = self.values.compute(func, args, kwargs) if on_meta else None
             if computed is not None:
-                return self._told(name, computed)
+                return self._take_known(name, computed)
             if not on_meta or not isinstance(error, NotImplementedError) or func.namespace != "aten":
-                tell_sizes(error, name, reads)
+                add_sizes(error, name, reads)
                 raise
             result = run_on_zeros(func, args, kwargs)
             if result is NotImplemented:
@@ -471,10 +471,10 @@ class Recorder(TorchDispatchMode):
         known = self.values.find(index) if is_mask(index) else None
         if known is None:
             return [index]
-        told: list[Any] = self._told(name, Computed(list(known.value.nonzero().unbind(1)), known.assumptions))
-        return told
+        indices: list[Any] = self._take_known(name, Computed(list(known.value.nonzero().unbind(1)), known.assumptions))
+        return indices
 
-    def _told(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
+    def _take_known(self, name: str, computed: Computed, *, on_host: bool = False) -> Any:
         """Return the result of a data-dependent operator from known values, and note its assumptions."""
         for assumption in sorted(computed.assumptions):
             self.note_choice(name, assumption)
@@ -550,7 +550,7 @@ class Recorder(TorchDispatchMode):
         if not any(note.endswith(assumption) for note in self.notes):
             self.note(name, assumption)
 
-    def _asked(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
+    def _known_arguments(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
         """Return the known arguments of an operator whose cost depends on them; only data-dependent indices are
         included.
         """
@@ -656,7 +656,7 @@ class Recorder(TorchDispatchMode):
                 is_view=is_view,
                 depends_on_input=on_input,
                 mutates=mutates,
-                known=self._asked(name, args, kwargs),
+                known=self._known_arguments(name, args, kwargs),
             )
         )
 

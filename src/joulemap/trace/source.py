@@ -118,8 +118,8 @@ class PassSizes:
     """Devices over which sequences are divided."""
 
     def __str__(self) -> str:
-        told = [f"tokens={self.tokens} cached={self.cached}", *["logits=all"] * self.has_all_logits]
-        return " ".join([*told, *[f"data_devices={self.data_devices}"] * (self.data_devices > 1)])
+        words = [f"tokens={self.tokens} cached={self.cached}", *["logits=all"] * self.has_all_logits]
+        return " ".join([*words, *[f"data_devices={self.data_devices}"] * (self.data_devices > 1)])
 
 
 @attrs.frozen(kw_only=True)
@@ -270,9 +270,9 @@ def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | No
 
 
 def find_uncommon(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the first shape whose leading size contradicts that of the first shape; None if there is none.
+    """Return the first shape whose leading size differs from that of the first shape; None if there is none.
 
-    A leading size of 1, a mask of fewer dimensions and a number contradict nothing. Nodes and edges do.
+    A leading size of 1 and a shape of fewer dimensions, such as a mask or a number, are ignored.
     """
     first = next(filter(None, shapes), ())
     if not first or first[0] == 1:

@@ -127,7 +127,7 @@ def _make(tape: Tape, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def _same(tape: Tape, source: torch.Tensor | Sequence[torch.Tensor], made: torch.Tensor) -> torch.Tensor:
-    """Return a new tensor whose parts share the memory of another's parts, or of the tensors that it was made from."""
+    """Return `made`, after recording that its parts have the memory of `source`'s parts or of the tensors `source`."""
     parts = sparse_parts(source) if isinstance(source, torch.Tensor) else source
     for part, before in zip(sparse_parts(made), parts, strict=False):
         tape.stand_for(part, before)

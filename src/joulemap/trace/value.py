@@ -48,7 +48,7 @@ _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
 _ORDERS: Final = frozenset({"sort", "argsort"})
 """Operators among these that order all of their choices; a router may take the first ones."""
 
-_UNTOLD: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
+_UNINITIALIZED: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is uninitialized memory."""
 
 
@@ -176,7 +176,9 @@ class Values:
         result: Any,
     ) -> None:
         """Store the result of an operator on meta if it follows from known values; forget values that it overwrote."""
-        follows = all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNTOLD
+        follows = (
+            all(id(tensor) in self._known or not tensor.is_meta for tensor in reads) and name not in _UNINITIALIZED
+        )
         if not follows and name not in _CHOICES and not (self._known and func._schema.is_mutable):
             return
         outputs = tensors_in(result)

@@ -293,13 +293,13 @@ def _trees(block: Trees) -> str:
 
 def _branch(node: Branch | Leaf) -> str:
     share = f"<i>{escape(node.share)}</i>" if node.share else ""
-    told = f"<b>{escape(node.label)}</b><i>{escape(node.amount)}</i>{share}"
+    head = f"<b>{escape(node.label)}</b><i>{escape(node.amount)}</i>{share}"
     if isinstance(node, Leaf):
-        return f"<p>{told}</p>"
+        return f"<p>{head}</p>"
     if all(isinstance(one, Leaf) for one in node.parts):
         parts = "; ".join(f"{one.label} {one.amount}, {one.share}" for one in node.parts)
-        return f"<details><summary>{told}</summary><p>{escape(parts)}</p></details>"
+        return f"<details><summary>{head}</summary><p>{escape(parts)}</p></details>"
     width = max(0.0, min(1.0, node.fraction))
     bar = f'<meter min="0" max="1" value="{width:.3f}" aria-hidden="true"></meter>'
     inside = "".join(map(_branch, node.parts))
-    return f'<details data-key="{escape(node.key)}"><summary>{told}{bar}</summary>{inside}</details>'
+    return f'<details data-key="{escape(node.key)}"><summary>{head}{bar}</summary>{inside}</details>'

@@ -105,8 +105,8 @@ class ContestAnswer(RunAnswer):
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
             model = f"{rows[0].model}, " if len(ids) > 1 else ""
             subject = text.PARTS_TITLE(title=f"{model}{self.scope.title}", metric=label, part=self.by)
-            told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
-            facts = f"{'; '.join(told[:SHOWN_WINNERS])}."
+            lines = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
+            facts = f"{'; '.join(lines[:SHOWN_WINNERS])}."
             drawn.append(self._draw_figure("heatmap", self.rows.with_rows(rows), subject, facts, texts))
         return tuple(drawn)
 
@@ -220,8 +220,8 @@ def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, par
         others += [text.WINS(hardware=text.TIES, count=ties)] if ties else []
         lines.append(text.AVAILABLE(best=best, metric=metric, count=count_of(count, total, part), others=others))
     if unserved:
-        told = text.UNSERVED(count=count_of(unserved, total, part))
-        lines.append(text.NONE_AVAILABLE() if unserved == total else told)
+        clause = text.UNSERVED(count=count_of(unserved, total, part))
+        lines.append(text.NONE_AVAILABLE() if unserved == total else clause)
     wins = [(name, count_of(number, total, part)) for name, number in beyond.most_common()]
     lines.append(text.BEYOND_PARTS(beyond=[text.BEYOND_WINS(hardware=name, count=count) for name, count in wins]))
     return " ".join(lines)

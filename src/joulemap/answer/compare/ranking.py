@@ -153,8 +153,8 @@ class RankingAnswer(RunAnswer):
         for row in self.rows:
             found: dict[str, list[str]] = {"strength": [], "weakness": []}
             for one in self.strengths:
-                is_told = len(self.rows) >= FEWEST_FOR_MEDIAN or one.aspect not in text.OF_MEDIAN
-                if one.run_id == row.run_id and one.verdict in found and is_told:
+                is_stated = len(self.rows) >= FEWEST_FOR_MEDIAN or one.aspect not in text.OF_MEDIAN
+                if one.run_id == row.run_id and one.verdict in found and is_stated:
                     ratio = one.median_ratio or 1.0
                     better, worse = text.STRENGTH[one.aspect]
                     found[one.verdict].append((better if ratio > 1.0 else worse)(one, times=max(ratio, 1.0 / ratio)))

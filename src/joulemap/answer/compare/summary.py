@@ -164,13 +164,13 @@ class CompareAnswer(RunAnswer):
         goals = _find_goals(self.available, metric)
         first = next(iter(goals.values()))
         is_part = len(self.available[0].ranked_ids) < len(self.answered)
-        told = [self._describe_goal(quantity, row, first, is_part) for quantity, row in goals.items()]
+        parts = [self._describe_goal(quantity, row, first, is_part) for quantity, row in goals.items()]
         if is_part:
-            return " ".join([*told, *self._describe_beyond(metric)])
+            return " ".join([*parts, *self._describe_beyond(metric)])
         if not first.is_available:
             other = first.available_hardware and self.scope.mark(first.available_hardware)
-            told.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, first, other=other))
-        return " ".join(told)
+            parts.append(self._fill(text.NOT_AVAILABLE if other else text.NONE_AVAILABLE, first, other=other))
+        return " ".join(parts)
 
     def _describe_goal(
         self, quantity: PartMetricName, row: Recommendation, first: Recommendation, is_part: bool
@@ -211,12 +211,12 @@ class CompareAnswer(RunAnswer):
         for quantity, row in _find_goals(self.recommendations, metric).items():
             own = owns[quantity]
             if not row.is_available and own.value >= TIE_RATIO * row.value:
-                told = text.GAINS[quantity](ratio=own.value / row.value)
-                gains.setdefault(row.hardware, {}).setdefault(own.hardware, []).append(told)
+                gain = text.GAINS[quantity](ratio=own.value / row.value)
+                gains.setdefault(row.hardware, {}).setdefault(own.hardware, []).append(gain)
         return [
             text.BEYOND(
                 hardware=self.scope.mark(name),
-                gains=[text.BETTER_THAN(gains=told, other=self.scope.mark(other)) for other, told in found.items()],
+                gains=[text.BETTER_THAN(gains=gain, other=self.scope.mark(other)) for other, gain in found.items()],
             )
             for name, found in gains.items()
         ]
@@ -348,10 +348,10 @@ class CompareAnswer(RunAnswer):
         faster = text.FASTER(ratio=ratio, each=self._each) if ratio >= TIE_RATIO else ""
         slower = text.SLOWER(ratio=1.0 / ratio, each=self._each) if ratio <= 1.0 / TIE_RATIO else ""
         goals = [goal for goal in self.available if goal.hardware == row.best_hardware]
-        told = {goal.goal.partition("_")[0] for goal in goals if goal.runner_up == row.other_hardware}
-        is_told = {"energy", "latency"} <= told or ("energy" in told and not (faster or slower))
+        named = {goal.goal.partition("_")[0] for goal in goals if goal.runner_up == row.other_hardware}
+        is_stated = {"energy", "latency"} <= named or ("energy" in named and not (faster or slower))
         return self._fill(
-            text.CAUSE if is_told else text.INSIGHT,
+            text.CAUSE if is_stated else text.INSIGHT,
             row,
             saved=row.category_difference_j,
             outweighed=category if outweighs else None,

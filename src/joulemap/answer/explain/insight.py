@@ -50,9 +50,9 @@ def describe_difference(answer: PairAnswer) -> str:
     unit, (name_a, name_b) = METRIC[answer.metric].unit, answer.names
     if answer.difference_exact == 0:
         names = (text.TWICE if name_a == name_b else text.BOTH)(a=name_a, b=name_b)
-        told = {"names": names[0].upper() + names[1:] if name_a == name_b else names, "part": answer.subgraph}
+        values = {"names": names[0].upper() + names[1:] if name_a == name_b else names, "part": answer.subgraph}
         value = show_quantity(answer.values[0], unit)
-        return text.EQUAL(**{**given, "verb": text.PLURAL_VERBS[answer.metric]}, **told, value=value)
+        return text.EQUAL(**{**given, "verb": text.PLURAL_VERBS[answer.metric]}, **values, value=value)
     (less, least), (more, most) = sorted(zip(answer.names, answer.values, strict=True), key=lambda one: one[1])
     tied = text.TIED if answer.is_tied else ""
     return text.HEADLINE(
@@ -260,8 +260,8 @@ def _describe_traffic(answer: PairAnswer) -> list[str]:
     """Return the bytes that both runs move off chip."""
     off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     sums = {name: sum(getattr(row, name) or 0.0 for row in off_chip) for name in ("bytes_a", "bytes_b")}
-    told = text.SAME_TRAFFIC if sums["bytes_a"] == sums["bytes_b"] else text.TRAFFIC
-    return [told(a=answer.names[0], b=answer.names[1], **sums)] if off_chip else []
+    template = text.SAME_TRAFFIC if sums["bytes_a"] == sums["bytes_b"] else text.TRAFFIC
+    return [template(a=answer.names[0], b=answer.names[1], **sums)] if off_chip else []
 
 
 def leads(rows: Table[SubgraphDifference]) -> bool:
@@ -275,8 +275,8 @@ def _describe_leader(answer: PairAnswer) -> list[str]:
         return []
     if answer.subgraph:
         share = next(row.share_fraction for row in answer.subgraphs if row.name == answer.subgraph)
-        told = text.OWN_OFFSET if share is not None and share < 0.0 else text.OWN_SHARE
-        return [told(share=show_share(abs(share)) if share else text.NOTHING)]
+        template = text.OWN_OFFSET if share is not None and share < 0.0 else text.OWN_SHARE
+        return [template(share=show_share(abs(share)) if share else text.NOTHING)]
     if not leads(answer.subgraphs):
         return []
     first = answer.subgraphs[0]

@@ -90,10 +90,10 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
     if answer.metric_terms is not None:
         terms, unit = (row.difference_exact for row in answer.metric_terms), EXACT_UNITS[answer.metric]
         proof = prove_terms(terms, answer.difference_exact, unit, answer.whole)
-        told = lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS))
+        laid = lay_terms(answer.metric_terms, limit, _select(answer, text.METRIC_TERM_COLUMNS))
         return Section(
             text.METRIC_TERM_TABLE,
-            (*told, proof) if answer.metric_terms.rows else told,
+            (*laid, proof) if answer.metric_terms.rows else laid,
         )
     drawn = lay(
         answer.terms,
@@ -177,8 +177,8 @@ def _select_energy(answer: PairAnswer, columns: str) -> str:
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs", rows: str = text.ROWS) -> Text:
     """Return the sentence that checks whether terms sum to the difference."""
     rest = exact - sum(terms)
-    told = text.INEXACT_SUM if rest else text.EXACT_SUM
-    return Text(told(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
+    template = text.INEXACT_SUM if rest else text.EXACT_SUM
+    return Text(template(rows=rows, whole=whole, rest=f"{rest:,}", unit=unit))
 
 
 def _add_rows(drawn: Grid, *rows: Sequence[str]) -> Grid:

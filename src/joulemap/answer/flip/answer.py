@@ -226,12 +226,12 @@ class FlipAnswer(RunAnswer):
         has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         for side in SIDES:
             rows = self._of(side)
-            told = [row for row in rows if row.flip_ratio is not None][:1]
-            told += [row for row in rows if row.constant == STATIC and has_static and row not in told]
-            telling = (
+            chosen = [row for row in rows if row.flip_ratio is not None][:1]
+            chosen += [row for row in rows if row.constant == STATIC and has_static and row not in chosen]
+            flipping = (
                 row for row in rows if (row.likelihood or 0.0) >= LEAST_LIKELY or row.variance_fraction >= LEAST_SHARE
             )
-            sides.append([*told, *(row for row in telling if row not in told)])
+            sides.append([*chosen, *(row for row in flipping if row not in chosen)])
         turns = max(map(len, sides))
         taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
         idle = (row for row in taken if row.flip_ratio is None and not (has_static and row.constant == STATIC))

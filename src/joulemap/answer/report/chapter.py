@@ -262,12 +262,12 @@ class Drawn:
         title: str,
         figure: FigureName,
         answer: Answer,
-        told: Iterable[Block],
+        blocks: Iterable[Block],
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
         """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""
         folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
-        return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *told, *folds))
+        return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *blocks, *folds))
 
     def _exhibit(
         self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""

@@ -31,7 +31,7 @@ class Drawing(Protocol):
         title: str,
         figure: FigureName,
         answer: Answer,
-        told: Iterable[Block],
+        blocks: Iterable[Block],
         tables: Iterable[tuple[Sequence[Section], Table[Any]]],
     ) -> Chapter:
         """Return the chapter of one answer: its figure, its sentences, and its tables with their queries."""

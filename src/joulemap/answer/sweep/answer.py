@@ -118,7 +118,7 @@ class SweepAnswer(RunAnswer):
             answer=self.describe_best(),
             insights=[*self._describe_beyond_budget(), *self.changes(), *self.falls()],
             details=[
-                Section(text.HEADINGS[name], self._draw(name, self._list_telling(name, one)))
+                Section(text.HEADINGS[name], self._draw(name, self._list_informative(name, one)))
                 for name, one in tables.items()
                 if name != by
             ],
@@ -127,7 +127,7 @@ class SweepAnswer(RunAnswer):
             steps=self._steps(by, again, repeated),
         )
 
-    def _list_telling(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
+    def _list_informative(self, by: SweepDivision, rows: Table[Any]) -> Table[Any]:
         """Return the informative rows of a further table: runs that were not refused, winners of a contest."""
         if by == "batch":
             return rows.with_rows(row for row in rows if row.status == "ok")
@@ -138,11 +138,11 @@ class SweepAnswer(RunAnswer):
         first.
         """
         models = self._list_answered()
-        told = [self._describe_model(*self._find_answered(model)) for model in models[:SHOWN_BEST]]
+        sentences = [self._describe_model(*self._find_answered(model)) for model in models[:SHOWN_BEST]]
         if len(models) > 1:
-            told = [text.OF_MODEL(model=model, told=one) for model, one in zip(models, told, strict=False)]
+            sentences = [text.OF_MODEL(model=model, best=one) for model, one in zip(models, sentences, strict=False)]
         more = len(models) - SHOWN_BEST
-        return " ".join([*told, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
+        return " ".join([*sentences, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
 
     def _describe_model(self, found: list[SweepSeries], had: list[SweepSeries]) -> str:
         """Return the least energy per inference and the highest throughput of one model."""
@@ -150,7 +150,7 @@ class SweepAnswer(RunAnswer):
             return text.ALONE(found[0], name=self._name(found[0]))
         frugal, swift = _find_frugal(had), _find_swift(had)
         among, also = "" if len(had) == len(found) else text.AMONG, "also " if swift is frugal else ""
-        told = [
+        clauses = [
             text.FRUGAL(
                 frugal,
                 name=self._name(frugal),
@@ -171,8 +171,8 @@ class SweepAnswer(RunAnswer):
             row = find(found)
             if row not in had:
                 ratio = _compare_rows(row, own, find)
-                told.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
-        return " ".join(told)
+                clauses.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
+        return " ".join(clauses)
 
     def _is_tied(self, rows: Sequence[SweepSeries], find: Search) -> str:
         """Return the clause on a statistical tie of the best and the next series; empty without a tie."""

@@ -26,7 +26,7 @@ ALONE: Final = Template(
     "{name} uses the least energy per inference at batch {energy_batch}: {energy_per_inference_j:J}. "
     "Its throughput is highest at batch {throughput_batch}: {throughput_per_s:1/s}."
 )
-OF_MODEL: Final = Template("{model}: {told}")
+OF_MODEL: Final = Template("{model}: {best}")
 MORE_MODELS: Final = Template("The table shows {count:n more model}.")
 AMONG: Final = " of the available chips"
 BEYOND_ENERGY: Final = Template(

@@ -121,15 +121,15 @@ class UtilizationAnswer(RunAnswer):
         given = {"name": self.scope.mark(worst.hardware), "bound": bound, "time": time, "peak": peak, "better": ""}
         if (remedy := self._find_better(worst)) is not None:
             lower = self._find_better(worst, is_lower=True)
-            is_told = lower is not None and lower.gain_ratio > remedy.gain_ratio
+            is_stated = lower is not None and lower.gain_ratio > remedy.gain_ratio
             is_other = remedy.remedy not in (*text.SETTINGS, text.LOWER)
             given["better"] = (text.INSTEAD if is_other else text.BETTER)(
                 name=given["name"],
                 remedy=mark_projected(remedy.choice, self.scope.projected) if is_other else self._name(remedy),
                 proviso=text.PROVISO if remedy.remedy == text.LOWER else "",
                 gain=_describe_gain(remedy),
-                precision=lower.choice if lower is not None and is_told else "",
-                more=_describe_gain(lower) if lower is not None and is_told else "",
+                precision=lower.choice if lower is not None and is_stated else "",
+                more=_describe_gain(lower) if lower is not None and is_stated else "",
             )
         if best is worst:
             return text.HEADLINE(worst, **given)

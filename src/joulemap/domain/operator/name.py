@@ -233,12 +233,12 @@ class SingleOperator:
 
     def __str__(self) -> str:
         """Return the canonical spelling of the name."""
-        told = [
+        arguments = [
             f"{name}={str(value).lower()}"
             for name, value in self.arguments.items()
             if value != _implied(self.kind, name, self.arguments)
         ]
-        return f"{self.kind}({','.join(told)})"
+        return f"{self.kind}({','.join(arguments)})"
 
 
 def find_kind(name: str) -> str:
@@ -322,13 +322,13 @@ def complete(text: str) -> list[str]:
 def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
     """Return completions of the next argument for a partly typed name with an open bracket."""
     done, _, last = inside.rpartition(",")
-    told = {one.partition("=")[0].strip() for one in done.split(",")}
+    given = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
     name, equals, begun = last.partition("=")
     if equals:
         choices = (choice for one in arguments if one.name == name.strip() for choice in one.choices)
         return [f"{start}{name}={choice}" for choice in choices if choice.startswith(begun)]
-    return [f"{start}{one.name}=" for one in arguments if one.name.startswith(last.strip()) and one.name not in told]
+    return [f"{start}{one.name}=" for one in arguments if one.name.startswith(last.strip()) and one.name not in given]
 
 
 def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:

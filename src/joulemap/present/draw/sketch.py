@@ -60,13 +60,13 @@ def draw_heat(sketch: Heat, width: int, ink: Ink) -> str:
         lines.append(between.join([label, *cells, *((row.note,) if has_note else ())]))
     hidden = len(sizes) - shown
     key = [] if has_names else list(zip(LETTERS, sketch.columns[:shown], strict=False))
-    told = (LEGEND, *((f"{hidden} more columns do not fit; json has all",) if hidden else ()), *sketch.notes)
+    legend = (LEGEND, *((f"{hidden} more columns do not fit; json has all",) if hidden else ()), *sketch.notes)
     return "\n".join(
         [
             *textwrap.wrap(sketch.title, width),
             *(line.rstrip() for line in lines),
             *lay_out_items(key, Ink(has_colour=False), width),
-            *(line for note in told for line in textwrap.wrap(note, width)),
+            *(line for note in legend for line in textwrap.wrap(note, width)),
         ]
     )
 
@@ -81,9 +81,9 @@ def _cell(ratio: float | None, *, has_ratios: bool, size: int, ink: Ink) -> str:
     level, shade = next(((level, shade) for level, (most, shade) in enumerate(SHADES) if ratio <= most), (4, FAR))
     star = "*" if level == 0 else shade
     text = f"{star}{shade}"
-    told = f"{text} {_show_ratio(ratio)}" if has_ratios else text
-    padding = " " * (size - len(told))
-    return ink.paint(told, 0) + padding if level == 0 else told + padding
+    shown = f"{text} {_show_ratio(ratio)}" if has_ratios else text
+    padding = " " * (size - len(shown))
+    return ink.paint(shown, 0) + padding if level == 0 else shown + padding
 
 
 def _show_ratio(ratio: float) -> str:

@@ -149,11 +149,11 @@ def _describe_folded(block: Grid, kept: Sequence[int], width: int | None) -> str
         return ""
     count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
     between = "; " if any("," in name for name in folded) else ", "
-    told = f"({count} folded: {between.join(folded)}; --wide shows all)"
-    while width is not None and len(told) > width and len(folded) > 1:
+    note = f"({count} folded: {between.join(folded)}; --wide shows all)"
+    while width is not None and len(note) > width and len(folded) > 1:
         folded.pop()
-        told = f"({count} folded: {between.join(folded)}{between}…; --wide shows all)"
-    return "\n" + _wrap(told, width, " ")
+        note = f"({count} folded: {between.join(folded)}{between}…; --wide shows all)"
+    return "\n" + _wrap(note, width, " ")
 
 
 def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[int]] | None:
@@ -287,8 +287,8 @@ def _blocks(block: Grid, width: int) -> str:
 def _write_paragraph(block: Grid, title: Sequence[int], rest: Sequence[int], cells: Sequence[str], width: int) -> str:
     """Format a row as its name, followed by all other values with their headings."""
     name = ", ".join(_name_cell(block, index, cells) for index in title if cells[index].strip())
-    told = "; ".join(f"{block.headings[index]} {cells[index].strip()}" for index in rest if cells[index].strip())
-    return _wrap(name, width) + (f"\n  {_wrap(told, width - GAP, ' ' * GAP)}" if told else "")
+    values = "; ".join(f"{block.headings[index]} {cells[index].strip()}" for index in rest if cells[index].strip())
+    return _wrap(name, width) + (f"\n  {_wrap(values, width - GAP, ' ' * GAP)}" if values else "")
 
 
 def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
@@ -297,13 +297,13 @@ def _hang(value: str, width: int, indent: int, heading: str = "") -> str:
 
 def _find_title(block: Grid) -> list[int]:
     """Return the columns that name a row: those that distinguish rows, else the first columns that do so."""
-    if block.telling:
-        return [index for index, name in enumerate(block.headings) if not index or name in block.telling]
+    if block.distinguishing:
+        return [index for index, name in enumerate(block.headings) if not index or name in block.distinguishing]
     title: list[int] = []
     for index in dict.fromkeys((0, *_keep(block), *range(len(block.headings)))):
         title.append(index)
-        is_told = len({tuple(cells[one] for one in title) for cells in block.rows}) == len(block.rows)
-        if (is_told and not all(one in block.numbers for one in title)) or len(title) == MOST_TITLE:
+        is_distinct = len({tuple(cells[one] for one in title) for cells in block.rows}) == len(block.rows)
+        if (is_distinct and not all(one in block.numbers for one in title)) or len(title) == MOST_TITLE:
             break
     return title
 

@@ -83,8 +83,8 @@ def _write_name(name: str) -> Iterator[str]:
     if inspect.isclass(value) and issubclass(value, Row) and value is not Row:
         yield f".. autoclass:: joulemap.{name}\n"
         for column in find_query(value.query).columns:
-            told = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
-            meaning = re.sub(r"([*|\\]|(?<=\w)_\b)", r"\\\1", told)
+            text = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
+            meaning = re.sub(r"([*|\\]|(?<=\w)_\b)", r"\\\1", text)
             yield f"   .. attribute:: {column.name}\n      :type: {spell_type(column)}\n\n      {meaning}\n"
     elif inspect.isclass(value):
         yield f".. autoclass:: joulemap.{name}\n   :members:\n   :undoc-members:\n"

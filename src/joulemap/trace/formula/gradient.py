@@ -31,7 +31,7 @@ def convolution_gradient(call: Call) -> Cost:
     )
 
 
-def _gradient(names: Sequence[str], per_element: int, special: int, says: str) -> None:
+def _gradient(names: Sequence[str], per_element: int, special: int, description: str) -> None:
     def cost(call: Call) -> Cost:
         return Cost(
             kind="elementwise",
@@ -40,7 +40,7 @@ def _gradient(names: Sequence[str], per_element: int, special: int, says: str) -
             special_count=special * call.output_count,
         )
 
-    cost.__doc__ = says
+    cost.__doc__ = description
     formula(*names)(cost)
 
 

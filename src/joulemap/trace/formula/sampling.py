@@ -16,7 +16,7 @@ DRAW: Final = 25
 """Operations of one random number."""
 
 
-def _random(names: Sequence[str], more: int, special: int, says: str) -> None:
+def _random(names: Sequence[str], more: int, special: int, description: str) -> None:
     def cost(call: Call) -> Cost:
         return Cost(
             kind="elementwise",
@@ -25,7 +25,7 @@ def _random(names: Sequence[str], more: int, special: int, says: str) -> None:
             special_count=special * call.output_count,
         )
 
-    cost.__doc__ = says
+    cost.__doc__ = description
     formula(*names)(cost)
 
 

@@ -112,13 +112,13 @@ class Checkpoint:
     def describe(self) -> str:
         """Return the method and its formats in words: `gptq, 4 bits in groups of 128`."""
         formats = dict.fromkeys(group.stored for group in self.groups)
-        told = " and ".join(stored.describe() for stored in formats)
+        names = " and ".join(stored.describe() for stored in formats)
         activations = dict.fromkeys(stored.activations for stored in formats if stored.activations)
         narrow = "".join(
             f", activations of {name} in their products (--precision {name} has these at its rate)"
             for name in activations
         )
-        return f"{self.method}, {told}{narrow}{self.remark}"
+        return f"{self.method}, {names}{narrow}{self.remark}"
 
 
 @cache

@@ -68,19 +68,19 @@ def store_weights(module: nn.Module, values: Mapping[str, Any] | None, source: s
         wide = getattr(place.module, place.name)
         is_any = True
         place.module.register_parameter(place.name, PackedWeight.store(wide, stored, is_transposed=place.is_transposed))
-    return (_tell(checkpoint, left, is_any=is_any),)
+    return (_describe(checkpoint, left, is_any=is_any),)
 
 
-def _tell(checkpoint: Checkpoint, left: list[str], *, is_any: bool) -> str:
+def _describe(checkpoint: Checkpoint, left: list[str], *, is_any: bool) -> str:
     """Return a line about the configuration that was read."""
-    told = f"{SETTING}: {checkpoint.describe()}"
+    line = f"{SETTING}: {checkpoint.describe()}"
     if not is_any:
-        return f"{told}; no weights of this model are converted"
+        return f"{line}; no weights of this model are converted"
     names = sorted(dict.fromkeys(left), key=lambda name: name.count("."))
     if not names:
-        return told
+        return line
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{told}; {names[0]}{more} not converted"
+    return f"{line}; {names[0]}{more} not converted"
 
 
 def _find_places(model: nn.Module) -> Iterator[_Place]:
@@ -115,9 +115,9 @@ def _name(path: str) -> tuple[str, ...]:
 
 def _is_transposed(module: nn.Module, name: str, parameter: torch.Tensor) -> bool:
     """Return whether the outputs of experts are along the last dimension."""
-    said = getattr(module, "is_transposed", None)
-    if isinstance(said, bool):
-        return said
+    stated = getattr(module, "is_transposed", None)
+    if isinstance(stated, bool):
+        return stated
     width = getattr(module, "hidden_size", getattr(module, "hidden_dim", None))
     rows, columns = parameter.shape[1:]
     return rows != columns and width == (columns if name.startswith("down") else rows)

@@ -134,5 +134,5 @@ class PackedFormat:
         else:
             shared = f" in blocks of {down} x {along}"
         nested = f", scales of 8 bits in groups of {NESTED_GROUP}" if self.is_nested else ""
-        told = self.label or (f"fp{self.bits} weights" if self.is_float else f"{self.bits} bits")
-        return f"{told}{shared}{nested}"
+        label = self.label or (f"fp{self.bits} weights" if self.is_float else f"{self.bits} bits")
+        return f"{label}{shared}{nested}"

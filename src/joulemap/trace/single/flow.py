@@ -109,7 +109,7 @@ def form(
     kept = [one for one in listed if not one.held.name]
     position = {id(one): index for index, one in enumerate(kept)}
 
-    def told(one: Flow) -> Tensor:
+    def form_tensor(one: Flow) -> Tensor:
         role = "parameter" if one.held.name else "activation" if one.maker is not None else "input"
         return Tensor(
             shape=one.held.shape,
@@ -129,7 +129,7 @@ def form(
         parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
         weight_bytes=sum(one.byte_count for one in weights),
         operators=operators,
-        tensors=tuple(map(told, listed)),
+        tensors=tuple(map(form_tensor, listed)),
         accesses=tuple(access for one in flows for access in one.accesses(number[id(one)])),
         edges=tuple(
             Edge(producer_index=one.maker, consumer_index=one.reader, tensor_index=index)

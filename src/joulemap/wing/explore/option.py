@@ -133,8 +133,8 @@ def _read_pairs(option: str, written: list[str] | None, example: str) -> dict[st
     try:
         return split_assignments(written)
     except UsageError as error:
-        told = f": write NAME=VALUES, each name once, e.g. {example}" if example else ": write MODEL=SHARE"
-        raise UsageError(f"{option}: {error}{told}") from None
+        hint = f": write NAME=VALUES, each name once, e.g. {example}" if example else ": write MODEL=SHARE"
+        raise UsageError(f"{option}: {error}{hint}") from None
 
 
 def _read_share(name: str, text: str) -> float:

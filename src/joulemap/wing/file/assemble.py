@@ -153,22 +153,22 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
         (node, None if node.op in ATTENTIONS or node.op in CELLS else find_call(node, EVERY)) for node in program.nodes
     ]
     paths = [find_path(node) for node, _ in calls]
-    alone = Counter(path for path, (node, told) in zip(paths, calls, strict=True) if told is None or not told.is_view)
-    for path, (node, told) in zip(paths, calls, strict=True):
+    alone = Counter(path for path, (node, call) in zip(paths, calls, strict=True) if call is None or not call.is_view)
+    for path, (node, call) in zip(paths, calls, strict=True):
         if all(one.is_weight for one in node.outputs):
             continue  # an engine computes it once, and keeps it as a weight
         if node.op in ATTENTIONS:
             made.add_attention(node, path)
         elif node.op in CELLS:
             add_recurrence(made, node, path)
-        elif told is None:
+        elif call is None:
             made.places[id(node.outputs[0])] = made.place(node.given(0))
             made.held.append(node.outputs[0])
-        elif told.is_view:
-            made.add_view(node, told, path)
+        elif call.is_view:
+            made.add_view(node, call, path)
         else:
             try:
-                made.add_call(node, told, path, alone[path] == 1)
+                made.add_call(node, call, path, alone[path] == 1)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
                 raise ModelError(f"{name}: {node.op} {node.name!r} cannot be counted: {error}") from error
     return _finish(made, program, name, key, batch, notes)

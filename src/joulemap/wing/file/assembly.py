@@ -181,31 +181,31 @@ class Assembly:
         self.makers[place.base] = operator
         self.access(operator, place.base, "output", value.byte_count // share, value.item_bytes)
 
-    def add_view(self, node: Node, told: AtenCall, path: str) -> None:
+    def add_view(self, node: Node, call: AtenCall, path: str) -> None:
         """Add an operator that renames memory, or its copy if the layout requires one."""
         source = node.given(0)
         place = self.place(source)
-        for output in node.outputs[: None if told.aten == "split" else 1]:
-            strides = _find_strides(told, source, place, output)
+        for output in node.outputs[: None if call.aten == "split" else 1]:
+            strides = _find_strides(call, source, place, output)
             if strides is None:
                 operator = self.add("clone", Cost(kind="data_movement", operation="reshape"), output, path, False)
                 self.read(operator, [source])
                 self.write(operator, [output])
                 continue
-            operator = self.add(told.aten, Cost(kind="view", operation=told.aten), output, path, False)
+            operator = self.add(call.aten, Cost(kind="view", operation=call.aten), output, path, False)
             maker = self.makers.get(place.base)
             if maker is not None:
                 self.edges[maker, operator, place.base] = None
             self.see(output, place, strides)
 
-    def add_call(self, node: Node, told: AtenCall, path: str, own: bool) -> None:
+    def add_call(self, node: Node, aten: AtenCall, path: str, own: bool) -> None:
         """Add an operator that computes or moves."""
         outputs = node.outputs
-        seen = [Turned(outputs[0], shape=told.output_shape), *outputs[1:]] if told.output_shape else outputs
-        call = Call(told.args, {}, tuple(seen))  # type: ignore[arg-type]
-        cost = count(told.aten, call)
-        operator = self.add(told.aten, cost, outputs[0], path, own)
-        values = list(_list_values(told.args))
+        seen = [Turned(outputs[0], shape=aten.output_shape), *outputs[1:]] if aten.output_shape else outputs
+        call = Call(aten.args, {}, tuple(seen))  # type: ignore[arg-type]
+        cost = count(aten.aten, call)
+        operator = self.add(aten.aten, cost, outputs[0], path, own)
+        values = list(_list_values(aten.args))
         limits: dict[int, int] = {}
         if cost.gathers and values:
             rows = outputs[0].count if cost.gathered_count is None else cost.gathered_count
@@ -265,14 +265,14 @@ def _touched(value: Value, strides: Strides) -> int:
     return value.item_size * math.prod(size for size, step in zip(value.shape, strides, strict=True) if step)
 
 
-def _find_strides(told: AtenCall, source: Value, place: Place, output: Value) -> Strides | None:
+def _find_strides(call: AtenCall, source: Value, place: Place, output: Value) -> Strides | None:
     """Return the strides of a view; None if it must be a copy."""
     strides = place.strides
-    if told.aten == "permute":
-        return tuple(strides[one] for one in told.args[1])
-    if told.aten in ("view", "squeeze", "unsqueeze"):
+    if call.aten == "permute":
+        return tuple(strides[one] for one in call.args[1])
+    if call.aten in ("view", "squeeze", "unsqueeze"):
         return view_at(source.shape, strides, output.shape)
-    if told.aten == "expand":
+    if call.aten == "expand":
         missing = len(output.shape) - len(source.shape)
         sizes, steps = (1,) * missing + source.shape, (0,) * missing + strides
         return tuple(

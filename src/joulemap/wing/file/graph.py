@@ -136,21 +136,21 @@ class _Reader(Values):
             branch_count=self.branch_count,
         )
 
-    def name_sizes(self, told: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
+    def name_sizes(self, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
         """Store the value of each named dynamic size, because inputs share names."""
-        dims = told.tensor_type.shape.dim
+        dims = declared.tensor_type.shape.dim
         values = spec.shape if spec is not None and len(spec.shape) == len(dims) else (batch or 1,)
         for dim, size in zip(dims, values, strict=False):
             if dim.dim_param:
                 self.sizes.setdefault(dim.dim_param, size)
 
-    def add_input(self, name: str, told: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
+    def add_input(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
         """Return an input with dynamic sizes filled in; the first dynamic size is the batch by default."""
-        kind = told.tensor_type.elem_type
+        kind = declared.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
             raise ModelError(f"{self.name}: input {name!r} is not a tensor")
-        dims = told.tensor_type.shape.dim
+        dims = declared.tensor_type.shape.dim
         sizes: list[int | None] = [
             one.dim_value if one.HasField("dim_value") and one.dim_value > 0 else None for one in dims
         ]
@@ -188,16 +188,16 @@ class _Reader(Values):
         if proto.op_type in ("Shape", "Size") and inputs and inputs[0] is not None:
             self.add_size(proto, inputs[0], attributes)
             return
-        told = [one for one in inputs if one is not None]
+        present = [one for one in inputs if one is not None]
         outputs = self.infer(proto, inputs)
-        is_small = sum(one.count for one in (*told, *outputs)) <= MOST_COMPUTED
-        if told and is_small and all(one.known is not None for one in told) and self.compute(proto):
+        is_small = sum(one.count for one in (*present, *outputs)) <= MOST_COMPUTED
+        if present and is_small and all(one.known is not None for one in present) and self.compute(proto):
             return
-        if told and all(one.is_weight for one in told) and proto.op_type in CARRIED:
+        if present and all(one.is_weight for one in present) and proto.op_type in CARRIED:
             for output in outputs:
                 output.is_weight = True
         for output in outputs:
-            output.is_fixed = all(one.is_weight or one.is_fixed for one in told)
+            output.is_fixed = all(one.is_weight or one.is_fixed for one in present)
         name = proto.name or f"{proto.op_type}_{len(self.nodes)}"
         self.nodes.append(Node(proto.op_type, name, list(inputs), outputs, attributes))
 

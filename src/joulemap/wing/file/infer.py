@@ -251,12 +251,16 @@ class Values:
             raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} cannot be read: {reason}") from error
         made = []
         for one in outputs:
-            told = types.get(one)
+            declared = types.get(one)
             if proto.op_type in OPEN:
                 made.append(self.assume(proto, one))
                 continue
-            kind = told.tensor_type.elem_type if told is not None else TensorProto.UNDEFINED
-            dims = told.tensor_type.shape.dim if told is not None and told.tensor_type.HasField("shape") else None
+            kind = declared.tensor_type.elem_type if declared is not None else TensorProto.UNDEFINED
+            dims = (
+                declared.tensor_type.shape.dim
+                if declared is not None and declared.tensor_type.HasField("shape")
+                else None
+            )
             if dims is None or not all(dim.HasField("dim_value") for dim in dims):
                 reason = self.describe_outside(proto) or "it depends on data"
                 raise ModelError(

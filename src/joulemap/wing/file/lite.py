@@ -327,9 +327,9 @@ def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperat
     )
 
 
-def _read_options(table: FlatTable | None, told: str) -> dict[str, Any]:
+def _read_options(table: FlatTable | None, names: str) -> dict[str, Any]:
     found = {}
-    for one in told.split():
+    for one in names.split():
         name, _, rest = one.partition(":")
         place, _, default = rest.partition("=")
         found[name] = (

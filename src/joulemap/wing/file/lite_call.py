@@ -102,10 +102,10 @@ def _resize(aten: str) -> Rule:
 def _product(node: Node) -> AtenCall:
     """Return the call of a GEMM of two tensors, either of which may be stored transposed."""
     operands = (node.given(0), node.given(1))
-    told = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
+    flags = [node.attributes.get(one) for one in ("adj_x", "adj_y")]
     shapes = [
         (*one.shape[:-2], one.shape[-1], one.shape[-2]) if is_turned else one.shape
-        for one, is_turned in zip(operands, told, strict=True)
+        for one, is_turned in zip(operands, flags, strict=True)
     ]
     return AtenCall("matmul", tuple(Turned(one, shape=shape) for one, shape in zip(operands, shapes, strict=True)))
 
@@ -137,7 +137,7 @@ def _pack(node: Node) -> AtenCall:
     return AtenCall("cat", ([one for one in node.inputs if one is not None], int(node.attributes.get("axis", 0))))
 
 
-def _look_up(node: Node) -> AtenCall:
+def _gather_rows(node: Node) -> AtenCall:
     return AtenCall("embedding", (node.given(1), node.given(0)))
 
 
@@ -156,7 +156,7 @@ LITE_RULES: Final[Mapping[str, Rule]] = {
     "REVERSE_SEQUENCE": plain("flip"), "SPACE_TO_BATCH_ND": plain("constant_pad_nd"),
     "BATCH_TO_SPACE_ND": plain("clone"), "ASSIGN_VARIABLE": plain("clone"),
     "MIRROR_PAD": plain("reflection_pad2d"), "CONCATENATION": _concatenate, "PACK": _pack, "UNPACK": _unpack,
-    "EMBEDDING_LOOKUP": _look_up, "FILL": _fill, "ZEROS_LIKE": _fill,
+    "EMBEDDING_LOOKUP": _gather_rows, "FILL": _fill, "ZEROS_LIKE": _fill,
     "TFLite_Detection_PostProcess": _suppress, "Convolution2DTransposeBias": _transpose_convolve,
 }  # fmt: skip
 """Operator of TFLite, or a custom one by its name -> rule."""

@@ -73,7 +73,7 @@ OPEN: Final = frozenset({"WHERE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION
 class Stage:
     """Operator with its values."""
 
-    told: LiteOperator
+    operator: LiteOperator
     name: str
     inputs: list[Value | None]
     outputs: list[Value]
@@ -82,7 +82,7 @@ class Stage:
         """Return an input that the operator must have."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
-            raise ModelError(f"{self.told.op} {self.name!r} lacks its input {index + 1}")
+            raise ModelError(f"{self.operator.op} {self.name!r} lacks its input {index + 1}")
         return found
 
 
@@ -144,8 +144,10 @@ class _Reader:
         """Set the batch to the given inputs' or the question's. UsageError for any other change."""
         is_open = any(0 in one.open_axes for one in free)
         self.base = next((max(one.shape[0], 1) for one in free if 0 in one.open_axes), 1)
-        told = next((spec.shape[0] for one, spec in zip(free, specs, strict=True) if spec and 0 in one.open_axes), None)
-        self.batch = told or batch or 1 if is_open else 1
+        stated = next(
+            (spec.shape[0] for one, spec in zip(free, specs, strict=True) if spec and 0 in one.open_axes), None
+        )
+        self.batch = stated or batch or 1 if is_open else 1
         for one, spec in zip(free, specs, strict=True):
             shape, shown = self.size(one), "x".join("?" if axis in one.open_axes else str(size) for axis, size in
                                                     enumerate(one.shape))  # fmt: skip
@@ -202,24 +204,24 @@ class _Reader:
                 values[one] = attrs.evolve(self.make(tensor), is_input=tensor.is_variable)
             return values[one]
 
-        for told in graph.operators:
+        for operator in graph.operators:
             self.step_count += 1
             if self.step_count > MOST_NODES:
                 raise ModelError(f"{self.name} has more than {MOST_NODES:,} operators")
-            if told.op in SILENT:
+            if operator.op in SILENT:
                 continue
-            outputs = [value for one in told.outputs if (value := find(one)) is not None]
-            label = (outputs[0].name if outputs else told.op).partition(";")[0]
-            stage = Stage(told, label, [find(one) for one in told.inputs], outputs)
+            outputs = [value for one in operator.outputs if (value := find(one)) is not None]
+            label = (outputs[0].name if outputs else operator.op).partition(";")[0]
+            stage = Stage(operator, label, [find(one) for one in operator.inputs], outputs)
             made = self.add(stage, depth)
-            values.update(zip((one for one in told.outputs if one >= 0), made, strict=False))
+            values.update(zip((one for one in operator.outputs if one >= 0), made, strict=False))
         return [value for one in graph.outputs if (value := find(one)) is not None]
 
     def add(self, stage: Stage, depth: int) -> list[Value]:
         """Add an operator and its activation; return its outputs."""
-        op = stage.told.op
+        op = stage.operator.op
         if op in ("IF", "CALL", "STABLEHLO_COMPOSITE"):
-            return self.walk(self.choose(stage.told), _present(stage.inputs[op == "IF" :]), depth + 1)
+            return self.walk(self.choose(stage.operator), _present(stage.inputs[op == "IF" :]), depth + 1)
         if op == "READ_VARIABLE":
             stage.outputs[0].is_input = True
             return stage.outputs
@@ -234,7 +236,7 @@ class _Reader:
             return stage.outputs
         if op in OPEN:
             self.assumed.append(op)
-        activation = ACTIVATIONS.get(stage.told.options.get("activation", 0))
+        activation = ACTIVATIONS.get(stage.operator.options.get("activation", 0))
         outputs = stage.outputs
         if activation is not None and outputs:
             outputs = [attrs.evolve(stage.outputs[0], name=f"{stage.outputs[0].name} linear"), *stage.outputs[1:]]
@@ -244,11 +246,11 @@ class _Reader:
             self.put(activation[0], stage, outputs[:1], stage.outputs[:1], dict(activation[1]))
         return stage.outputs
 
-    def choose(self, told: LiteOperator) -> int:
+    def choose(self, operator: LiteOperator) -> int:
         """Return the subgraph that an operator runs; of a condition, the branch with more operators."""
-        if told.op != "IF":
-            return told.options["subgraph"]
-        branches = [told.options["then"], told.options["else"]]
+        if operator.op != "IF":
+            return operator.options["subgraph"]
+        branches = [operator.options["then"], operator.options["else"]]
         known = [one for one in branches if 0 <= one < len(self.model.graphs)]
         return max(known, key=lambda one: len(self.model.graphs[one].operators), default=-1)
 
@@ -261,11 +263,11 @@ class _Reader:
         attributes: dict[str, Any],
     ) -> None:
         """Add a node; its outputs are constants if it only passes constants on."""
-        told = _present(inputs)
-        is_constant = bool(told) and all(one.is_weight for one in told)
+        present = _present(inputs)
+        is_constant = bool(present) and all(one.is_weight for one in present)
         for one in outputs:
             one.is_weight = is_constant and (op in CARRIED or one.dtype in INDICES)
-            one.is_fixed = bool(told) and all(one.is_weight or one.is_fixed for one in told)
+            one.is_fixed = bool(present) and all(one.is_weight or one.is_fixed for one in present)
         self.nodes.append(Node(op, stage.name, list(inputs), outputs, attributes))
 
 
@@ -279,14 +281,14 @@ Made = tuple[str, Sequence[Value | None], list[Value], dict[str, Any]]
 
 def translate(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     """Yield the nodes of an operator."""
-    told = stage.told
-    if told.op in FORMS:
-        yield from FORMS[told.op](stage, outputs)
-    elif told.op in CLIPPED:
-        low, high = CLIPPED[told.op]
+    operator = stage.operator
+    if operator.op in FORMS:
+        yield from FORMS[operator.op](stage, outputs)
+    elif operator.op in CLIPPED:
+        low, high = CLIPPED[operator.op]
         yield "Clip", stage.inputs[:1], outputs, {"min": low, "max": high}
     else:
-        yield NAMED.get(told.op, told.custom or told.op), stage.inputs, outputs, dict(told.options)
+        yield NAMED.get(operator.op, operator.custom or operator.op), stage.inputs, outputs, dict(operator.options)
 
 
 def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
@@ -294,20 +296,20 @@ def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     rank = len(stage.given(0).shape)
     axes = [int(one) for one in order.reshape(-1)] if order is not None else list(range(rank))[::-1]
     if sorted(axes) != list(range(rank)):
-        raise ModelError(f"{stage.told.op} {stage.name!r} has the axes {axes}")
+        raise ModelError(f"{stage.operator.op} {stage.name!r} has the axes {axes}")
     yield "Transpose", stage.inputs[:1], outputs, {"perm": axes}
 
 
 def _split(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     """Yield SPLIT, whose axis comes before its data, or SPLIT_V."""
-    yield "Split", [stage.given(1 if stage.told.op == "SPLIT" else 0)], outputs, {}
+    yield "Split", [stage.given(1 if stage.operator.op == "SPLIT" else 0)], outputs, {}
 
 
 def _multiply(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     """Yield a GEMM; if its second operand is transposed, yield a transposing view and a plain GEMM, which the rules
     support.
     """
-    options = dict(stage.told.options)
+    options = dict(stage.operator.options)
     left, right = stage.given(0), stage.given(1)
     if options.get("adj_x") or len(right.shape) < 2:
         yield "BATCH_MATMUL", [left, right], outputs, options
@@ -339,16 +341,16 @@ def _normalize(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
 
 def _transpose_convolve(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     """Yield a transposed convolution without the input that states the shape of its output."""
-    options = dict(stage.told.options)
-    if stage.told.custom:
-        yield stage.told.custom, [stage.given(1), stage.given(0), *stage.inputs[2:3]], outputs, options
+    options = dict(stage.operator.options)
+    if stage.operator.custom:
+        yield stage.operator.custom, [stage.given(1), stage.given(0), *stage.inputs[2:3]], outputs, options
         return
     yield "TRANSPOSE_CONV", stage.inputs[1:4], outputs, options
 
 
 def _choose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     """Yield a custom operator under its own name."""
-    custom = stage.told.custom
+    custom = stage.operator.custom
     if custom == "Convolution2DTransposeBias":
         yield from _transpose_convolve(stage, outputs)
     else:
@@ -384,7 +386,9 @@ def measure_precision(model: LiteModel) -> tuple[str, str]:
         key = bool(tensor.stored_bytes), dtype.removeprefix("u") if is_code else ""
         sizes[key] = sizes.get(key, 0) + math.prod(tensor.shape)
     activations, weights = (
-        max((size, name) for (is_weight, name), size in [*sizes.items(), ((told, ""), 0)] if is_weight == told)[1]
-        for told in (False, True)
+        max(
+            (size, name) for (is_weight, name), size in [*sizes.items(), ((is_stored, ""), 0)] if is_weight == is_stored
+        )[1]
+        for is_stored in (False, True)
     )
     return activations, "" if weights == activations else weights

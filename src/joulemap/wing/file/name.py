@@ -123,8 +123,8 @@ class FileNames(ModelNames):
         if settings.precision != SETTINGS.precision or settings.weight_precision or not any(map(any, found.values())):
             return models, settings
         if len(set(found.values())) > 1:
-            told = ", ".join(f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in found.items())
-            raise UsageError(f"{told} numbers: ask about one file at a time, or state --precision for all models")
+            listed = ", ".join(f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in found.items())
+            raise UsageError(f"{listed} numbers: ask about one file at a time, or state --precision for all models")
         activations, weights = next(iter(found.values()))
         if activations in shared:
             settings = attrs.evolve(settings, precision=(cast("Precision", activations),))

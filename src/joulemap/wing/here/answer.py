@@ -164,8 +164,8 @@ def here(
         from joulemap.wing.here.probe import apply_probe, check_probe
 
         check_probe(recorded)
-        machine, told = apply_probe(machine)
-        notes.append(told)
+        machine, line = apply_probe(machine)
+        notes.append(line)
     found = match_machine(machine)
     served, runs = _answer(source, model, found, asked, attrs.evolve(SETTINGS, inputs=tuple(inputs)), precision)
     usable = found.list_kind(GPU, CPU, NPU)

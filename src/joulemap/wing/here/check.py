@@ -21,11 +21,11 @@ from joulemap.wing.here.serve import USUAL_WEIGHTS, Asked
 ENGINE: Final = "llamacpp"
 """Engine of language models on a user's machine."""
 
-VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}[ {told}]")
+VERIFY: Final = Template("{command} | joulemap verify - --hardware {hardware}[ {facts}]")
 
 VERIFY_OWN: Final = Template(
     "joulemap hardware detect --output this.toml && {command} | "
-    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}[ {told}]"
+    "JOULEMAP_HARDWARE=this.toml joulemap verify - --hardware {hardware}[ {facts}]"
 )
 """Shell command that describes a chip missing from the catalogue, then checks a prediction for it."""
 
@@ -76,8 +76,8 @@ def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[
         if check.tool in UNREAD or sizes:
             yield check.command + _add_needs(check, row)
         else:
-            told = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None
-            for command in _compare(check.command, device, system, told):
+            facts = f"--model {shlex.quote(row.model)} --precision {row.precision}" if check.tool in UNNAMED else None
+            for command in _compare(check.command, device, system, facts):
                 yield command + _add_needs(check, row)
 
 
@@ -93,16 +93,16 @@ def _find_entry(device: Device) -> HardwareEntry:
     return select_hardware(Settings(hardware=(device.hardware,))).pairs[0][0]
 
 
-def _compare(command: str, device: Device, system: str, told: str | None = None) -> Iterator[str]:
+def _compare(command: str, device: Device, system: str, facts: str | None = None) -> Iterator[str]:
     """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it.
 
     Such a description needs Linux; elsewhere the command stands alone.
-    `told` holds the options for what the output does not state.
+    `facts` holds the options for what the output does not state.
     """
     if isinstance(device.hardware, str):
         ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
-        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), told=told)
+        yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), facts=facts)
     elif system != "Linux":
         yield command
     else:
-        yield VERIFY_OWN(command=command, hardware=device.label, told=told)
+        yield VERIFY_OWN(command=command, hardware=device.label, facts=facts)

@@ -217,8 +217,8 @@ def _keep_alike(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareE
 
 def _describe_graphics(one: Graphics) -> Hardware | None:
     """Return the description of a GPU from its driver's numbers; None if any is missing."""
-    told = (one.capability, one.core_count, one.memory_bus_bits, one.memory_clock_hz, one.clock_hz, one.memory_bytes)
-    if one.power_w is None or any(value is None for value in told):
+    needed = (one.capability, one.core_count, one.memory_bus_bits, one.memory_clock_hz, one.clock_hz, one.memory_bytes)
+    if one.power_w is None or any(value is None for value in needed):
         return None
     from joulemap.catalog.chip import load_text
     from joulemap.catalog.detected import gpu_text

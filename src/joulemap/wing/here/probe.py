@@ -42,9 +42,9 @@ def apply_probe(machine: Machine) -> tuple[Machine, str]:
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
-    told = attrs.evolve(machine.memory, told_bytes_per_s=stream / STREAM_SHARE, source="--probe")
+    memory = attrs.evolve(machine.memory, told_bytes_per_s=stream / STREAM_SHARE, source="--probe")
     kept = tuple(gap for gap in machine.gaps if gap not in (text.NO_DMIDECODE,))
-    return attrs.evolve(machine, memory=told, gaps=kept), text.PROBE(stream=stream, product=product, idle=idle)
+    return attrs.evolve(machine, memory=memory, gaps=kept), text.PROBE(stream=stream, product=product, idle=idle)
 
 
 def measure_stream() -> float:

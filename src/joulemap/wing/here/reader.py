@@ -129,14 +129,14 @@ def read_rocm(text_: str) -> list[Graphics]:
     for name, values in sorted(cards.items()):
         if not name.startswith("card") or not isinstance(values, dict):
             continue
-        told = {str(key).lower(): str(value) for key, value in values.items()}
-        title = told.get("card series") or told.get("device name") or told.get("card model", "")
+        fields = {str(key).lower(): str(value) for key, value in values.items()}
+        title = fields.get("card series") or fields.get("device name") or fields.get("card model", "")
         if title:
             found.append(
                 Graphics(
                     name=_shorten_pci(title),
-                    memory_bytes=_number(told.get("vram total memory (b)")),
-                    power_w=_number(told.get("max graphics package power (w)")),
+                    memory_bytes=_number(fields.get("vram total memory (b)")),
+                    power_w=_number(fields.get("max graphics package power (w)")),
                     source="rocm-smi",
                 )
             )
@@ -222,9 +222,9 @@ def _find_channel(place: str) -> str:
     return "".join(part.lower() for part in found.groups() if part) if found else ""
 
 
-def parse_memory(told: str, found: Memory) -> Memory:
+def parse_memory(text: str, found: Memory) -> Memory:
     """Return the memory with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
-    read = MemoryConfiguration.read(told)
+    read = MemoryConfiguration.read(text)
     return attrs.evolve(
         found, kind=read.kind, transfers_per_s=read.transfers_per_s, width_bits=read.width_bits, source="--memory"
     )
@@ -313,8 +313,8 @@ def _read_mac(recording: Recording, system: str) -> Machine:
 
 
 def _read_windows(recording: Recording, system: str) -> Machine:
-    told = _decode(recording.get("cim", ""))
-    processors = [one for one in _list(told.get("processor")) if one.get("Name")]
+    objects = _decode(recording.get("cim", ""))
+    processors = [one for one in _list(objects.get("processor")) if one.get("Name")]
     modules = [
         {
             "bytes": float(one.get("Capacity") or 0.0),
@@ -323,7 +323,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
             "kind": MEMORY_KINDS.get(int(one.get("SMBIOSMemoryType") or 0), ""),
             "place": (str(one.get("BankLocator", "")), str(one.get("DeviceLocator", ""))),
         }
-        for one in _list(told.get("memory"))
+        for one in _list(objects.get("memory"))
     ]
     memory = _join_modules(modules, "Get-CimInstance")
     cpu = None
@@ -332,7 +332,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         count = sum(int(one.get("NumberOfCores") or 0) for one in processors)
         threads = int(first.get("NumberOfLogicalProcessors") or 0) // max(int(first.get("NumberOfCores") or 1), 1)
         name = " ".join(str(first["Name"]).split())
-        vendor = next((told for told in ("AMD", "Qualcomm") if told.lower() in find_vendors(name)), "Intel")
+        vendor = next((objects for objects in ("AMD", "Qualcomm") if objects.lower() in find_vendors(name)), "Intel")
         cpu = Cpu(
             name=name,
             vendor=vendor,
@@ -345,14 +345,14 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         )
     graphics = [
         Graphics(name=str(one["Name"]), source="Get-CimInstance")
-        for one in _list(told.get("video"))
+        for one in _list(objects.get("video"))
         if one.get("Name") and not any(name in str(one["Name"]).lower() for name in SERVER_GRAPHICS)
     ]
     return Machine(
         system=system,
         cpu=cpu,
         graphics=tuple(graphics),
-        neural=tuple(str(one["Name"]) for one in _list(told.get("neural")) if one.get("Name")),
+        neural=tuple(str(one["Name"]) for one in _list(objects.get("neural")) if one.get("Name")),
         memory=memory,
         gaps=() if cpu else (text.NO_PROCESSOR(reason="Get-CimInstance Win32_Processor does not answer"),),
     )

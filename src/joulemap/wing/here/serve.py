@@ -320,9 +320,11 @@ def _divide(
     for weights in dict.fromkeys(case.run.point["weight_precision"] for case in cards):
         these = [case for case in cards if case.run.point["weight_precision"] == weights]
         small = max(these, key=lambda case: case.target.memory_capacity.value)
-        label, told = _label(devices, small.hardware), small.precision.rpartition("/")[2]
+        label, format_name = _label(devices, small.hardware), small.precision.rpartition("/")[2]
         host = next((one for one in hosts.values() if one.run.point["weight_precision"] == weights), None)
-        if host is None or any(one.label == label and one.weights == told and one.fits == text.FITS for one in served):
+        if host is None or any(
+            one.label == label and one.weights == format_name and one.fits == text.FITS for one in served
+        ):
             continue
         kept = attrs.evolve(settings, weight_precision=(weights,), precision=())
         try:
@@ -344,7 +346,7 @@ def _divide(
         both = [widths.get(name, (None, None)) for name in (label, other)]
         yield ServedHere(
             model=question.decoder.name,
-            weights=told,
+            weights=format_name,
             label=text.SPLIT_LABEL(device=label, host=other),
             fits=text.SPLIT(layers=best.layers, layer_count=question.decoder.layer_count),
             context_tokens=None,

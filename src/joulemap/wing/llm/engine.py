@@ -58,8 +58,8 @@ def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple
     if not name:
         return None, ""
     asked = shlex.join(["joulemap", "llm", drop_arguments(name), *dict.fromkeys(hardware)])
-    told = EVALUATION if drop_arguments(name) == name else _describe_step(name)
-    return ((name, told), INSTEAD(command=asked)) if told else (None, "")
+    noun = EVALUATION if drop_arguments(name) == name else _describe_step(name)
+    return ((name, noun), INSTEAD(command=asked)) if noun else (None, "")
 
 
 def _describe_step(model: str) -> str:
@@ -85,8 +85,8 @@ def apply_file(
         return named, settings
     stored = {one: find_published(drop_arguments(one)) for one in files}
     if len(files) < len(named) or len(set(stored.values())) > 1:
-        told = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
-        raise UsageError(f"{told} weights: ask about one file at a time, or state --weight-precision for all models")
+        listed = ", ".join(f"{one.partition('(')[0]} has {kind or '16-bit'}" for one, kind in stored.items())
+        raise UsageError(f"{listed} weights: ask about one file at a time, or state --weight-precision for all models")
     precisions = _list_activations(drop_arguments(files[0]))
     precision = next((one for one in precisions if one in shared), precisions[0])
     weights = next(iter(stored.values()))

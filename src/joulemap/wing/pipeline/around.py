@@ -64,8 +64,8 @@ class Around:
     """Values of its arguments, in their order."""
 
     def __str__(self) -> str:
-        told = ",".join(f"{one.name}={size}" for one, size in zip(ARGUMENTS[self.name], self.sizes, strict=True))
-        return f"{self.name}({told})"
+        words = ",".join(f"{one.name}={size}" for one, size in zip(ARGUMENTS[self.name], self.sizes, strict=True))
+        return f"{self.name}({words})"
 
     @property
     def elements(self) -> tuple[int, int, int]:

@@ -129,20 +129,20 @@ class PlacedQuestion:
     def version(self) -> str:
         """Digest of the formulas of its devices' classes and of the placement code."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
-        told = "|".join(
+        parts = "|".join(
             (
                 *map(formula_version, classes),
                 remember("code", "box", lambda: digest_code("wing/place/box", "domain/box.py")),
             )
         )
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
     @property
     def key(self) -> str:
         """Digest of everything that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
-        told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        parts = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
 
 def ensure_placements(
@@ -172,8 +172,8 @@ def ensure_placements(
 
 def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
     """Return True if a stored placement has the results just found; a solver or more time may find another."""
-    told = stored.latency_fs, stored.period_fs, stored.energy_fj
-    return told == (run.latency_fs, run.period_fs, run.energy_fj)
+    results = stored.latency_fs, stored.period_fs, stored.energy_fj
+    return results == (run.latency_fs, run.period_fs, run.energy_fj)
 
 
 def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:

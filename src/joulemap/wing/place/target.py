@@ -72,9 +72,9 @@ def _refuse(name: str) -> UsageError | UnknownNameError:
     chips, known = split_names(name), known_hardware()
     if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
         return refuse_box(name)
-    told = f"{name} is a chip, not a box" if len(chips) == 1 else f"{name} are chips, not a box"
+    fault = f"{name} is a chip, not a box" if len(chips) == 1 else f"{name} are chips, not a box"
     beside, it = (name, "them") if len(chips) > 1 else (f"{name},cpu", "it to others")
-    return UsageError(f"{told}: name what joins {it}, as in --on {beside} --link pcie4x16, or see "
+    return UsageError(f"{fault}: name what joins {it}, as in --on {beside} --link pcie4x16, or see "
                       "`joulemap hardware list --boxes`")  # fmt: skip
 
 
@@ -106,12 +106,12 @@ def _join(
             if end not in names:
                 raise UsageError(f"--link: {end} is not one of the devices {', '.join(names)}")
     usual = [link for pair, link in links if pair is None]
-    told = {frozenset(pair): link for pair, link in links if pair is not None}
+    stated = {frozenset(pair): link for pair, link in links if pair is not None}
     joined: list[BoxLink] = []
     sharing: set[str] = set()
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
-            pair_link = told.get(frozenset((first, second)), usual[0] if usual else "")
+            pair_link = stated.get(frozenset((first, second)), usual[0] if usual else "")
             if pair_link == SHARED:
                 sharing |= {first, second}
             elif pair_link:

@@ -245,34 +245,34 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     }
 
 
-def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def take_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the run in a log of trtexec: the median GPU compute time, without host copies."""
     need(cells, "latency_s")
-    allowed = said.get("allowed", "Strongly Typed")
+    allowed = values.get("allowed", "Strongly Typed")
     if "Strongly Typed" not in allowed:
         width = next((name for name in WIDTHS if name in allowed), "FP32")
-        cells["precision"] = "tf32" if width == "FP32" and "tf32" in said else width.lower()
+        cells["precision"] = "tf32" if width == "FP32" and "tf32" in values else width.lower()
     notes = [text.MEDIAN]
-    notes += [text.WITH_COPIES(whole=said["whole"])] if "whole" in said else []
-    if int(said.get("streams", 1)) > 1:
-        notes.append(text.STREAMS(streams=said["streams"]))
-    if "spread_percent" in said:
-        notes.append(text.SPREAD(percent=round(float(said["spread_percent"]))))
+    notes += [text.WITH_COPIES(whole=values["whole"])] if "whole" in values else []
+    if int(values.get("streams", 1)) > 1:
+        notes.append(text.STREAMS(streams=values["streams"]))
+    if "spread_percent" in values:
+        notes.append(text.SPREAD(percent=round(float(values["spread_percent"]))))
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
-def take_benchmark_app(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def take_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the run in a log of OpenVINO's benchmark_app, at the precision that operators in floating point use."""
     need(cells, "latency_s")
-    if (told := OPENVINO.get(str(said.get("precision")))) is not None:
-        cells["precision"] = told
+    if (precision := OPENVINO.get(str(values.get("precision")))) is not None:
+        cells["precision"] = precision
     notes = [text.OPENVINO_MEDIAN]
-    if int(said.get("streams", 1)) > 1:
-        notes.append(text.STREAMS(streams=said["streams"]))
+    if int(values.get("streams", 1)) > 1:
+        notes.append(text.STREAMS(streams=values["streams"]))
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
-def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+def take_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in a trace of `torch.profiler`: the mean step, or the whole trace divided by its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
     kinds, batches = Counter[str](), Counter[int]()
@@ -280,14 +280,14 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
     for event in decode_each(content.text, start, end="]"):
         if not isinstance(event, dict) or event.get("ph") != "X":
             continue
-        category, name, told = str(event.get("cat")), str(event.get("name")), event.get("args") or {}
+        category, name, details = str(event.get("cat")), str(event.get("name")), event.get("args") or {}
         begin, taken = number(event.get("ts")), number(event.get("dur"))
         if begin is None or taken is None:
             continue
         kind = "work" if category in GPU_WORK else category
         spans.setdefault(f"step {kind}" if name.startswith("ProfilerStep") else kind, []).append((begin, taken))
-        kinds.update(one for one in map(str, told.get("Input type", ())) if one.lower() in TENSOR)
-        shapes = [one for one in told.get("Input Dims", ()) if isinstance(one, list) and len(one) == 4]
+        kinds.update(one for one in map(str, details.get("Input type", ())) if one.lower() in TENSOR)
+        shapes = [one for one in details.get("Input Dims", ()) if isinstance(one, list) and len(one) == 4]
         if "conv" in name and shapes:
             batches[int(shapes[0][0])] += 1
     if not spans:
@@ -300,8 +300,8 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
         seconds, basis = whole * 1e-6 / count, text.PASSES(count=count)
-    if "work" in spans and "device" in said:
-        cells["hardware"] = said["device"]
+    if "work" in spans and "device" in values:
+        cells["hardware"] = values["device"]
     if kinds:
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
@@ -309,11 +309,11 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
     return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)]}
 
 
-def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def take_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the median of a timer of `torch.utils.benchmark`, from its printed form."""
     need(cells, "latency_s")
-    title = " ".join(said["title"].split())[:120]
-    return {**cells, "model": title, "notes": [text.TIMER(title=title, threads=said.get("threads"))]}
+    title = " ".join(values["title"].split())[:120]
+    return {**cells, "model": title, "notes": [text.TIMER(title=title, threads=values.get("threads"))]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -358,14 +358,14 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     return sum(need(one, column) for column in columns) * JOULES_PER_KWH, meter
 
 
-def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
+def take_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
     """Return the run in mlperf_log_summary.txt; the folders above the file give model and system."""
-    scenario = said["scenario"].replace(" ", "")
+    scenario = values["scenario"].replace(" ", "")
     if scenario not in ("Offline", "SingleStream"):
         raise ValueError(f"its scenario is {scenario}: Offline or SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
-    cells |= {"batch": 1, "notes": [text.MLPERF(scenario=scenario, result=said.get("result_is"))]}
+    cells |= {"batch": 1, "notes": [text.MLPERF(scenario=scenario, result=values.get("result_is"))]}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
         cells["notes"].append(text.MLPERF_BATCH(batch=OFFLINE_BATCH))

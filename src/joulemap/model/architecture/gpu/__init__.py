@@ -1,10 +1,10 @@
 """GPU: thread blocks of a SIMT machine in waves over streaming multiprocessors.
 
-`device` describes the device that one kernel sees, `product` times GEMMs, `sort` times all other work, and `time`
-combines them. This module places kernels and counts their actions.
+`device` describes the device that one kernel sees, `product` times GEMMs, `kernel_class` times all other work, and
+`time` combines them. This module places kernels and counts their actions.
 
     kernel = launch + ‖sum of busy, sum of memory‖         ‖a, b‖ = (a^2.5 + b^2.5)^(1/2.5)
-    launch = (start of its sort + gap_clocks) / f
+    launch = (start of its kernel class + gap_clocks) / f
 
 The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
@@ -140,7 +140,7 @@ class Gpu:
         )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
-        """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
+        """Return tiles, waves and times; the formulas are those of `product`, `kernel_class` and `time`."""
         kernels = amid_others(kernels)
         work = kernels.work
         device = find_device(hardware)

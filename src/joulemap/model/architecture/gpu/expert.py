@@ -143,7 +143,7 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
     )
 
 
-def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], formats: list[str]) -> list[str]:
+def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], formats: list[str]) -> list[str]:
     """Return the kernel of each call and its weight format; a call without a name uses an engine's choice.
 
     `formats` contains the weight format of each call, empty for weights as wide as activations.
@@ -164,7 +164,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str], forma
             return "oaitriton"
         return f"marlin {stored}" if stored == "mxfp4" else stored
 
-    return list(map(name, told, formats))
+    return list(map(name, names, formats))
 
 
 @frozen(kw_only=True, eq=False)

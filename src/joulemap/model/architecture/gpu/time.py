@@ -1,6 +1,6 @@
 """Time of every operator on a SIMT machine: the start cost of its kernel, and the busy time of the units.
 
-This module combines the kernel classes and coefficients of `sort` with the tiles of `product`.
+This module combines the kernel classes and coefficients of `kernel_class` with the tiles of `product`.
 
 An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, batch norm at half
 precision converts its parameters first, a roll moves data once per direction, and a linear layer at fp8 quantizes its
@@ -27,6 +27,7 @@ from joulemap.model.architecture.gpu.device import (
     stream_seconds,
 )
 from joulemap.model.architecture.gpu.expert import time_experts
+from joulemap.model.architecture.gpu.kernel_class import SPLIT, ClassifiedTraits, ClassNumbers, read_again, read_table
 from joulemap.model.architecture.gpu.mixed import CONVOLUTIONS
 from joulemap.model.architecture.gpu.product import (
     BUILT_TILES,
@@ -37,7 +38,6 @@ from joulemap.model.architecture.gpu.product import (
     smooth_max,
     tile_products,
 )
-from joulemap.model.architecture.gpu.sort import SPLIT, Sorted, SortedTraits, look_up, read_again
 from joulemap.model.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
@@ -115,15 +115,15 @@ class Times:
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
     """Return the times of operators, given the seconds that their bytes take."""
-    traits = SortedTraits.of(kernels, engine)
-    sorts = look_up(traits, engine)
+    traits = ClassifiedTraits.of(kernels, engine)
+    table = read_table(traits, engine)
     work = kernels.work
     is_product = traits.is_product
-    moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
+    moves = np.where(is_product, 1.0, table.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
-    times = _time_products(traits, engine, sorts, memory_s)
-    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
-    waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
+    times = _time_products(traits, engine, table, memory_s)
+    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), table.issue_s), table.issue_s)
+    waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, table.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     times.start_s = times.start_s + passes.start_s + passes.stream_s
@@ -134,7 +134,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     return times
 
 
-def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
+def _time_products(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats) -> Times:
     """Return the times of GEMMs; of other operators, only the start and the memory time."""
     kernels, work = traits.kernels, traits.kernels.work
     is_product = traits.is_product
@@ -143,14 +143,14 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     has_name = attends | mixes
     packed = traits.is_of("marlin")
     untiled = has_name | packed | traits.is_of("recurrence", "streamed", "few_rows")
-    column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
+    column = _tile(traits, engine, table, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     rows = np.maximum(work.gemm_m, 1e-30)
     pads = traits.is_of("recurrence") & traits.on_tensor_cores
     least = np.where(packed, PACKED_ROWS, STATE_ROWS)
     padding = np.where(pads | packed, ceil_divide(rows, least) * least / rows, 1.0)
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
-    direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
+    direct = np.where(untiled, executed / (np.maximum(table.share, 1e-30) * engine.macs_per_s), 0.0)
     named = np.where(_repeats_heads(kernels, engine, traits), direct, attention.busy_s + experts.busy_s)
     direct = np.where(has_name, named, np.where(traits.is_of("streamed", "few_rows"), 0.0, direct))
     if packed.any():
@@ -160,7 +160,7 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
     tiles = np.where(untiled, blocks, column.shared(lambda one: one.tile_count))
-    start = np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
+    start = np.where(has_name, attention.start_s + experts.start_s, table.start_s)
     return Times(
         start_s=start + column(lambda one: one.split_s),
         pass_s=np.zeros(work.operator_count),
@@ -176,7 +176,7 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
             attends, work.gemm_n, np.where(untiled, BLOCK_EDGE, column(lambda one: one.tile_columns))
         ),
         executed_macs=executed,
-        multiplied_macs=executed * attention.seen_share / np.maximum(sorts.share, 1.0),
+        multiplied_macs=executed * attention.seen_share / np.maximum(table.share, 1.0),
         seen_share=attention.seen_share,
         occupancy=np.where(untiled, np.minimum(tiles / engine.units, 1.0), column(lambda one: one.occupancy)),
         looped_count=np.where(traits.is_looped & traits.on_tensor_cores, work.gemm_groups, 0.0),
@@ -212,7 +212,9 @@ class _Tiled:
         return self(read) * self.share
 
 
-def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
+def _tile(
+    traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats, is_tiled: Booleans
+) -> _Tiled:
     """Return the tilings of GEMMs; small groups, and GEMMs whose K is never cut, are tiled separately.
 
     GEMMs whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
@@ -226,7 +228,7 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
     parts = []
     for mine, choices in ((full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
         for rows, part in engine.split(mine.nonzero()[0]):
-            shapes = _shapes(traits, part, sorts, memory_s, rows)
+            shapes = _shapes(traits, part, table, memory_s, rows)
             parts.append((rows, tile_products(shapes, choices[part.mode], part)))
     each = np.arange(kernels.work.operator_count)
     source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
@@ -254,7 +256,7 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     return slower
 
 
-def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
+def _shapes(traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats, rows: Integers) -> Shapes:
     """Return the shapes of the tiled GEMMs; sibling GEMMs are one, with the columns of all of them.
 
     Convolutions spend more on operands, because lanes compute the addresses; on tensor cores, only if channels fill no
@@ -274,7 +276,7 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
     computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
     reach = np.where(computes, gathers, supply)
     is_built = traits.kernels.runtime == "engine"
-    share = sorts.share
+    share = table.share
     if engine.mode == "vector":
         share = share * np.where(work.of_kind("linear"), _share_of_wide(work.gemm_n, engine), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0

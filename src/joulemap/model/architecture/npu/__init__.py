@@ -16,18 +16,18 @@ geometry of the engine:
 
     launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
 
-An array with `tap_rows` takes each tap of a convolution by itself, with its channels along K, and side by side as many
-taps as have their channels in pieces of so many rows: K / taps channels are ceil(taps / s) ceil(K / taps / R) tiles
-along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
+An array with `tap_rows` processes each tap of a convolution separately, with its channels along K. The channels are
+padded to a multiple of `tap_rows`, and as many taps lie side by side as then fit: K / taps channels are ceil(taps / s)
+ceil(K / taps / R) tiles along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work in parallel: a kernel takes as long as the busier one. A tensor engine with `folded_activations` applies scale,
 bias and ReLU as it writes results: elementwise operators of its kernels without special functions or another tensor.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, at any
-kernel alike. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of one image
-fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a copy has
-its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
+Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, equally
+likely at any kernel. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of
+one image fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a
+copy has its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
 `host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with

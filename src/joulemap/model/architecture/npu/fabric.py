@@ -17,7 +17,7 @@ A model that does not fit the units or the SRAM is divided into C contexts that 
     start = C x context_switch + weights / link              of a batch, where C > 1
 
 C is the fastest number of contexts for the batch among those that hold the weights and have units for all layers.
-Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (what images take).
+Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (times of images).
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class ExploreAnswer(Answer):
         )
         headed = named_parameters.values()
         varied = [heading for heading in headed if len(set(drawn.column(drawn.headings.index(heading)))) > 1]
-        return attrs.evolve(drawn, telling=(*many, *varied))
+        return attrs.evolve(drawn, distinguishing=(*many, *varied))
 
     def _describe_front(self) -> str:
         """Return the designs on the front, those tied with it, and those larger than one die."""
@@ -253,13 +253,13 @@ class ExploreAnswer(Answer):
         met = text.MEET_LIMITS if self.is_limited else text.RUN
         on_front = text.ON_FRONT if self.front_count > 1 else text.ONE_BEST
         kept = text.ALL_KEPT if self.kept_count == self.point_count else text.KEPT
-        told = text.FRONT(
+        sentence = text.FRONT(
             kept=kept(self),
             met=met[self.kept_count == 1],
             front=on_front(self, objectives=[*map(_spell, self.objectives)]) if self.kept_count > 1 else None,
             more=text.ONE_MORE if self.band_count == 1 else text.MORE(self) if self.band_count else None,
         )
-        return self._describe_gains() + told + oversize
+        return self._describe_gains() + sentence + oversize
 
     def _describe_gains(self) -> str:
         """Return the change of the best designs over the unchanged chip; empty if that cannot run."""

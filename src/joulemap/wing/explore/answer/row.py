@@ -121,11 +121,11 @@ class Dot:
 
 
 def draw_designs(
-    survey: Survey, records: Sequence[dict[str, Any]], objectives: Sequence[Objective], title: str, said: str
+    survey: Survey, records: Sequence[dict[str, Any]], objectives: Sequence[Objective], title: str, headline: str
 ) -> tuple[Figure, ...]:
     """Return the figure of the front in two objectives with the designs tied with it; empty for one objective.
 
-    `records` are the rows of an answer, `said` is its headline.
+    `records` are the rows of an answer, `headline` is its headline.
     """
     from joulemap.figure.figure import make_figure
 
@@ -134,7 +134,7 @@ def draw_designs(
     x, y = objectives[:2]
     rows = [_dot(survey, record, x, y) for record in records]
     texts = {**_format_axis(x, "x_"), **_format_axis(y, "y_"), "label": "{hardware}"}
-    made = make_figure("pareto", make_table("designs", Dot, rows), title, said, texts)
+    made = make_figure("pareto", make_table("designs", Dot, rows), title, headline, texts)
     sketch = tuple({**one, "others": LIKE, "notes": ["letters: the front"]} for one in made.sketch)
     return (attrs.evolve(made, sketch=sketch),)
 

@@ -19,7 +19,7 @@ from joulemap.domain.doubt import LOGISTIC, TOLD_APART
 if TYPE_CHECKING:
     from joulemap.model.workload import Booleans, Floats, Integers
 
-TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
+SIGNIFICANT: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 """Multiple of a difference's half-width above which two designs are significantly different."""
 
 EQUAL: Final = 1e-3

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from joulemap.system.record import define, frozen
-from joulemap.wing.explore.design.front import TOLD_SHARE, find_band, find_front, merge_equal
+from joulemap.wing.explore.design.front import SIGNIFICANT, find_band, find_front, merge_equal
 from joulemap.wing.explore.design.outcome import (
     Bound,
     Objective,
@@ -183,7 +183,7 @@ class Survey:
     def _find_threshold(self, pair: Difference) -> Floats:
         """Return for each objective the difference of logarithms at which two designs are significantly different."""
         squares = pair.latency_square, pair.energy_square
-        return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
+        return SIGNIFICANT * np.array([one.half_width(*squares) for one in self.objectives])
 
     def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
         """Return the selected designs, best first by an objective."""

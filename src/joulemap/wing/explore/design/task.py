@@ -41,7 +41,7 @@ class Group:
     """Outcomes already computed by a search."""
 
     def end_block(self, start: int, most: int) -> int:
-        """Return the end of the next block of designs; a sub-grid if the group is a whole space."""
+        """Return the end of the block of up to `most` designs from `start`; a sub-grid if this is a whole space."""
         is_whole = len(self.numbers) == self.space.size
         return self.space.end_block(start, most) if is_whole else min(start + most, len(self.numbers))
 

@@ -22,7 +22,7 @@ import duckdb
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.model.version import formula_version
-from joulemap.store.connection import Connection, configure, telling
+from joulemap.store.connection import Connection, configure, reporting_failures
 from joulemap.store.engine import connect
 from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.sharing import Kind
@@ -81,16 +81,16 @@ class Survey:
     @property
     def doubts(self) -> tuple[str, ...]:
         """Warnings for everyone who queries the lake."""
-        told = [f"left out {one.path}: {why}" for one, why in self.damaged]
+        warnings = [f"left out {one.path}: {why}" for one, why in self.damaged]
         if count := len(self.stale):
             ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
             parts = [f"{ruled} of other design rules"] * (ruled > 0)
             parts += [f"{count - ruled} of other formulas"] * (count > ruled)
             shards = "shard" if count == 1 else "shards"
-            told.append(
+            warnings.append(
                 f"left out {count} stale {shards} ({', '.join(parts)} than today's); `joulemap lake clean` lists them"
             )
-        return tuple(told)
+        return tuple(warnings)
 
 
 def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
@@ -175,7 +175,7 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> It
     for text in found.doubts:
         tell(text)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(telling(lake))
+        stack.enter_context(reporting_failures(lake))
         connection = stack.enter_context(contextlib.closing(_open(stack, template)))
         connection.execute(f"SET threads = {os.cpu_count() or 1 if len(found.shards) > 1 else 1}")
         connection.execute(f"SET memory_limit = '{MOST_MEMORY}'")
@@ -205,12 +205,12 @@ def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
 def _fill(connection: Connection, found: Survey) -> None:
     """Replace the tables of runs with scans of shards, and store the workloads and hardware that shards describe."""
     paths = [str(one.path.resolve()) for one in found.shards]
-    told = [found.footers[one.path] for one in found.shards]
-    columns = {one.column: one.name for about in told for one in about.varied}
-    workloads = {one["workload_key"]: one for about in told for one in about.workloads}
+    footers = [found.footers[one.path] for one in found.shards]
+    columns = {one.column: one.name for about in footers for one in about.varied}
+    workloads = {one["workload_key"]: one for about in footers for one in about.workloads}
     connection.execute("DROP TABLE internal.run; DROP TABLE internal.run_total")
     _insert_workloads(connection, workloads.values())
-    _insert_hardware(connection, {one["hardware_digest"]: one for about in told for one in about.hardware}.values())
+    _insert_hardware(connection, {one["hardware_digest"]: one for about in footers for one in about.hardware}.values())
     varied = dict(sorted(columns.items()))
     connection.execute(_scan(connection, found.shards, paths, [str(key) for key in workloads], varied))
     connection.execute(_views(varied))
@@ -253,11 +253,11 @@ def _scan(
         quote_text(str(datetime.fromtimestamp(one.path.stat().st_mtime, UTC).replace(tzinfo=None))) for one in shards
     )
     keys = ", ".join(map(quote_text, workloads))
-    told = ", ".join(
+    terms = ", ".join(
         f"CASE WHEN s.{quote_name(column)} IS NOT NULL THEN {quote_text(f'{name}=')} || s.{quote_name(column)} END"
         for column, name in varied.items()
     )
-    changes = f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])"
+    changes = f"list_filter([{terms}], lambda one: one IS NOT NULL)" if terms else "CAST([] AS VARCHAR[])"
     plain = " AND ".join(["TRUE", *(f"s.{quote_name(name)} IS NULL" for name in varied)])
     listed += [
         *(f"s.{quote_name(name)}" for name in varied),

@@ -102,13 +102,13 @@ def fill(
     Raise UsageError for a folder that cannot be a lake, or an unreachable cluster.
     """
     open_lake(lake)
-    told = Filled()
+    filled = Filled()
     work = partial(run_task, lake.absolute(), evaluate)
-    missing = _list_missing(lake, tasks, told)
+    missing = _list_missing(lake, tasks, filled)
 
     def news() -> None:
         if tell is not None:
-            tell(told)
+            tell(filled)
 
     if cluster:
         results = run_on_cluster(work, missing, cluster, news)
@@ -118,23 +118,23 @@ def fill(
         results = _run_here(work, missing)
     with contextlib.closing(results):
         for task in results:
-            told.written_count += 1
-            told.questions.add(task.block.digest)
-            told.point_count += task.block.point_count
+            filled.written_count += 1
+            filled.questions.add(task.block.digest)
+            filled.point_count += task.block.point_count
             news()
     news()
-    return told
+    return filled
 
 
-def _list_missing(lake: Path, tasks: Iterable[One], told: Filled) -> Iterator[One]:
+def _list_missing(lake: Path, tasks: Iterable[One], filled: Filled) -> Iterator[One]:
     """Yield the tasks whose blocks have no whole shard, each question once."""
     known = {one.question for one in survey(lake).shards}
     for task in tasks:
-        told.block_count += 1
+        filled.block_count += 1
         if task.block.digest in known:
-            told.known_count += 1
-            told.known_point_count += task.block.point_count
-            told.questions.add(task.block.digest)
+            filled.known_count += 1
+            filled.known_point_count += task.block.point_count
+            filled.questions.add(task.block.digest)
             continue
         known.add(task.block.digest)
         yield task

@@ -1,7 +1,7 @@
 """Footer of a shard, which describes its points; it is parsed into a record before any of it enters a statement.
 
-A lake is copied between people, so that a footer is the text of a stranger: it is refused as a whole where a key is
-unknown, a value has another type, or a name is none that joulemap writes.
+A footer may come from a stranger, because lakes are copied between people. It is refused as a whole if a key is
+unknown, a value has another type, or a name is not one that joulemap writes.
 """
 
 from __future__ import annotations
@@ -217,11 +217,11 @@ def read_footers(shards: Sequence[Shard]) -> tuple[dict[Path, Footer], dict[Path
     if not shards:
         return footers, reasons
     with reading_files(shards) as connection:
-        for one, told in _describe_files(connection, shards):
+        for one, found in _describe_files(connection, shards):
             try:
-                if isinstance(told, str):
-                    raise FooterError(told)
-                footers[one.path] = told.check(one)
+                if isinstance(found, str):
+                    raise FooterError(found)
+                footers[one.path] = found.check(one)
             except FooterError as error:
                 reasons[one.path] = f"it is not as joulemap writes one: {error}"
     return footers, reasons

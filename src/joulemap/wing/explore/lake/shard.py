@@ -307,7 +307,7 @@ def encode(block: Block, points: Points) -> Any:
 def _find_edge(block: Block, points: Points) -> Any:
     """Return a mask of points that no other point of the shard beats in both totals.
 
-    All points may be if the block has several models, as each model has its own front.
+    If the block has several models or batches, the mask includes every point, because each has its own front.
     """
     count = block.point_count
     if not isinstance(block.columns["workload_key"], str) or not isinstance(block.columns["batch"], int):

@@ -462,7 +462,7 @@ class FleetAnswer(RunAnswer):
                 names = _name_some([*map(self.scope.mark, unpriced)])
                 yield text.UNPRICED(names=names, price=text.PRICES[self.pay], other=other)
             if unlike := {self.scope.mark(row.chip): row.unlike_told for row in self.ok if row.unlike_told}:
-                priced = [text.PRICED(name=name, price=told.partition(", ")[0]) for name, told in unlike.items()]
+                priced = [text.PRICED(name=name, price=price.partition(", ")[0]) for name, price in unlike.items()]
                 yield text.OTHER_SELLER(names=_name_some(priced))
         if unused := sorted(set(self.demand.owned) - {row.chip for row in self.rows}):
             yield text.OWNED_ELSEWHERE(names=unused)

@@ -234,7 +234,7 @@ class Ranking:
 
 
 def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> Ranking:
-    """Return fleets in order; `rows` are those of `sized` with their way of paying."""
+    """Return fleets, best first; `rows` are those of `sized`, in the same order, with their cost by one payment."""
     column, _ = OBJECTIVES[demand.objective]
 
     def rank(row: FleetRow) -> tuple[Any, ...]:

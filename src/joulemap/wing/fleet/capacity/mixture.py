@@ -24,7 +24,7 @@ KINDS: Final = 8
 SAVED: Final = 0.99
 """Maximum ratio to the best fleet of one kind for a mixture to be reported."""
 
-TOLD: Final = 3
+MOST_REPORTED: Final = 3
 """Maximum mixtures that are reported, best first."""
 
 SIDE_BY_SIDE: Final = "side by side"
@@ -125,7 +125,7 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
         for parts in _split(one, other, levels[0].rate_per_s, demand)
         if (guess := _guess(parts, levels[0].rate_per_s, demand)) < best
     ]
-    likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * TOLD]
+    likely = sorted(guesses, key=lambda pair: pair[0])[: 2 * MOST_REPORTED]
     found = [_place_side_by_side(parts, levels, pay, demand, first_row) for _, parts in likely]
     found += _choose_by_hour([one.row for one in chosen], [row for one in sized for row in one.levels], demand)
     better = [(value, one) for one in found if (value := _value(one, demand)) is not None and value < SAVED * best]
@@ -135,7 +135,7 @@ def mix(sized: Sequence[Sizing], levels: Sequence[Level], pay: str, demand: Dema
     ]
     return [
         one for one in ranked if demand.max_power_w is None or one.power_w + one.host_power_w <= demand.max_power_w
-    ][:TOLD]
+    ][:MOST_REPORTED]
 
 
 def _value(row: FleetRow | MixedRow, demand: Demand) -> float | None:

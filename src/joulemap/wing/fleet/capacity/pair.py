@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TRIED: Final = 12
 """Maximum pairs that are simulated, those with the lowest bounds first."""
 
-TOLD: Final = 3
+MOST_REPORTED: Final = 3
 """Maximum pairs that are reported."""
 
 CELL: Final = 6
@@ -77,9 +77,9 @@ class _Kind:
     server: Server
     sizing: Sizing
     prompts: Able | None
-    """Ability at prompts alone; None if one pass exceeds the target for the first token."""
+    """Performance at prompts alone; None if one pass exceeds the target for the first token."""
     answers: Able | None
-    """Ability at answers alone; None if a single sequence exceeds the target between tokens."""
+    """Performance at answers alone; None if a single sequence exceeds the target between tokens."""
 
     @property
     def label(self) -> str:
@@ -146,7 +146,7 @@ def pair_servers(
         value = None if row is None else _value(row, demand)
         if row is not None and value is not None:
             found.append((value, attrs.evolve(row, regret_ratio=value / least_alone if least_alone else None)))
-    return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:TOLD]]
+    return [row for _, row in sorted(found, key=lambda one: (one[0], one[1].label))[:MOST_REPORTED]]
 
 
 def _value(row: FleetRow | PairRow, demand: Demand) -> float | None:

@@ -275,12 +275,14 @@ class UsersAnswer(RunAnswer):
             return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
         likely = None if best is self.rows[0] else LIKELY
         template = KEPT_ENERGY if best.usd_per_million is None else KEPT
-        told = template(best, servers=spell_servers(best), likely=likely)
+        headline = template(best, servers=spell_servers(best), likely=likely)
         target = self.target.first_token_s, self.target.between_s
         times = TIMES(best, first_most=target[0], between_most=target[1])
         sure = SURE_OF_ONE if None in target else SURE
         slow = SLOW if best.hardware in self.host_bound else None
-        return f"{told}{times}" + ("" if best.met_probability is None else sure(chance=best.met_probability, slow=slow))
+        return f"{headline}{times}" + (
+            "" if best.met_probability is None else sure(chance=best.met_probability, slow=slow)
+        )
 
     def _describe_miss(self, row: UserRow) -> str:
         """Return the nearest deployment of a checkpoint as published that misses the target."""
@@ -308,13 +310,13 @@ class UsersAnswer(RunAnswer):
             yield self.forms
         published = next((row for row in self.rows if row.is_published), None)
         if not best.is_published and best.quality:
-            told = None
+            instead = None
             if published is not None and best.is_met:
                 is_met = published.is_met
-                told = (
+                instead = (
                     PUBLISHED(published, servers=spell_servers(published)) if is_met else self._describe_miss(published)
                 )
-            yield QUALITY(best, published=told)
+            yield QUALITY(best, published=instead)
         if (other := self._find_next(best)) is not None:
             times, passed = _compare_costs(other, best), self._find_passed(best, other)
             likely = LIKELY if passed else None

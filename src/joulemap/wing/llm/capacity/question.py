@@ -153,7 +153,7 @@ class Question:
         return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
 
     def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
-        """Return the name and batch size of the decode step at the middle of the output, for one stage's sequences."""
+        """Return the name and batch size of the decode step at half the output; the batch is that of one stage."""
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
         return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)

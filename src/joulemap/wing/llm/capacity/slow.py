@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WIDTH: Final = math.log(9.0) * math.sqrt(3.0) / math.pi
 """Half-width of the 80 % interval of a logistic error, in standard deviations."""
 
-TOLD: Final = Template(
+SLOW_HOSTS: Final = Template(
     "{engine} on {labels:and} may be host-bound: in {share:set %} of the measured servers, a slow host adds "
     "{added_s:s} to each step, whatever the model and batch"
 )
@@ -65,4 +65,4 @@ def describe_slow(engine: str, deployments: Iterable[tuple[str, Deployment]]) ->
     if not found:
         return ""
     host = next(iter(found.values()))
-    return TOLD(engine=engine, labels=list(found), share=host.share, added_s=host.added_s)
+    return SLOW_HOSTS(engine=engine, labels=list(found), share=host.share, added_s=host.added_s)

@@ -256,7 +256,7 @@ def _list_holding(question: Question, case: Case, questions: dict[int, Question]
 def _list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
-    """Yield servers and their number, by devices in all; each doubles the servers that hold the users."""
+    """Yield servers and their number, by devices in all: the fewest that hold the users, twice as many, and so on."""
     found: list[Option] = []
     totals: dict[Asked, Total] = {}
     for own, one in _list_holding(question, case, questions):

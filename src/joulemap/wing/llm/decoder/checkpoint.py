@@ -23,7 +23,7 @@ from joulemap.trace.packed.format import PackedFormat
 from joulemap.trace.packed.method import name_method, read_checkpoint
 from joulemap.trace.packed.scheme import NVFP4
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer, Published
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.step import Step
 
 SETTINGS: Final = ("quantization_config", "compression_config")
@@ -97,8 +97,8 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
     method = name_method(values)
     if checkpoint is None:
         details = [str(values[key])[:40] for key in ("quant_algo", "quant_type") if isinstance(values.get(key), str)]
-        told = " ".join((method[:40], *details))
-        doubt = f"quantization {told} is not known: weights counted at the precision of the run"
+        words = " ".join((method[:40], *details))
+        doubt = f"quantization {words} is not known: weights counted at the precision of the run"
         return attrs.evolve(decoder, published=Published(method=method[:40], doubt=doubt))
     if values.get("dequantize"):
         return attrs.evolve(decoder, published=Published(method=method, doubt=f"{method}, widened as it is loaded"))
@@ -133,8 +133,10 @@ def _read_storage(values: Mapping[str, Any], name: str) -> Checkpoint | None:
     modules = values.get(MODULES)
     if not isinstance(modules, Mapping):
         return read_checkpoint(values, name)
-    told = {str(module): own.get(ALGORITHM) if isinstance(own, Mapping) else own for module, own in modules.items()}
-    mixed = {module: MIXED[algorithm] for module, algorithm in told.items() if algorithm in MIXED}
+    algorithms = {
+        str(module): own.get(ALGORITHM) if isinstance(own, Mapping) else own for module, own in modules.items()
+    }
+    mixed = {module: MIXED[algorithm] for module, algorithm in algorithms.items() if algorithm in MIXED}
     rest = {module: own for module, own in modules.items() if module not in mixed}
     found = read_checkpoint({**values, MODULES: rest}, name)
     return found and attrs.evolve(found, named={**found.named, **mixed})
@@ -172,14 +174,14 @@ def store_formats(
 
 def _find_activations(checkpoint: Checkpoint, main: str) -> str:
     """Return the activation precision in GEMMs of the main format, if runs can have it for GEMMs alone."""
-    told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    return next((name for name in ("fp4", "fp8") if name in told), "")
+    found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    return next((name for name in ("fp4", "fp8") if name in found), "")
 
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:
     """Return a note on the parts of a checkpoint that the counts omit."""
-    told = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
-    wide = [name for name in sorted(told) if name not in ("", "fp8", "fp4")]
+    found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
+    wide = [name for name in sorted(found) if name not in ("", "fp8", "fp4")]
     narrow = f"{wide[0]} activations counted at 16 bits" if wide else ""
     return "; ".join(filter(None, (narrow, checkpoint.remark.removeprefix(", "))))
 
@@ -231,7 +233,7 @@ def list_weights(decoder: Decoder) -> tuple[list[dict[str, int]], dict[str, int]
 
 def _list_products(decoder: Decoder) -> Iterator[tuple[str, int]]:
     """Yield (name, elements) of the weights that the GEMMs of a pass read."""
-    graph = tell(decoder, Step(), 1)
+    graph = build_graph(decoder, Step(), 1)
     for access in graph.accesses:
         held = graph.held[access.tensor_index]
         if held.name and len(held.shape) > 1 and graph.operators[access.operator_index].mac_count:

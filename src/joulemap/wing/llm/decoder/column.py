@@ -20,7 +20,7 @@ from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.record import frozen
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Layer
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.step import Step
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def find_repeat(layers: Sequence[Layer], *, is_folded: bool = False) -> Repeat |
             start = place + (same[place - 1] != same[place + period - 1])
             count = (end - start) // period
             beside = len(layers) - period * count
-            told = beside + period if is_folded else 2 * beside + 3 * period
-            if count >= fewest and told < least:
-                best, least = Repeat(start, period, count), told
+            needed = beside + period if is_folded else 2 * beside + 3 * period
+            if count >= fewest and needed < least:
+                best, least = Repeat(start, period, count), needed
             place = max(end - period, place) + 1
     return best
 
@@ -98,7 +98,7 @@ def describe_columns(decoder: Decoder, step: Step, batch: int, *, is_folded: boo
     more = repeat.count - 1
     names = [name for name in NAMED if isinstance(getattr(one, name), np.ndarray)]
     changes: dict[str, Any] = {
-        name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
+        name: _extend(getattr(one, name), getattr(two, name), start[_find_kind(name)], end[_find_kind(name)], more)
         for name in names
     }
     return attrs.evolve(one, **changes, weight_bytes=one.weight_bytes + more * (two.weight_bytes - one.weight_bytes))
@@ -123,14 +123,14 @@ def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times
     return attrs.evolve(found, weight_bytes=round(float(weights[found.first_reads].sum())))
 
 
-def _sort(name: str) -> int:
+def _find_kind(name: str) -> int:
     """Return the kind of layer-end mark at which a column is cut."""
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
 def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
     """Return the columns of a whole pass, and the ends of its layers among operators, accesses and buffers."""
-    graph = tell(decoder, step, batch)
+    graph = build_graph(decoder, step, batch)
     return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
 
 

@@ -368,12 +368,12 @@ class Decoder:
     @cached_property
     def digest(self) -> str:
         """Sixteen hexadecimal digits over all fields that a workload depends on."""
-        sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _TOLD]
+        sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _IGNORED]
         return hashlib.sha256(repr([*sizes, *self.file_notes]).encode()).hexdigest()[:16]
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
-        return sum(_held(one, tokens, devices) for layer in self.layers for one in layer.mixers) * item_bytes
+        return sum(_count_cached(one, tokens, devices) for layer in self.layers for one in layer.mixers) * item_bytes
 
     @cached_property
     def is_routed(self) -> bool:
@@ -381,11 +381,11 @@ class Decoder:
         return any(isinstance(layer.network, Experts) for layer in self.layers)
 
 
-_TOLD: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
+_IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "context_length")
 """Fields that do not affect workloads."""
 
 
-def _held(mixer: Mixer, tokens: int, devices: int) -> float:
+def _count_cached(mixer: Mixer, tokens: int, devices: int) -> float:
     """Return the elements that a layer caches per sequence on one device."""
     if isinstance(mixer, Recurrence):
         return (mixer.state_count + mixer.tail_count) / devices

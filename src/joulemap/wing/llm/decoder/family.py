@@ -108,8 +108,8 @@ def list_types() -> Mapping[str, str]:
     """Return the built-in family of each model_type."""
     found = {}
     for path in sorted(FOLDER.glob("*.toml")):
-        told = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
-        found.update(dict.fromkeys(told.split('"')[1::2], path.stem))
+        types = path.read_text(encoding="utf-8").partition("types = [")[2].partition("]")[0]
+        found.update(dict.fromkeys(types.split('"')[1::2], path.stem))
     return found
 
 

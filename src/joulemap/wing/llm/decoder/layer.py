@@ -37,10 +37,12 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     notes: tuple[str, ...] = (_note_routing(decoder, step),) if decoder.is_routed else ()
     notes += (_note_published(decoder.published),) if decoder.published else ()
     notes += decoder.file_notes
-    return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
+    return fuse(
+        check_counts(build_graph(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes))
+    )
 
 
-def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
+def build_graph(decoder: Decoder, step: Step, batch: int) -> Graph:
     """Return the calls of a pass of `batch` sequences on one device, from tokens to logits.
 
     The layers are those of its pipeline stage, which starts from the output of the stage before.
@@ -55,7 +57,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
 
         x = open_streams(one, decoder.streams, x)
     for index, layer in enumerate(decoder.layers):
-        x = _tell_layer(one, f"layers.{index}", layer, x)
+        x = _add_layer(one, f"layers.{index}", layer, x)
         graph.mark()
     if step.logits == "none":
         graph.keep(x)
@@ -66,7 +68,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
             x = close_streams(one, decoder.streams, x)
         if decoder.final_norm:
             x = one.norm("norm", x, one.held, decoder.hidden)
-        _tell_logits(one, one.gather("norm", x))
+        _add_logits(one, one.gather("norm", x))
     _mark_formats(graph, decoder)
     return graph
 
@@ -139,12 +141,12 @@ def _embed(one: Pass) -> int:
     return x
 
 
-def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
+def _add_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Return the tokens after a layer."""
     rows, width = one.held, one.decoder.hidden
     parts = [part for part in (layer.mixer, layer.network) if part is not None]
     if one.decoder.streams:
-        return _tell_streams(one, path, layer, x)
+        return _add_streams(one, path, layer, x)
     made, before = list[int](), x
     for place, part in enumerate(parts):
         name = "input_layernorm" if place == 0 else "post_attention_layernorm"
@@ -153,7 +155,7 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
         elif not layer.is_parallel:
             before = x
         taken = one.gather(f"{path}.{name}", before)
-        result = _mix(one, path, layer, taken) if part is layer.mixer else _think(one, path, part, taken, x)
+        result = _mix(one, path, layer, taken) if part is layer.mixer else _add_part(one, path, part, taken, x)
         if layer.is_parallel:
             made.append(result)
             continue
@@ -162,12 +164,12 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
             result = one.norm(f"{path}.{name}_behind", result, rows, width)
         x = one.each(path, "add", x, result, suffix=f"add_{place}")
     if not layer.is_parallel:
-        return x if one.tables < 0 else _look_up(one, path, x)
+        return x if one.tables < 0 else _add_table_rows(one, path, x)
     total = one.each(path, "add", *made, suffix="add_parts")
     return one.each(path, "add", x, one.sum_up(path, total), suffix="add")
 
 
-def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
+def _add_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Return the residual streams of tokens after a layer with hyper-connections."""
     from joulemap.wing.llm.decoder.compressed import collapse, expand
 
@@ -177,7 +179,7 @@ def _tell_streams(one: Pass, path: str, layer: Layer, x: int) -> int:
         token, mix = collapse(one, joint, streams, x)
         name = "post_attention_layernorm" if place else "input_layernorm"
         before = one.gather(f"{path}.{name}", one.norm(f"{path}.{name}", token, one.held, one.decoder.hidden))
-        result = _mix(one, path, layer, before) if part is layer.mixer else _think(one, path, part, before, token)
+        result = _mix(one, path, layer, before) if part is layer.mixer else _add_part(one, path, part, before, token)
         x = expand(one, joint, streams, x, _finish(one, path, part, result), mix)
     return x
 
@@ -213,7 +215,7 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
     return recur(one, f"{path}.mixer", mixer, x)
 
 
-def _look_up(one: Pass, path: str, x: int) -> int:
+def _add_table_rows(one: Pass, path: str, x: int) -> int:
     """Return tokens plus their gated rows of this layer's token table."""
     rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
     gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
@@ -223,7 +225,7 @@ def _look_up(one: Pass, path: str, x: int) -> int:
     return one.each(path, "add", x, one.norm(f"{path}.post_per_layer_input_norm", made, rows, hidden), suffix="add_2")
 
 
-def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
+def _add_part(one: Pass, path: str, part: object, before: int, x: int) -> int:
     """Return the output of a layer's network or experts for normalized tokens; `x` contains the tokens themselves."""
     if isinstance(part, Network):
         return network(one, f"{path}.mlp", part, before)
@@ -325,7 +327,7 @@ def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
     return one.collect(f"{path}.combine", "all_to_all", x, split.expert_devices, sent)
 
 
-def _tell_logits(one: Pass, x: int) -> None:
+def _add_logits(one: Pass, x: int) -> None:
     """Add the logits of the last token of each sequence, or of all tokens."""
     graph, decoder = one.graph, one.decoder
     count, width = one.count, decoder.embedding_width or decoder.hidden

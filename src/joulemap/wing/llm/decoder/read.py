@@ -74,8 +74,8 @@ def check_decoder(decoder: Decoder) -> Decoder:
         network = layer.network
         for mixer in layer.mixers:
             if isinstance(mixer, Attention) and mixer.heads % mixer.kv_heads:
-                told = f"{mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly"
-                raise ModelError(f"{decoder.name}: {told}")
+                fault = f"{mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly"
+                raise ModelError(f"{decoder.name}: {fault}")
             if isinstance(mixer, Attention) and mixer.rotary > mixer.head_dim:
                 refuse("the rotary part of a head", mixer.rotary, f"at most its {mixer.head_dim:,} elements")
             if isinstance(mixer, Recurrence) and mixer.kind != "conv" and not mixer.state:
@@ -231,9 +231,9 @@ def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(inner, Mapping):
             kind = outer.get("model_type")
             shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
-            told = {**shared, **inner}
-            told.setdefault("model_type", kind)
-            outer = told
+            merged = {**shared, **inner}
+            merged.setdefault("model_type", kind)
+            outer = merged
             if any(isinstance(outer.get(other), Mapping) for other in TEXT):
                 return find_text(outer)
             break

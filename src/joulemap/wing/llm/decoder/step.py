@@ -96,9 +96,9 @@ class Step:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Arguments as a name states them, e.g. `cached=2048`; defaults are omitted."""
-        told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
+        values = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
-            f"{name}={'true' if value is True else value}" for name, value, default in told if value != default
+            f"{name}={'true' if value is True else value}" for name, value, default in values if value != default
         )
 
     @property

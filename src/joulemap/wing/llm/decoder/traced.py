@@ -183,30 +183,30 @@ def _fill(
         return
     nodes = [places[round(index * (len(places) - 1) / (needed - 1))] for index in range(needed)]
     proof = nodes.pop(1)
-    told = {node: ask(node) for node in nodes}
-    if not _agree(_through(told, proof, axis), prove(proof)):
+    known = {node: ask(node) for node in nodes}
+    if not _agree(_through(known, proof, axis), prove(proof)):
         middle = len(places) // 2
         _fill(found, places[: middle + 1], axis, ask, prove)
         _fill(found, places[middle:], axis, ask, prove)
         return
     for place in places:
         if place not in found:
-            made = _through(told, place, axis)
+            made = _through(known, place, axis)
             assert made is not None
             found[place] = made
 
 
 def _through(
-    told: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
+    known: Mapping[int, Mapping[Sizes, WorkloadColumns]], place: int, axis: int
 ) -> dict[Sizes, WorkloadColumns] | None:
     """Return the passes interpolated by polynomials through known ones; None if operators differ."""
-    nodes = list(told)
+    nodes = list(known)
     weights = [
         math.prod(((place - other) / (node - other) for other in nodes if other != node), start=np.longdouble(1.0))
         for node in nodes
     ]
     made = {}
-    for several in zip(*(told[node].items() for node in nodes), strict=True):
+    for several in zip(*(known[node].items() for node in nodes), strict=True):
         sizes = list(several[0][0])
         sizes[axis] = place
         work = _mix([one for _, one in several], weights)

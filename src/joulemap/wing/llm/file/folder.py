@@ -193,8 +193,8 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
         total = sum(contents.others.values())
         names = [name for name, _ in contents.others.most_common()]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        told = f"{', '.join(names[:NAMED])}{more}"
-        notes.append(f"{total:,} weights outside the language model are not counted: {told}")
+        shown = f"{', '.join(names[:NAMED])}{more}"
+        notes.append(f"{total:,} weights outside the language model are not counted: {shown}")
     if contents.has_unknown:
         notes.append(f"weights are stored in codes of an unknown layout: sizes are those of {CONFIGURATION} alone")
         return attrs.evolve(decoder, file_notes=tuple(notes))
@@ -219,18 +219,18 @@ def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
     sizes = [*layers, head]
     published = decoder.published
     main = published.weights if published else ""
-    told = [
+    declared = [
         {weight: dict(layer.stored).get(weight, main) for weight in own}
         for layer, own in zip(decoder.layers, layers, strict=True)
     ]
     beside = dict(published.stored) if published else {}
-    told.append({weight: beside.get(weight, "") for weight in head})
+    declared.append({weight: beside.get(weight, "") for weight in head})
     held = [contents.layers.get(index, {}) for index in range(len(layers))] + [contents.outside]
     formats = [
         {weight: _choose_format(one, _find_stored(weight, kept)) for weight, one in own.items()}
-        for own, kept in zip(told, held, strict=True)
+        for own, kept in zip(declared, held, strict=True)
     ]
-    if formats == told:
+    if formats == declared:
         return decoder
     made = store_formats(decoder, published.method if published else METHOD, sizes, formats)
     if published is None or made.published is None:
@@ -238,21 +238,21 @@ def _apply_formats(decoder: Decoder, contents: Contents) -> Decoder:
     if made.published.weights == main:
         kept_own = attrs.evolve(made.published, precision=published.precision, doubt=published.doubt)
         made = attrs.evolve(made, published=kept_own)
-    changed = sum(one[key] != two[key] for one, two in zip(formats, told, strict=True) for key in one)
+    changed = sum(one[key] != two[key] for one, two in zip(formats, declared, strict=True) for key in one)
     note = f"{changed:,} matrices are stored as their files say, not as the quantization_config of {CONFIGURATION} does"
     return attrs.evolve(made, file_notes=(*made.file_notes, note))
 
 
-def _choose_format(told: str, held: StoredTensor | None) -> str:
+def _choose_format(stated: str, held: StoredTensor | None) -> str:
     """Return the format derived from a file, or the configuration's if both take the same bytes."""
-    if held is None or held.stored in (told, UNKNOWN):
-        return told
-    if not told or not held.stored:
+    if held is None or held.stored in (stated, UNKNOWN):
+        return stated
+    if not stated or not held.stored:
         return held.stored
-    one, other = read_weight_format(told), read_weight_format(held.stored)
+    one, other = read_weight_format(stated), read_weight_format(held.stored)
     rows, columns = held.element_count // held.shape[-1], held.shape[-1]
     is_same = one.bits == other.bits and abs(one.row_bytes(columns) * rows / held.byte_count - 1.0) <= SAME
-    return told if is_same else held.stored
+    return stated if is_same else held.stored
 
 
 def _find_stored(weight: str, held: Mapping[str, StoredTensor]) -> StoredTensor | None:

@@ -81,11 +81,11 @@ def read_gguf(path: Path) -> FileHeader:
 
 def _list_parts(path: Path) -> list[Path]:
     """Return all files of a model; ModelError for a part that is missing."""
-    told = PART.fullmatch(path.name)
-    if told is None:
+    match = PART.fullmatch(path.name)
+    if match is None:
         return [path]
-    count = int(told["count"])
-    parts = [path.with_name(f"{told['begin']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
+    count = int(match["count"])
+    parts = [path.with_name(f"{match['begin']}-{index:05}-of-{count:05}.gguf") for index in range(1, count + 1)]
     missing = [part.name for part in parts if not part.is_file()]
     if missing:
         raise ModelError(f"{quote(str(path))} is one of {count} parts: {missing[0]} is missing beside it")
@@ -100,8 +100,8 @@ def _read_part(path: Path) -> FileHeader:
         version = _number(reader, "I")
         if version not in VERSIONS:
             turned = int.from_bytes(version.to_bytes(4, "little"), "big")
-            told = "big-endian" if turned in VERSIONS else f"GGUF version {version}"
-            raise reader.refuse(f"it is {told}; read are versions 2 and 3, little-endian")
+            kind = "big-endian" if turned in VERSIONS else f"GGUF version {version}"
+            raise reader.refuse(f"it is {kind}; read are versions 2 and 3, little-endian")
         tensor_count, key_count = _number(reader, "Q"), _number(reader, "Q")
         if tensor_count > MOST_TENSORS or key_count > MOST_KEYS:
             raise reader.refuse(f"it states {tensor_count:,} tensors and {key_count:,} keys")

@@ -22,7 +22,7 @@ import attrs
 from joulemap.system.errors import ModelError
 from joulemap.system.units import format_si
 from joulemap.wing.llm.decoder.config import Attention, Decoder, Published
-from joulemap.wing.llm.decoder.layer import tell
+from joulemap.wing.llm.decoder.layer import build_graph
 from joulemap.wing.llm.decoder.read import read_config
 from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.file.gguf import load_tables, read_gguf
@@ -102,26 +102,26 @@ def form_config(header: FileHeader, name: str) -> dict[str, Any]:
     if kind is None:
         raise ModelError(_describe_unknown(name, architecture[:60]))
     begin = f"{architecture}."
-    told = {key.removeprefix(begin): value for key, value in header.values.items() if key.startswith(begin)}
+    keys = {key.removeprefix(begin): value for key, value in header.values.items() if key.startswith(begin)}
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     values: dict[str, Any] = {"model_type": kind}
     hybrid = tables["hybrid"].get(kind)
     for key, one in {**tables["keys"], **tables["named"].get(architecture, {})}.items():
-        value = None if hybrid and key in hybrid["unread"] else _read_even(told.get(key), key, name, hybrid is not None)
+        value = None if hybrid and key in hybrid["unread"] else _read_even(keys.get(key), key, name, hybrid is not None)
         if value is not None and one not in values:
             values[one] = value
     table = shapes.get("token_embd.weight")
     if table is None or "num_hidden_layers" not in values:
         raise ModelError(f"{name}: no {'token_embd' if table is None else 'block_count'}: it holds no language model")
-    values["num_hidden_layers"] -= told.get("nextn_predict_layers", 0)
+    values["num_hidden_layers"] -= keys.get("nextn_predict_layers", 0)
     values["vocab_size"] = table[0]
     values["tie_word_embeddings"] = "output.weight" not in shapes
     values["attention_bias"] = any(f"blk.0.attn_{one}.bias" in shapes for one in ("q", "qkv"))
     values["mlp_bias"] = "blk.0.ffn_up.bias" in shapes
-    values |= _read_heads(told, values) | _read_windows(told, values, architecture) | _read_states(told, values, kind)
+    values |= _read_heads(keys, values) | _read_windows(keys, values, architecture) | _read_states(keys, values, kind)
     values |= tables["fixed"].get(architecture, {})
     if hybrid:
-        values |= _read_hybrid(hybrid, shapes, told, values["num_hidden_layers"])
+        values |= _read_hybrid(hybrid, shapes, keys, values["num_hidden_layers"])
     if kind == "glm4_moe":
         values["use_qk_norm"] = "blk.0.attn_q_norm.weight" in shapes
     if kind == "nemotron":
@@ -145,19 +145,19 @@ def _describe_unknown(name: str, architecture: str) -> str:
 
 
 def _read_hybrid(
-    words: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any], count: int
+    words: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], keys: Mapping[str, Any], count: int
 ) -> dict[str, Any]:
     """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
 
     `words` has the key of a configuration for each of them.
     """
-    heads, experts = told.get("ssm.time_step_rank", 0), told.get("expert_count", 0)
+    heads, experts = keys.get("ssm.time_step_rank", 0), keys.get("expert_count", 0)
     kinds = [
         next((kind for part, kind in PARTS.items() if f"blk.{index}.{part}.weight" in shapes), "none")
         for index in range(count)
     ]
     found = {words["layers"]: kinds, words["experts"]: experts, words["heads"]: heads}
-    found[words["head"]] = told.get("ssm.inner_size", 0) // max(heads, 1)
+    found[words["head"]] = keys.get("ssm.inner_size", 0) // max(heads, 1)
     for index in range(count):
         for part, key in words["widths"].items():
             if (shape := shapes.get(f"blk.{index}.{part}.weight")) is not None:
@@ -179,15 +179,15 @@ def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
     return value[0] if value else None
 
 
-def _read_heads(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the widths of heads: the rotary part, and the widths of multi-head latent attention."""
-    turned = told.get("rope.dimension_count")
+    turned = keys.get("rope.dimension_count")
     if "kv_lora_rank" in values:
         turned = turned or 64
         return {
             "qk_rope_head_dim": turned,
-            "qk_nope_head_dim": told.get("attention.key_length_mla", told.get("attention.key_length", 0)) - turned,
-            "v_head_dim": told.get("attention.value_length_mla", told.get("attention.value_length", 0)),
+            "qk_nope_head_dim": keys.get("attention.key_length_mla", keys.get("attention.key_length", 0)) - turned,
+            "v_head_dim": keys.get("attention.value_length_mla", keys.get("attention.value_length", 0)),
         }
     heads = values.get("num_attention_heads", 0)
     width = values.get("head_dim") or (values["hidden_size"] // heads if heads else 0)
@@ -197,12 +197,12 @@ def _read_heads(told: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
     return found
 
 
-def _read_windows(told: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
+def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
     """Return the type of each layer, if some attend to a window."""
     window, count = values.get("sliding_window"), values["num_hidden_layers"]
     if not window:
         return {}
-    pattern = told.get("attention.sliding_window_pattern", load_tables()["windows"].get(architecture))
+    pattern = keys.get("attention.sliding_window_pattern", load_tables()["windows"].get(architecture))
     if isinstance(pattern, list):
         return {"layer_types": ["sliding_attention" if one else "full_attention" for one in pattern[:count]]}
     if not isinstance(pattern, int) or pattern < 2:
@@ -211,21 +211,21 @@ def _read_windows(told: Mapping[str, Any], values: Mapping[str, Any], architectu
     return {"layer_types": list(kinds), "use_sliding_window": True}
 
 
-def _read_states(told: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
+def _read_states(keys: Mapping[str, Any], values: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Return the sizes of recurrences."""
-    inner, heads = told.get("ssm.inner_size", 0), told.get("ssm.time_step_rank", 0)
+    inner, heads = keys.get("ssm.inner_size", 0), keys.get("ssm.time_step_rank", 0)
     if kind == "mamba":
         return {"intermediate_size": inner}
     if kind == "mamba2":
         return {"num_heads": heads, "head_dim": inner // max(heads, 1), "expand": inner // values["hidden_size"]}
-    if "ssm.inner_size" not in told:
+    if "ssm.inner_size" not in keys:
         return {}
     return {
         "linear_num_value_heads": heads,
         "linear_value_head_dim": inner // max(heads, 1),
-        "linear_key_head_dim": told.get("ssm.state_size"),
-        "linear_num_key_heads": told.get("ssm.group_count"),
-        "linear_conv_kernel_dim": told.get("ssm.conv_kernel"),
+        "linear_key_head_dim": keys.get("ssm.state_size"),
+        "linear_num_key_heads": keys.get("ssm.group_count"),
+        "linear_conv_kernel_dim": keys.get("ssm.conv_kernel"),
     }
 
 
@@ -244,7 +244,7 @@ def count_weights(decoder: Decoder) -> int:
 
 def _sum_weights(decoder: Decoder, begins: tuple[str, ...]) -> int:
     """Return the elements of the weights whose names have this prefix."""
-    graph = tell(decoder, Step(), 1)
+    graph = build_graph(decoder, Step(), 1)
     return sum(
         math.prod(graph.held[index].shape) for name, index in graph.weights.items() if name.startswith(begins or ("",))
     )

@@ -66,7 +66,7 @@ def list_parts(path: Path) -> tuple[Path, ...]:
     """
     if path.name.endswith(INDEX_SUFFIX):
         parts = tuple(path.with_name(file) for file in sorted(set(read_index(path).values())))
-        told = "lists"
+        verb = "lists"
     else:
         found = PART.fullmatch(path.name)
         if found is None:
@@ -74,12 +74,12 @@ def list_parts(path: Path) -> tuple[Path, ...]:
         count = int(found["count"])
         names = (f"{found['begin']}-{index:05}-of-{count:05}{SUFFIX}" for index in range(1, count + 1))
         parts = tuple(path.with_name(name) for name in names)
-        told = "is one of"
+        verb = "is one of"
     missing = [part.name for part in parts if not part.is_file()]
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise ModelError(
-            f"{quote(str(path))} {told} {len(parts)} files of weights; {missing[0]}{more} missing: download the rest"
+            f"{quote(str(path))} {verb} {len(parts)} files of weights; {missing[0]}{more} missing: download the rest"
         )
     return parts
 
@@ -87,12 +87,12 @@ def list_parts(path: Path) -> tuple[Path, ...]:
 def read_index(path: Path) -> dict[str, str]:
     """Return the file of each tensor; ModelError unless the index names files of its own folder."""
     try:
-        told = json.loads(read_text(path, MOST_INDEX_BYTES))
+        index = json.loads(read_text(path, MOST_INDEX_BYTES))
     except FileError as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{quote(str(path))} is not an index of weights: it is not JSON") from error
-    found = told.get("weight_map") if isinstance(told, dict) else None
+    found = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(found, dict) or not found or not all(isinstance(one, str) for one in found.values()):
         raise ModelError(f"{quote(str(path))} is not an index of weights: it has no weight_map of tensors and files")
     for file in set(found.values()):
@@ -133,12 +133,12 @@ def _read_part(path: Path) -> tuple[RawTensor, ...]:
             )
         if length > MOST_HEADER_BYTES:
             raise reader.refuse(f"its header takes {length:,} bytes, at most {MOST_HEADER_BYTES:,} are read")
-        told = _parse(reader, reader.take(length, "its header"))
-        told.pop("__metadata__", None)
-        if len(told) > MOST_TENSORS:
-            raise reader.refuse(f"it has {len(told):,} tensors")
+        header = _parse(reader, reader.take(length, "its header"))
+        header.pop("__metadata__", None)
+        if len(header) > MOST_TENSORS:
+            raise reader.refuse(f"it has {len(header):,} tensors")
         room = reader.size - reader.position
-        return tuple(_tensor(reader, name, value, room) for name, value in told.items())
+        return tuple(_tensor(reader, name, value, room) for name, value in header.items())
 
 
 def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
@@ -161,11 +161,11 @@ def _refuse_doubles(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _tensor(reader: HeaderReader, name: str, told: Any, room: int) -> RawTensor:
-    shape, offsets = (_read_counts(told.get(key)) for key in ("shape", "data_offsets")) if _is_entry(told) else (0, 0)
+def _tensor(reader: HeaderReader, name: str, entry: Any, room: int) -> RawTensor:
+    shape, offsets = (_read_counts(entry.get(key)) for key in ("shape", "data_offsets")) if _is_entry(entry) else (0, 0)
     if not isinstance(shape, tuple) or not isinstance(offsets, tuple) or len(offsets) != 2:
         raise reader.refuse(f"tensor {name[:80]!r} needs a dtype, a shape of counts and two data_offsets")
-    dtype = told["dtype"]
+    dtype = entry["dtype"]
     if dtype not in ITEM_BITS:
         raise reader.refuse(f"tensor {name[:80]!r} has the type {str(dtype)[:20]!r}, which is not known")
     check_shape(reader, name, shape)
@@ -182,8 +182,8 @@ def _tensor(reader: HeaderReader, name: str, told: Any, room: int) -> RawTensor:
     return RawTensor(name=name, shape=shape, dtype=dtype, byte_count=byte_count)
 
 
-def _is_entry(told: Any) -> bool:
-    return isinstance(told, dict) and isinstance(told.get("dtype"), str)
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("dtype"), str)
 
 
 def _read_counts(value: Any) -> tuple[int, ...] | None:

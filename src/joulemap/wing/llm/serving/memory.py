@@ -78,7 +78,7 @@ class Room:
     def weights(self) -> float:
         """Stored weights on this device in bytes, including those of the draft model."""
         decoder = self.deployment.decoder
-        weights, _ = self._held(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
+        weights, _ = self._measure(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights - self._narrowed + (self._draft.weights if self._draft else 0.0)
 
     @property
@@ -109,7 +109,7 @@ class Room:
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
         size = math.ceil(min(tokens, decoder.longest_pass or tokens, asked))
         sequences = max(1, tokens // size) if decoder.is_traced else 1
-        _, activations = self._held(Step(tokens=size), sequences)
+        _, activations = self._measure(Step(tokens=size), sequences)
         written = (self.cache(2) - self.cache(1)) * size * sequences * self.deployment.stages
         logits = self.deployment.stack.value("logit_bytes") * decoder.vocabulary * size
         return max(0.0, activations - written) + logits
@@ -155,7 +155,7 @@ class Room:
         longest = self.deployment.decoder.context_length or 4096
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
-    def _held(self, step: Step, sequences: int = 1) -> tuple[float, float]:
+    def _measure(self, step: Step, sequences: int = 1) -> tuple[float, float]:
         """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""
         one = self.deployment
         step = attrs.evolve(

@@ -161,16 +161,18 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
-    told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
+    stated = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
     written = row.weight_precision or stack.weights
     weights = read_weight_format(written) if written else None
-    is_wide = weights is None or weights.name in WIDE or (stack.widens and not told)
+    is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)
     if weights is None or is_wide:
-        return (wide if told in WIDE or not told else told if told in has else wide), ""
+        return (wide if stated in WIDE or not stated else stated if stated in has else wide), ""
     if stack.unpacks and weights.name == "int8":
         return wide, BITSANDBYTES_INT8
     takes = weights.precision
-    precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
+    precision = (
+        stated if stated and stated in has else takes if takes == "fp8" and not stated and takes in has else wide
+    )
     if row.file_bytes is not None and written.startswith("gguf_"):
         return precision, _exact_format(row, weights, row.file_bytes)
     return precision, "" if weights.name == precision else weights.name

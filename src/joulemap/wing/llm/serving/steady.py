@@ -98,7 +98,7 @@ class Steady:
     pause_s: float = 0.0
     """Time from a request's end to the next one of its user, who is not in flight meanwhile."""
     begin_s: float = 0.0
-    """Initial guess of a request's time in the search for the requests in flight; 0 to start from the pause."""
+    """Initial guess of a request's time in the search for the requests in flight; 0 to start from `pause_s`."""
     speculated_tokens: int = 0
     """Draft tokens per sequence and pass, in addition to the token that every pass yields."""
     accepted_tokens: float = 1.0

@@ -33,8 +33,8 @@ def read_trace(path: Path) -> Requests:
         try:
             row = _read_line(json.loads(line))
         except ValueError as error:
-            told = "is not a JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
-            raise UsageError(f"{path}, line {number}: {told}") from None
+            fault = "is not a JSON object" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise UsageError(f"{path}, line {number}: {fault}") from None
         if rows and row[0] < rows[-1][0]:
             raise UsageError(
                 f"{path}, line {number}: timestamp is {row[0]:g}, earlier than the {rows[-1][0]:g} of a line above: "
@@ -72,6 +72,6 @@ def _read_line(row: Any) -> tuple[float, int, int, tuple[int, ...]]:
 def _read_count(row: dict[str, Any], name: str) -> int:
     value = row.get(name)
     if type(value) is not int or not 1 <= value <= LONGEST:
-        told = "missing" if value is None else repr(value)
-        raise ValueError(f"{name} is {told}, expected 1 to {LONGEST:,}")
+        shown = "missing" if value is None else repr(value)
+        raise ValueError(f"{name} is {shown}, expected 1 to {LONGEST:,}")
     return value

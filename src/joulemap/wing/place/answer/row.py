@@ -167,10 +167,10 @@ def _list_waits(problem: Problem, one: Candidate) -> Iterator[AssumedEnergy]:
         return
     waits = 1.0 - max(run.latency_fs for run in one.runs.values()) / FS_PER_S / one.latency_s
     for number, member in enumerate(problem.members):
-        told, power_w = member.hardware.static_power, member.static_w * waits
+        quantity, power_w = member.hardware.static_power, member.static_w * waits
         if number not in one.runs:
-            told, power_w = member.hardware.idle_power or told, member.idle_w
-        yield _assume(power_w * one.interval_s * FJ_PER_J, told.basis, is_static=True)
+            quantity, power_w = member.hardware.idle_power or quantity, member.idle_w
+        yield _assume(power_w * one.interval_s * FJ_PER_J, quantity.basis, is_static=True)
 
 
 def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:

@@ -159,12 +159,12 @@ def _settle(device: BoxDevice, hardware: Hardware) -> Hardware:
 
 def _add(parts: Sequence[Quantity], what: str) -> Quantity:
     """Return the sum of quantities in one unit."""
-    told = "; ".join(dict.fromkeys(one.source for one in parts))
+    sources = "; ".join(dict.fromkeys(one.source for one in parts))
     return Quantity(
         value=sum(one.value for one in parts),
         unit=parts[0].unit,
         basis=least_sure("derived", *(one.basis for one in parts)) if len(parts) > 1 else parts[0].basis,
-        source=f"sum {what}: {told}" if len(parts) > 1 else told,
+        source=f"sum {what}: {sources}" if len(parts) > 1 else sources,
     )
 
 
@@ -207,9 +207,9 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
             named = f"{hardware.id}: {row.source}"
             yield attrs.evolve(row, component=device_key(kind, row.key)[0], source=named)
             if row.component == "dram" and row.action in CONVERSIONS:
-                told = f"{row.count_formula}; to make anew what another device keeps otherwise"
+                formula = f"{row.count_formula}; to make anew what another device keeps otherwise"
                 key = device_key(kind, (row.component, CONVERSIONS[row.action]))
-                yield attrs.evolve(row, component=key[0], action=key[1], source=named, count_formula=told)
+                yield attrs.evolve(row, component=key[0], action=key[1], source=named, count_formula=formula)
             if row.key == STATIC_ACTION:
                 idle = hardware.idle_power or hardware.static_power
                 yield attrs.evolve(
@@ -245,15 +245,15 @@ def reprice(hardware: BoxHardware, factors: Mapping[str, float], leaks: Mapping[
     for (_, device), own in zip(hardware.box, hardware.devices, strict=True):
         factor = factors.get(device.name, 1.0)
         if factor != 1.0:
-            told = f"x {factor:.4g} at the voltage that its power cap leaves"
+            source = f"x {factor:.4g} at the voltage that its power cap leaves"
             keys = [device_key(device.name, row.key) for row in own.reference if row.follows_voltage]
-            scales |= dict.fromkeys(keys, (factor, told))
+            scales |= dict.fromkeys(keys, (factor, source))
     if not scales:
         return hardware
     rows = [
-        attrs.evolve(row, energy_per_action_fj=row.energy_per_action_fj * scale, source=f"{row.source}; {told}")
+        attrs.evolve(row, energy_per_action_fj=row.energy_per_action_fj * scale, source=f"{row.source}; {source}")
         for row in hardware.reference
-        for scale, told in ([scales[row.key]] if row.key in scales else [])
+        for scale, source in ([scales[row.key]] if row.key in scales else [])
     ]
     named = "|".join((hardware.digest, *(f"{row.key}={row.energy_per_action_fj!r}" for row in rows)))
     return attrs.evolve(

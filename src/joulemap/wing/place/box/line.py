@@ -162,9 +162,9 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
         rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
         power_w = member.static_w if number in parts else member.idle_w
         component, action = STATIC_ACTION if number in parts else IDLE
-        told = member.hardware.static_power
+        quantity = member.hardware.static_power
         if number not in parts and member.hardware.idle_power is not None:
-            told = member.hardware.idle_power
+            quantity = member.hardware.idle_power
         if rest_s > 0.0:
             found.append(
                 PlacementLine(
@@ -176,8 +176,8 @@ def list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -
                     action_count=rest_s,
                     energy_per_action_fj=power_w * FJ_PER_J,
                     energy_fj=round(rest_s * power_w * FJ_PER_J),
-                    basis=told.basis,
-                    source=f"while others work: {told.source}",
+                    basis=quantity.basis,
+                    source=f"while others work: {quantity.source}",
                 )
             )
     return found

@@ -114,12 +114,12 @@ def _find_hop(box: Box, first: Member, second: Member) -> Hop | None:
 
 
 def _make_hop(name: str, latency: Quantity, bandwidth: Quantity | None, energy: Quantity | None) -> Hop:
-    told = energy or latency
+    stated = energy or latency
     return Hop(
         name=name,
         latency_s=latency.value,
         s_per_byte=1.0 / bandwidth.value if bandwidth else 0.0,
         fj_per_byte=energy.value * FJ_PER_J if energy else 0.0,
-        basis=told.basis,
-        source=told.source,
+        basis=stated.basis,
+        source=stated.source,
     )

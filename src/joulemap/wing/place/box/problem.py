@@ -291,8 +291,10 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
 def _check(problem: Problem, lacking: Sequence[str]) -> None:
     """Raise UnsupportedError if a subgraph has no device."""
     if all(problem.refusals):
-        told = "; ".join(f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True))
-        raise UnsupportedError(f"no device of the box runs the model: {told}")
+        reasons = "; ".join(
+            f"{member.name}: {why}" for member, why in zip(problem.members, problem.refusals, strict=True)
+        )
+        raise UnsupportedError(f"no device of the box runs the model: {reasons}")
     alone = ~problem.can_run.any(axis=1)
     if alone.any():
         mine = np.isin(problem.work.subgraph_index, problem.subgraph[alone])

@@ -205,10 +205,10 @@ def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -
 
     with silencing():  # its constructor prints a banner before any option can be set
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, told in (
+        for option, info in (
             ("output_flag", False), ("time_limit", time_limit_s), ("threads", 1), ("mip_rel_gap", ENOUGH),
         ):  # fmt: skip
-            solver.setOptionValue(option, told)
+            solver.setOptionValue(option, info)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(program.cost), len(program.low)
     model.col_cost_, model.col_upper_ = np.array(program.cost), np.array(program.upper)
@@ -222,7 +222,7 @@ def _solve(program: _Program, start: Mapping[int, float], time_limit_s: float) -
     solver.passModel(model)
     solver.setSolution(len(start), np.array(list(start), dtype=np.int32), np.array(list(start.values())))
     solver.run()
-    told = solver.getInfo()
-    is_found = told.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    bound = float(told.mip_dual_bound)
+    info = solver.getInfo()
+    is_found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    bound = float(info.mip_dual_bound)
     return (np.array(solver.getSolution().col_value) if is_found else None), bound if math.isfinite(bound) else 0.0

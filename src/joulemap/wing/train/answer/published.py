@@ -78,8 +78,8 @@ def _predict(source: Source, folder: Path, rows: list[dict[str, str]]) -> Iterat
             zero=int(row["zero"]),
             accumulate=int(row["accumulate"]),
         )
-        told: dict[str, Any] = {name: row[name] for name in ("hardware", "precision", "runtime")}
-        settings = Settings(batch=(int(row["batch"]),), **told)
+        fields: dict[str, Any] = {name: row[name] for name in ("hardware", "precision", "runtime")}
+        settings = Settings(batch=(int(row["batch"]),), **fields)
         (found,) = train(source, model, settings, training=training).rows
         rate = float(row["samples_per_s"])
         yield PublishedRate(

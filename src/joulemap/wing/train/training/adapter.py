@@ -101,14 +101,14 @@ def _find_layers(forward: Forward) -> list[_Layer]:
     """Return the linear layers of a forward pass in order."""
     found = []
     for place, call in enumerate(forward.calls):
-        told = call.operator
+        operator = call.operator
         weight = _find_weight(forward, call)
-        if told.kind != "linear" or not told.mac_count or told.gemm_groups > 1 or weight is None:
+        if operator.kind != "linear" or not operator.mac_count or operator.gemm_groups > 1 or weight is None:
             continue
-        if told.module_path == LOSS or not call.writes:
+        if operator.module_path == LOSS or not call.writes:
             continue
         name = forward.values[weight].name.removesuffix(FROZEN)
-        found.append(_Layer(place, _name_module(told.module_path, name), weight))
+        found.append(_Layer(place, _name_module(operator.module_path, name), weight))
     return found
 
 
@@ -159,8 +159,8 @@ def _list_names(layers: Iterable[_Layer]) -> str:
     return f"{', '.join(names[:SHOWN])}{more}"
 
 
-def _check_rank(told: Operator, module: str, rank: int, devices: int) -> None:
-    rows, columns = told.gemm_n, told.gemm_k
+def _check_rank(operator: Operator, module: str, rank: int, devices: int) -> None:
+    rows, columns = operator.gemm_n, operator.gemm_k
     most = min(max(rows, columns), min(rows, columns) * devices)
     if rank > most:
         raise UsageError(
@@ -173,16 +173,16 @@ def _store(forward: Forward, call: Call, quantize: str) -> Call:
 
     The operator's mark lists the format for every precision of a run, because a step's name does not state a precision.
     """
-    told = call.operator
-    is_product = (told.kind == "linear" or told.operation in ROUTED) and told.mac_count
-    words = told.variant.split()
-    if not is_product or _find_weight(forward, call) is None or KEPT in words or _is_target(told.module_path, HEAD):
+    operator = call.operator
+    is_product = (operator.kind == "linear" or operator.operation in ROUTED) and operator.mac_count
+    words = operator.variant.split()
+    if not is_product or _find_weight(forward, call) is None or KEPT in words or _is_target(operator.module_path, HEAD):
         return call
     name = read_weight_format(BASE_FORMATS.get(quantize, quantize)).name
     kept = [word for word in words if STORED_AS not in word]
     narrow = read_weight_format(name).item_bytes
     marks = [f"{precision}{STORED_AS}{name}" for precision, width in PRECISION_BYTES.items() if width > narrow]
-    return attrs.evolve(call, operator=attrs.evolve(told, variant=" ".join([*kept, *marks])))
+    return attrs.evolve(call, operator=attrs.evolve(operator, variant=" ".join([*kept, *marks])))
 
 
 def _add_adapter(
@@ -192,9 +192,9 @@ def _add_adapter(
 
     A module that is called twice has one adapter.
     """
-    told, (result, result_bytes) = call.operator, call.writes[0]
+    operator, (result, result_bytes) = call.operator, call.writes[0]
     value = forward.values[result]
-    m, n, k = told.gemm_m, told.gemm_n, told.gemm_k
+    m, n, k = operator.gemm_m, operator.gemm_n, operator.gemm_k
     width = value.byte_count // max(value.element_count, 1)
 
     def hold(shape: tuple[int, ...], count: int, name: str = "", role: str = "activation") -> Use:
@@ -216,12 +216,12 @@ def _add_adapter(
 
     def multiply(letter: str, rows: int, columns: int) -> Operator:
         cost = Cost(kind="linear", operation="linear", mac_count=m * rows * columns, gemm=(m, rows, columns, 1))
-        path = f"{told.module_path}.lora_{letter}".lstrip(".")
-        shape = (m, rows) if letter == "A" else told.output_shape
-        return cost.operator(f"{told.name}.lora_{letter}", path, "aten.linear.default", shape, told.dtype)
+        path = f"{operator.module_path}.lora_{letter}".lstrip(".")
+        shape = (m, rows) if letter == "A" else operator.output_shape
+        return cost.operator(f"{operator.name}.lora_{letter}", path, "aten.linear.default", shape, operator.dtype)
 
     total = Cost(kind="elementwise", operation="add", elementwise_count=2 * m * n).operator(
-        f"{told.name}.lora_add", told.module_path, "aten.add.Tensor", told.output_shape, told.dtype
+        f"{operator.name}.lora_add", operator.module_path, "aten.add.Tensor", operator.output_shape, operator.dtype
     )
     yield attrs.evolve(call, writes=((base[0], base[1]), *call.writes[1:]))
     yield Call(operator=multiply("A", rank, k), reads=(source, first), writes=(narrow,), origin=call.origin)

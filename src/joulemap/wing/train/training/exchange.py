@@ -133,8 +133,9 @@ class Exchange:
         memory = self.tape.hold(whole, FIXED)
         made = {}
         for one in unit.weights:
-            told = values[one]
-            made[one] = self.tape.put(attrs.evolve(told, byte_count=0, role="activation", name=f"{told.name}.gathered"),
+            value = values[one]
+            made[one] = self.tape.put(attrs.evolve(value, byte_count=0, role="activation",
+                                                   name=f"{value.name}.gathered"),
                                       memory)  # fmt: skip
             self.tape.weights.add(made[one])
         self._collective(
@@ -163,9 +164,9 @@ class Exchange:
         names = [*optimizer.states, *(("master",) if recipe.master else ())]
         states = []
         for name in names:
-            told = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
+            state = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
                          name=f"optimizer.{unit.index}.{name}")  # fmt: skip
-            states.append((self.tape.put(told, is_kept=True), told.byte_count))
+            states.append((self.tape.put(state, is_kept=True), state.byte_count))
         if recipe.zero == 3:
             weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
         else:

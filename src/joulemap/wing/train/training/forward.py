@@ -76,7 +76,7 @@ def read_forward(workload: Workload) -> Forward:
                 f"{workload.model} is traced as it predicts, with {one.operation}: what it learns from is another pass"
             )
     made = Forward(_read_values(workload))
-    of, waits = _sort(workload)
+    of, waits = _group(workload)
     same: dict[int, int] = {}
     parts: dict[int, int] = {}
     for index, operator in enumerate(workload.operators):
@@ -129,7 +129,7 @@ def _measure(made: Forward, access: Access) -> int:
     return access.byte_count * item_bytes // SENT_BYTES if is_sent else access.byte_count
 
 
-def _sort(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
+def _group(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:
     """Return accesses and needed tensors, by operator."""
     accesses: list[list[Access]] = [[] for _ in workload.operators]
     for access in workload.accesses:

@@ -93,7 +93,7 @@ class Backward:
 
     def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
         """Return a part of the gradient, computed by an operator like the call's with other counts."""
-        told = self.call.operator
+        operator = self.call.operator
         count = sum(map(self.count, results))
         value = self.forward.values[results[0][0]]
         is_whole = len(results) == 1 and results[0][1] >= value.byte_count
@@ -101,12 +101,12 @@ class Backward:
             "mac_count": 0, "elementwise_count": 0, "special_count": 0, "gemm_m": 0, "gemm_n": 0, "gemm_k": 0,
             "gemm_groups": 0, "tap_count": 1, "is_foldable": False, "variant": "", "output_element_count": count,
             "output_shape": value.shape if is_whole else (count,),
-            "step_count": told.step_count if told.mac_count else 1,
-            "aten": f"aten.{told.operation}_backward.default",
+            "step_count": operator.step_count if operator.mac_count else 1,
+            "aten": f"aten.{operator.operation}_backward.default",
         }  # fmt: skip
-        name = ".".join(filter(None, (told.name, "backward", what)))
+        name = ".".join(filter(None, (operator.name, "backward", what)))
         return Gradient(
-            results=results, what=what, reads=reads, operator=attrs.evolve(told, name=name, **{**plain, **counts})
+            results=results, what=what, reads=reads, operator=attrs.evolve(operator, name=name, **{**plain, **counts})
         )
 
     def sum_up(self, use: Use, what: str = "") -> Gradient:
@@ -148,20 +148,24 @@ def _lose(one: Backward) -> Iterator[Gradient]:
 
 def _multiply(one: Backward) -> Iterator[Gradient]:
     """Yield a GEMM for each operand, of equal MACs, and the sum of a bias."""
-    told, reads, values = one.call.operator, one.call.reads, one.forward.values
+    operator, reads, values = one.call.operator, one.call.reads, one.forward.values
     place = next(
         (at for at, (value, _) in enumerate(reads) if at and values[value].role == "parameter"
          and len(values[value].shape) > 1), min(1, len(reads) - 1)
     )  # fmt: skip
     sources, weight, others = reads[:place] or reads, reads[place], reads[place + 1 :]
-    m, n, k, taps = told.gemm_m, told.gemm_n, told.gemm_k, max(told.tap_count, 1)
-    counts: dict[str, Any] = {"mac_count": told.mac_count, "gemm_groups": told.gemm_groups, "variant": told.variant}
+    m, n, k, taps = operator.gemm_m, operator.gemm_n, operator.gemm_k, max(operator.tap_count, 1)
+    counts: dict[str, Any] = {
+        "mac_count": operator.mac_count,
+        "gemm_groups": operator.gemm_groups,
+        "variant": operator.variant,
+    }
     wanted = tuple(use for use in sources if use[0] in one.needs)
     if wanted:
         yield one.part(wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts)
     if weight[0] in one.needs and place:
-        kind = PLAIN.get(told.kind, told.kind)
-        counts["variant"] = f"{told.variant} {OPERANDS}".strip()
+        kind = PLAIN.get(operator.kind, operator.kind)
+        counts["variant"] = f"{operator.variant} {OPERANDS}".strip()
         yield one.part((weight,), "weight", *sources, kind=kind, gemm_m=n, gemm_n=k, gemm_k=m, **counts)
     for use in others:
         if use[0] in one.needs:
@@ -201,45 +205,45 @@ def _normalize(one: Backward) -> Iterator[Gradient]:
             elementwise_count=4 * count + width,
         )  # fmt: skip
     if source[0] in one.needs:
-        told = one.call.operator
+        operator = one.call.operator
         yield one.part(
-            (source,), "input", source, *statistics, *weights[:1], elementwise_count=8 * count, kind=told.kind,
-            special_count=told.special_count, aten=f"aten.native_{told.operation}_backward.default",
+            (source,), "input", source, *statistics, *weights[:1], elementwise_count=8 * count, kind=operator.kind,
+            special_count=operator.special_count, aten=f"aten.native_{operator.operation}_backward.default",
         )  # fmt: skip
 
 
 def _compute(one: Backward) -> Iterator[Gradient]:
     """Yield the gradient of each operand of an elementwise function, or of an operation without a rule."""
-    told = one.call.operator
+    operator = one.call.operator
     upstream = one.count(one.result)
     for use in dict.fromkeys(one.wanted()):
         others = tuple(other for other in one.call.reads if other != use)
-        if told.operation in ADDING:
+        if operator.operation in ADDING:
             kept: tuple[Use, ...] | None = None
-        elif told.operation in ("mul", "div"):
-            kept = others + ((use,) if told.operation == "div" and use != one.call.reads[0] else ())
-        elif told.operation in SAVES_OUTPUT:
+        elif operator.operation in ("mul", "div"):
+            kept = others + ((use,) if operator.operation == "div" and use != one.call.reads[0] else ())
+        elif operator.operation in SAVES_OUTPUT:
             kept = (one.result,)
-        elif told.operation == "rotary" or told.operation.startswith("upsample"):
+        elif operator.operation == "rotary" or operator.operation.startswith("upsample"):
             kept = tuple(other for other in others if other[0] not in one.needs)
         else:
             kept = tuple(one.call.reads)
         what = "" if len(one.wanted()) == 1 else f"input_{one.call.reads.index(use)}"
-        is_spread = one.count(use) < upstream and told.operation in (*ADDING, "mul", "div")
+        is_spread = one.count(use) < upstream and operator.operation in (*ADDING, "mul", "div")
         if kept is None and is_spread:
             yield one.sum_up(use, what)
         elif kept is None:
             yield Gradient(results=(use,))
         else:
-            is_light = told.operation not in SAVES_INPUT
+            is_light = operator.operation not in SAVES_INPUT
             count = one.count(use)
             made = one.part(
                 (use,), what, *kept, elementwise_count=(2 if is_light else 8) * max(count, upstream),
-                special_count=0 if is_light else told.special_count,
+                special_count=0 if is_light else operator.special_count,
                 kind="reduction" if is_spread else "elementwise",
                 operation="reduce" if is_spread else "gradient",
             )  # fmt: skip
-            yield attrs.evolve(made, takes=use[1]) if told.operation == "rotary" else made
+            yield attrs.evolve(made, takes=use[1]) if operator.operation == "rotary" else made
 
 
 def _normalize_rows(one: Backward) -> Iterator[Gradient]:
@@ -251,15 +255,15 @@ def _normalize_rows(one: Backward) -> Iterator[Gradient]:
 
 def _move(one: Backward) -> Iterator[Gradient]:
     """Yield the gradient of a data movement: passed on for a join, moved back, or added at gathered rows."""
-    told = one.call.operator
+    operator = one.call.operator
     for use in one.wanted():
-        if told.operation in JOINING and told.operation != "repeat":
+        if operator.operation in JOINING and operator.operation != "repeat":
             yield Gradient(results=(use,), takes=use[1])
-        elif told.operation in GATHERING:
+        elif operator.operation in GATHERING:
             whole = use[0], one.forward.values[use[0]].byte_count
             yield one.part((whole,), "", operation="index_put", elementwise_count=one.count(one.result),
                            aten="aten.index_put_.default")  # fmt: skip
-        elif told.operation == "repeat":
+        elif operator.operation == "repeat":
             yield one.sum_up(use)
         else:
             yield one.part((use,), "")
@@ -267,11 +271,11 @@ def _move(one: Backward) -> Iterator[Gradient]:
 
 def _pool(one: Backward) -> Iterator[Gradient]:
     """Yield the gradient of a pooling: each window spreads its own."""
-    told = one.call.operator
+    operator = one.call.operator
     kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
     for use in one.wanted():
         held = use[0], 0  # frameworks read only the shape of this tensor but keep all of it
-        yield one.part((use,), "", *kept, held, tap_count=told.tap_count, elementwise_count=one.count(use))
+        yield one.part((use,), "", *kept, held, tap_count=operator.tap_count, elementwise_count=one.count(use))
 
 
 def _spread(one: Backward) -> Iterator[Gradient]:
@@ -282,12 +286,12 @@ def _spread(one: Backward) -> Iterator[Gradient]:
 
 
 def _exchange(one: Backward) -> Iterator[Gradient]:
-    told = one.call.operator
-    operation = MIRRORED[told.operation]
+    operator = one.call.operator
+    operation = MIRRORED[operator.operation]
     for use in one.wanted():
-        count = told.output_element_count
-        made = one.part((use,), "", operation=operation, gemm_groups=told.gemm_groups, variant=told.variant,
-                        elementwise_count=told.elementwise_count, aten=f"aten.{operation}.default")  # fmt: skip
+        count = operator.output_element_count
+        made = one.part((use,), "", operation=operation, gemm_groups=operator.gemm_groups, variant=operator.variant,
+                        elementwise_count=operator.elementwise_count, aten=f"aten.{operation}.default")  # fmt: skip
         assert made.operator is not None
         yield attrs.evolve(made, operator=attrs.evolve(made.operator, output_element_count=count))
 

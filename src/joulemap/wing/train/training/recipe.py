@@ -147,10 +147,10 @@ class Recipe:
     @property
     def arguments(self) -> tuple[str, ...]:
         """Arguments that differ from their default, as a name spells them."""
-        told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
+        values = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(
             f"{name}={str(value).lower() if isinstance(value, bool) else value}"
-            for name, value, default in told
+            for name, value, default in values
             if value != default
         )
 

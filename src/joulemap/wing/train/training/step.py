@@ -120,34 +120,34 @@ class _Step(Exchange):
 
     def _read(self, value: int, phase: str) -> int:
         """Return the tensor of a value in a phase, recomputed or gathered if it is no longer in memory."""
-        told = self.forward.values[value]
-        if told.role == "activation":
+        traced = self.forward.values[value]
+        if traced.role == "activation":
             if phase == "forward" or self._is_kept(value):
-                return self.kept[value] if value in self.kept else self._enter(value, told)
+                return self.kept[value] if value in self.kept else self._enter(value, traced)
             if value not in self.again:
                 self._copy_call(self.made_at[value], "again", self.again, ".again")
             return self.again[value]
         if value in self.unit_of and self.recipe.zero == 3:
             return self.gather(self.unit_of[value], phase)[value]
-        return self._enter(value, told)
+        return self._enter(value, traced)
 
-    def _enter(self, value: int, told: Value) -> int:
+    def _enter(self, value: int, traced: Value) -> int:
         """Return the tensor of an input, weight or constant."""
         if value not in self.kept:
             memory = None
-            if told.memory is not None:
-                memory = self._memory("forward", told)
-            self.kept[value] = self.tape.put(told, memory)
+            if traced.memory is not None:
+                memory = self._memory("forward", traced)
+            self.kept[value] = self.tape.put(traced, memory)
         return self.kept[value]
 
-    def _memory(self, scope: str, told: Value) -> int:
+    def _memory(self, scope: str, traced: Value) -> int:
         """Return the storage of a value in a scope; values of one memory share it."""
-        assert told.memory is not None
-        key = scope, told.memory
+        assert traced.memory is not None
+        key = scope, traced.memory
         if key not in self.memories:
-            self.memories[key] = self.tape.hold(told.byte_count, told.item_bytes)
+            self.memories[key] = self.tape.hold(traced.byte_count, traced.item_bytes)
         found = self.tape.memories[self.memories[key]]
-        found.byte_count = max(found.byte_count, told.byte_count)
+        found.byte_count = max(found.byte_count, traced.byte_count)
         return self.memories[key]
 
     def _is_kept(self, value: int) -> bool:
@@ -196,10 +196,10 @@ class _Step(Exchange):
         waits = [self._read(value, phase) for value in call.waits if value in self.made_at]
         writes = []
         for value, byte_count in call.writes:
-            told = self.forward.values[value]
+            traced = self.forward.values[value]
             if value not in made:
-                memory = None if told.memory is None else self._memory(phase, told)
-                made[value] = self.tape.put(told, memory)
+                memory = None if traced.memory is None else self._memory(phase, traced)
+                made[value] = self.tape.put(traced, memory)
             writes.append((made[value], byte_count))
         has_weights = any(value in self.unit_of for value, _ in call.reads)
         operator = attrs.evolve(
@@ -231,17 +231,19 @@ class _Step(Exchange):
                 continue
             dy = [] if upstream is None else [(upstream[0], part.takes or upstream[1])]
             reads = [(self._read(value, "backward"), byte_count) for value, byte_count in part.reads]
-            self._tell(part.operator, [*dy, *reads], part.results)
+            self._add_gradient(part.operator, [*dy, *reads], part.results)
 
-    def _tell(self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()) -> int:
+    def _add_gradient(
+        self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()
+    ) -> int:
         """Write an operator that computes gradients, and return the first of them."""
         writes = []
         for value, byte_count in results:
-            told = self.forward.values[value]
-            whole = byte_count >= told.byte_count
-            shape = told.shape if whole else (self.forward.count((value, byte_count)),)
+            traced = self.forward.values[value]
+            whole = byte_count >= traced.byte_count
+            shape = traced.shape if whole else (self.forward.count((value, byte_count)),)
             made = self.tape.put(
-                Value(shape=shape, dtype=told.dtype, byte_count=byte_count, item_bytes=told.item_bytes)
+                Value(shape=shape, dtype=traced.dtype, byte_count=byte_count, item_bytes=traced.item_bytes)
             )
             self.gradients.setdefault(value, []).append((made, byte_count))
             writes.append((made, byte_count))
@@ -253,25 +255,25 @@ class _Step(Exchange):
         found = self.gradients.pop(value, [])
         if not found:
             return None
-        told = self.forward.values[value]
-        whole = [use for use in found if use[1] >= told.byte_count]
-        slices = [use for use in found if use[1] < told.byte_count]
+        traced = self.forward.values[value]
+        whole = [use for use in found if use[1] >= traced.byte_count]
+        slices = [use for use in found if use[1] < traced.byte_count]
         if slices:
             joined = sum(byte_count for _, byte_count in slices)
-            operation = "cat" if joined >= told.byte_count else "pad"
-            whole.append((self._join(value, of, operation, "data_movement", slices), told.byte_count))
+            operation = "cat" if joined >= traced.byte_count else "pad"
+            whole.append((self._join(value, of, operation, "data_movement", slices), traced.byte_count))
         while len(whole) > 1:
             first, second, *rest = whole
-            whole = [(self._join(value, of, "add", "elementwise", (first, second)), told.byte_count), *rest]
+            whole = [(self._join(value, of, "add", "elementwise", (first, second)), traced.byte_count), *rest]
         return whole[0]
 
     def _join(self, value: int, of: Operator, operation: str, kind: str, parts: Iterable[Use]) -> int:
-        told = self.forward.values[value]
+        traced = self.forward.values[value]
         adds = operation == "add"
-        cost = Cost(kind=kind, operation=operation, elementwise_count=told.element_count if adds else 0)
+        cost = Cost(kind=kind, operation=operation, elementwise_count=traced.element_count if adds else 0)
         name, aten = ("sum", "aten.add.Tensor") if adds else ("join", "aten.cat.default")
-        operator = cost.operator(f"{of.name}.backward.{name}", of.module_path, aten, told.shape, of.dtype)
-        made = self._tell(operator, parts, ((value, told.byte_count),))
+        operator = cost.operator(f"{of.name}.backward.{name}", of.module_path, aten, traced.shape, of.dtype)
+        made = self._add_gradient(operator, parts, ((value, traced.byte_count),))
         self.gradients.pop(value)
         return made
 
@@ -290,18 +292,18 @@ class _Step(Exchange):
         results = dict(zip("qkv", part.reads[:3], strict=True))
         base = f"{summed.name}.backward"
 
-        def pass_on(told: Operator, name: str, reads: Iterable[Use], waits: Iterable[int] = ()) -> int:
+        def pass_on(operator: Operator, name: str, reads: Iterable[Use], waits: Iterable[int] = ()) -> int:
             made = self.tape.put(attrs.evolve(inner, memory=None, role="activation"))
             self.tape.call(
-                attrs.evolve(told, name=self.name(f"{base}.{name}")), reads, ((made, inner.byte_count),), waits
+                attrs.evolve(operator, name=self.name(f"{base}.{name}")), reads, ((made, inner.byte_count),), waits
             )
             return made
 
-        def give(told: Operator, name: str, reads: Iterable[Use], of: str) -> None:
+        def give(operator: Operator, name: str, reads: Iterable[Use], of: str) -> None:
             use = results[of]
             count = self.forward.count(use)
-            shown = attrs.evolve(told, name=f"{base}.{name}", output_shape=(count,), output_element_count=count)
-            made = self._tell(shown, reads, (use,))
+            shown = attrs.evolve(operator, name=f"{base}.{name}", output_shape=(count,), output_element_count=count)
+            made = self._add_gradient(shown, reads, (use,))
             if use[0] not in wanted:
                 self.gradients[use[0]] = [one for one in self.gradients[use[0]] if one[0] != made]
 

@@ -122,7 +122,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
         except LACKING as error:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
-        what = left[0] if left else "no run is told"
+        what = left[0] if left else "no run is stated"
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
     if left:
         total = len(found) + len(left)

@@ -56,8 +56,8 @@ def calibrate_served(
     """
     places = {(HardwareRef.read(row.hardware).label, row.engine) for row in rows}
     if len(places) > 1:
-        told = ", ".join(f"{engine} on {name}" for name, engine in sorted(places))
-        raise UsageError(f"--calibrate fits one engine on one chip at a time, found {told}")
+        sentence = ", ".join(f"{engine} on {name}" for name, engine in sorted(places))
+        raise UsageError(f"--calibrate fits one engine on one chip at a time, found {sentence}")
     ((name, engine),) = places
     target = find_target(source, name)
     entry = use_calibration(calibration).find(target)
@@ -81,8 +81,8 @@ def calibrate_served(
     ]
     is_short = 0 < counts[True] < FEWEST[True]
     left = text.FEW_MODELS(count=counts[True], least=FEWEST[True]) if is_short else None
-    told = text.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
-    return forecast(source, [Case(row=row) for row in rows], fitted), told
+    sentence = text.CALIBRATED_SERVED(engine=engine, hardware=target.id, parts=parts, left=left, place=place)
+    return forecast(source, [Case(row=row) for row in rows], fitted), sentence
 
 
 def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
@@ -147,13 +147,13 @@ def _write(
     kept = dict(base.coefficients) if base is not None else {}
     if base is not None and (base.energy_scales or base.static_power or not all(map(is_pace, kept))):
         return attrs.evolve(base, coefficients={**kept, **factors})
-    told = "\n".join(sorted(map(repr, rows)))
+    listed = "\n".join(sorted(map(repr, rows)))
     return Calibration(
         name=target.id,
         hardware=target.id,
         hardware_digest=target.digest,
         formula_version=formula_version(target.architecture),
-        data_digest=hashlib.sha256(told.encode()).hexdigest()[:16],
+        data_digest=hashlib.sha256(listed.encode()).hexdigest()[:16],
         generation=target.generation,
         row_count=len(rows),
         latency_count=len(rows),

@@ -50,7 +50,7 @@ COPIES: Final = (
 
 
 @frozen
-class Sort:
+class KernelClass:
     """Kernel class: one row of the table."""
 
     name: str
@@ -92,116 +92,121 @@ def _products(traits: Traits) -> Booleans:
     return traits.kernels.work.of_kind("matmul", "linear") & traits.kernels.work.has_macs
 
 
-SORTS: Final = (
-    Sort("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
+KERNEL_CLASSES: Final = (
+    KernelClass("decomposition", lambda t: t.kernels.work.decomposes, start="reduction",
          amount=lambda t: t.kernels.work.elementwise_count / FLOPS_PER_MAC, slots="group"),
-    Sort("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
-    Sort("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
-    Sort("recurrence", lambda t: t.is_in_step, start="product", share=""),
-    Sort("streamed", lambda t: _products(t) & t.kernels.work.is_streamed, start="product", share="",
+    KernelClass("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
+    KernelClass("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
+    KernelClass("recurrence", lambda t: t.is_in_step, start="product", share=""),
+    KernelClass("streamed", lambda t: _products(t) & t.kernels.work.is_streamed, start="product", share="",
          amount=lambda t: t.macs, slots="streamed"),
-    Sort("marlin", lambda t: _products(t) & t.is_packed(MARLIN), start="packed", share=""),
-    Sort("machete", lambda t: _products(t) & t.is_packed(MACHETE), start="packed", share=""),
-    Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product", share=""),
-    Sort("product", _products, start="product", share=""),
-    Sort("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),
-    Sort("image", lambda t: t.is_image, start="conv", share="narrow"),
-    Sort("winograd", lambda t: t.is_winograd, start="conv", share="winograd"),
-    Sort("conv", lambda t: t.is_conv & (t.taps > 1.0), start="conv", share=""),
-    Sort("pointwise", lambda t: t.is_conv, start="product", share=""),
-    Sort("native_groups", lambda t: t.is_native, start="conv", share=""),
-    Sort("wide_groups", lambda t: t.is_grouped & ~t.is_plain, start="conv", share=""),
-    Sort("plain_groups", lambda t: t.is_plain, start="conv", amount=lambda t: t.macs, slots="group", chain="group",
+    KernelClass("marlin", lambda t: _products(t) & t.is_packed(MARLIN), start="packed", share=""),
+    KernelClass("machete", lambda t: _products(t) & t.is_packed(MACHETE), start="packed", share=""),
+    KernelClass("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product",
+         share=""),
+    KernelClass("product", _products, start="product", share=""),
+    KernelClass("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),
+    KernelClass("image", lambda t: t.is_image, start="conv", share="narrow"),
+    KernelClass("winograd", lambda t: t.is_winograd, start="conv", share="winograd"),
+    KernelClass("conv", lambda t: t.is_conv & (t.taps > 1.0), start="conv", share=""),
+    KernelClass("pointwise", lambda t: t.is_conv, start="product", share=""),
+    KernelClass("native_groups", lambda t: t.is_native, start="conv", share=""),
+    KernelClass("wide_groups", lambda t: t.is_grouped & ~t.is_plain, start="conv", share=""),
+    KernelClass("plain_groups", lambda t: t.is_plain, start="conv", amount=lambda t: t.macs, slots="group",
+         chain="group",
          links=lambda t: t.kernels.work.gemm_groups * t.kernels.work.gemm_k),
-    Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
-    Sort("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index", amount=lambda t: t.loads,
+    KernelClass("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride,
+         slots="depthwise"),
+    KernelClass("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index",
+         amount=lambda t: t.loads,
          slots="index", chain="pool"),
-    Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
-    Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
-    Sort("layer_norm", lambda t: t.is_layer_norm, start="row", amount=lambda t: t.row_elements, slots="layer_norm",
+    KernelClass("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
+    KernelClass("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
+    KernelClass("layer_norm", lambda t: t.is_layer_norm, start="row", amount=lambda t: t.row_elements,
+         slots="layer_norm",
          alone=lambda t: t.row),
-    Sort("normalization", lambda t: t.is_row, start="row", amount=lambda t: t.row_elements, slots="norm",
+    KernelClass("normalization", lambda t: t.is_row, start="row", amount=lambda t: t.row_elements, slots="norm",
          alone=lambda t: t.row),
-    Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
+    KernelClass("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
          amount=lambda t: t.outputs, slots="batch_norm"),
-    Sort("batch_norm", lambda t: t.is_batch_norm, start="index", amount=lambda t: t.outputs, slots="batch_norm",
+    KernelClass("batch_norm", lambda t: t.is_batch_norm, start="index", amount=lambda t: t.outputs, slots="batch_norm",
          chain="batch_norm", links=lambda t: t.sample_steps),
-    Sort("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
+    KernelClass("sum", lambda t: _kind("reduction")(t) & _operation(*SUMS)(t), start="row", chain="sum",
          links=lambda t: t.sum_steps, waits=True),
-    Sort("reduction", _kind("reduction"), start="reduction"),
-    Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
+    KernelClass("reduction", _kind("reduction"), start="reduction"),
+    KernelClass("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
          slots="index"),
-    Sort("roll", _general(_operation("roll")), start="index", amount=lambda t: 2.0 * t.outputs, slots="index",
+    KernelClass("roll", _general(_operation("roll")), start="index", amount=lambda t: 2.0 * t.outputs, slots="index",
          traffic="roll"),
-    Sort("copy", _operation(*COPIES), start="light"),
-    Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="norm"),
-    Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="norm",
+    KernelClass("copy", _operation(*COPIES), start="light"),
+    KernelClass("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="norm"),
+    KernelClass("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="norm",
          alone=lambda t: t.row_length),
-    Sort("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
-    Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
-    Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
+    KernelClass("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
+    KernelClass("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
+    KernelClass("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
 )  # fmt: skip
 """All kernel classes; the last applies to every operator."""
 
 
 @frozen(kw_only=True, eq=False, slots=False)
-class SortedTraits(Traits):
+class ClassifiedTraits(Traits):
     """Traits of operators with the table row of each."""
 
     @cached_property
     def index(self) -> Integers:
         """Table row of each operator."""
         found = np.full(self.kernels.work.operator_count, -1)
-        for number, sort in enumerate(SORTS):
-            found[(found < 0) & sort.applies(self)] = number
+        for number, one in enumerate(KERNEL_CLASSES):
+            found[(found < 0) & one.applies(self)] = number
         return found
 
     @cached_property
     def amount(self) -> Floats:
         """Amount of work that each operator issues."""
-        return self._of_sort(lambda sort: sort.amount, 0.0)
+        return self._of_class(lambda one: one.amount, 0.0)
 
     @cached_property
     def alone(self) -> Floats:
         """Part of each operator's amount that one unit issues regardless of the others."""
-        return self._of_sort(lambda sort: sort.alone, 0.0)
+        return self._of_class(lambda one: one.alone, 0.0)
 
     @cached_property
     def links(self) -> Floats:
         """Number of chains that one thread executes in sequence; 1 by default."""
-        return self._of_sort(lambda sort: sort.links, 1.0)
+        return self._of_class(lambda one: one.links, 1.0)
 
-    def _of_sort(self, find: Callable[[Sort], Callable[[Traits], Floats] | None], elsewhere: float) -> Floats:
+    def _of_class(self, find: Callable[[KernelClass], Callable[[Traits], Floats] | None], elsewhere: float) -> Floats:
         column = np.full(self.kernels.work.operator_count, elsewhere)
-        for sort, mine in self.members:
-            function = find(sort)
+        for one, mine in self.members:
+            function = find(one)
             if function is not None:
                 column[mine] = function(self)[mine]
         return column
 
     @cached_property
-    def members(self) -> tuple[tuple[Sort, Integers], ...]:
+    def members(self) -> tuple[tuple[KernelClass, Integers], ...]:
         """Kernel classes that occur, with the operators of each."""
-        present = np.flatnonzero(np.bincount(self.index, minlength=len(SORTS))).tolist()
-        return tuple((SORTS[number], np.flatnonzero(self.index == number)) for number in present)
+        present = np.flatnonzero(np.bincount(self.index, minlength=len(KERNEL_CLASSES))).tolist()
+        return tuple((KERNEL_CLASSES[number], np.flatnonzero(self.index == number)) for number in present)
 
     @cached_property
     def is_product(self) -> Booleans:
         """True for operators that multiply at a share of the peak."""
-        mask: Booleans = np.array([sort.share is not None for sort in SORTS])[self.index]
+        mask: Booleans = np.array([one.share is not None for one in KERNEL_CLASSES])[self.index]
         return mask
 
     @cached_property
     def waits(self) -> Booleans:
         """True for operators whose chain adds to the time of their bytes."""
-        mask: Booleans = np.array([sort.waits for sort in SORTS])[self.index]
+        mask: Booleans = np.array([one.waits for one in KERNEL_CLASSES])[self.index]
         return mask
 
     def is_of(self, *names: str) -> Booleans:
         """Return a mask of the operators in these kernel classes."""
         mask = self._masks.get(names)
         if mask is None:
-            mask = self._masks[names] = np.array([sort.name in names for sort in SORTS])[self.index]
+            mask = self._masks[names] = np.array([one.name in names for one in KERNEL_CLASSES])[self.index]
         return mask
 
     @cached_property
@@ -211,7 +216,7 @@ class SortedTraits(Traits):
 
 
 @define(kw_only=True, eq=False)
-class Sorted:
+class ClassNumbers:
     """Coefficients of the table per operator: seconds and shares, one row each."""
 
     start_s: Floats
@@ -222,14 +227,14 @@ class Sorted:
     traffic_ratio: Floats
 
 
-def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
+def read_table(traits: ClassifiedTraits, engine: Engine) -> ClassNumbers:
     """Return the table's values for each operator on its engine."""
-    members = [(sort, *part) for sort, rows in traits.members for part in engine.split(rows)]
+    members = [(one, *part) for one, rows in traits.members for part in engine.split(rows)]
 
-    def column(name: str, find: Callable[[Sort], str | None], elsewhere: float) -> Floats:
+    def column(name: str, find: Callable[[KernelClass], str | None], elsewhere: float) -> Floats:
         found = np.full(len(traits.index), elsewhere)
-        for sort, mine, own in members:
-            qualifier = find(sort)
+        for one, mine, own in members:
+            qualifier = find(one)
             if qualifier is not None:
                 value = own.value(f"{name}.{qualifier}" if qualifier else name)
                 if isinstance(value, np.ndarray):
@@ -238,15 +243,15 @@ def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
                     found[..., mine] = value
         return found
 
-    slots = column("issue_slots", lambda sort: sort.slots, 0.0) / engine.slots_hz
-    chain = traits.links * column("chain_clocks", lambda sort: sort.chain, 0.0) / engine.clock_hz
+    slots = column("issue_slots", lambda one: one.slots, 0.0) / engine.slots_hz
+    chain = traits.links * column("chain_clocks", lambda one: one.chain, 0.0) / engine.clock_hz
     waiting = np.where(traits.waits, chain, 0.0)
-    return Sorted(
-        start_s=column("start_clocks", lambda sort: sort.start, 0.0) / engine.clock_hz + waiting,
-        share=column("peak_share", lambda sort: sort.share, 0.0),
+    return ClassNumbers(
+        start_s=column("start_clocks", lambda one: one.start, 0.0) / engine.clock_hz + waiting,
+        share=column("peak_share", lambda one: one.share, 0.0),
         issue_s=traits.amount * slots,
         chain_s=chain - waiting + traits.alone * slots * engine.units,
-        traffic_ratio=column("traffic_ratio", lambda sort: sort.traffic, 1.0),
+        traffic_ratio=column("traffic_ratio", lambda one: one.traffic, 1.0),
     )
 
 
