@@ -419,7 +419,7 @@ def fit(target: Hardware, observations: Sequence[Observation]) -> Outcome:
         ),
         formula_version=formula_version(target.architecture),
         start=None,
-        tell=lambda _: None,
+        report=lambda _: None,
     )
 
 

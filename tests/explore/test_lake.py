@@ -263,7 +263,7 @@ def test_what_is_stopped_keeps_its_shards_and_goes_on(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fill(tmp_path, map(Cell, range(4)), evaluate_cell, tell=stop)
+        fill(tmp_path, map(Cell, range(4)), evaluate_cell, report=stop)
     assert len(files(tmp_path)) == 2
     assert fill(tmp_path, map(Cell, range(4)), evaluate_cell).known_count == 2
     assert ask(tmp_path, "SELECT count(*), count(DISTINCT set_clock_hz) FROM points") == [(400, 400)]

@@ -17,7 +17,7 @@ from joulemap.plan.source import Source
 from joulemap.wing.fleet.capacity.division import ROUNDS, Division, Opened, _Search, keep_better
 from joulemap.wing.fleet.demand import Demand
 from joulemap.wing.llm.capacity.case import count_node, list_divisions
-from joulemap.wing.llm.serving.pool import Ability, Able, find_ability
+from joulemap.wing.llm.serving.pool import SaturatedRates, Throughput, find_saturated_rates
 from joulemap.workspace import Workspace
 
 COST = Demand(rate_per_s=10.0, first_token_s=1.0)
@@ -26,9 +26,11 @@ ENERGY = Demand(rate_per_s=10.0, first_token_s=1.0, objective="energy")
 
 def division(world: int, prompts: float, answers: float, joules: float = 1.0, experts: int = 1) -> Division:
     """Servers of so many devices that do so many prompts, or answers, a second."""
-    able = Ability(alone_s=0.1, prompts=Able(per_s=prompts, joules=joules), answers=Able(per_s=answers, joules=joules))
+    rates = SaturatedRates(
+        alone_s=0.1, prompts=Throughput(per_s=prompts, joules=joules), answers=Throughput(per_s=answers, joules=joules)
+    )
     case = SimpleNamespace(world=world, devices=world, experts=experts)
-    return Division(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), able=able)
+    return Division(question=cast("Any", None), plan=cast("Any", None), case=cast("Any", case), rates=rates)
 
 
 def test_servers_take_no_fewer_devices_than_their_slower_part_needs() -> None:
@@ -50,7 +52,7 @@ def test_what_cannot_be_near_the_best_is_not_stepped() -> None:
     assert search.choose(10.0, COST) is None
     many = [division(1, 20.0, 20.0)] * 9
     assert _Search(waiting=many, opened=[opened] * ROUNDS).choose(10.0, COST) is None
-    late = attrs.evolve(division(1, 1.0, 1.0), able=None)
+    late = attrs.evolve(division(1, 1.0, 1.0), rates=None)
     assert _Search(waiting=[late], opened=[opened]).choose(10.0, COST) is None
     assert _Search(waiting=[late]).choose(10.0, COST) is late
 
@@ -94,15 +96,15 @@ def test_what_a_server_can_do_follows_from_its_passes() -> None:
     room = SimpleNamespace(sequences=lambda *_: 1e9)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("joulemap.wing.llm.serving.pool.Room", lambda **_: room)
-        able = find_ability(cast("Any", deployment), 1000.0, 101.0)
-        tight = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
-        late = find_ability(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)
-    assert able.prompts is not None
-    assert able.answers is not None
+        rates = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0)
+        tight = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.012)
+        late = find_saturated_rates(cast("Any", deployment), 1000.0, 101.0, most_s=0.001)
+    assert rates.prompts is not None
+    assert rates.answers is not None
     assert tight.answers is not None
-    assert_close(able.alone_s, 0.130, rel=0.01)
-    assert_close(able.prompts.per_s, 1.0 / 0.110, rel=0.01)
-    assert_close(able.answers.per_s, 64.0 / (100 * 0.0164), rel=1e-6)
+    assert_close(rates.alone_s, 0.130, rel=0.01)
+    assert_close(rates.prompts.per_s, 1.0 / 0.110, rel=0.01)
+    assert_close(rates.answers.per_s, 64.0 / (100 * 0.0164), rel=1e-6)
     assert_close(tight.answers.per_s, 20.0 / (100 * 0.012), rel=1e-6)
     assert late.answers is None
 

@@ -230,7 +230,7 @@ def calibrate(
         ),
         formula_version=formula_version(target.architecture),
         start=use.load(entry, target.architecture) if entry else None,
-        tell=source.talk,
+        report=source.talk,
     )
     kept = _list_paces(use_calibration("own").find(target), target)
     whole = attrs.evolve(outcome.calibration, coefficients={**outcome.calibration.coefficients, **kept})

@@ -76,7 +76,7 @@ STORED: Final = (
     "SELECT source, hardware, model, CAST(batch AS DOUBLE) FROM measurements "
     "UNION SELECT source, hardware, model, batch FROM serving_measurements"
 )
-"""Keys of all stored measurements, as `PublicTable.keys` has them."""
+"""Query of source, hardware, model and batch of every stored measurement, to compare with `PublicTable.keys`."""
 
 NUMBER: Final = re.compile(r"[\d.,]+")
 """Pattern of the numbers in a reason; reasons that differ only in numbers are counted as one."""

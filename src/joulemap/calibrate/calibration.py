@@ -143,14 +143,14 @@ def calibrate(
     *,
     formula_version: str,
     start: Calibration | None,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Outcome:
     """Calibrate a chip, given uncalibrated and at its default power mode, to these observations.
 
-    The fit begins at `start`, or at the class defaults if that is None. `tell` receives progress messages.
+    The fit begins at `start`, or at the class defaults if that is None. `report` receives progress messages.
     """
     ordered = tuple(sorted(observations, key=_order))
-    tell(f"fitting {len(ordered)} measurements …")
+    report(f"fitting {len(ordered)} measurements …")
     target = Target(
         bench=make_bench(hardware, ordered),
         parameters=coefficient_parameters(hardware, freedom.coefficients),
@@ -161,7 +161,7 @@ def calibrate(
     defaults, all_rows = fitter.start(), np.ones(len(ordered), dtype=bool)
     fitted = fitter.fit(all_rows, _begin(target, start) or defaults)
     solution = fitter.settle(fitter.temper(fitted, all_rows))
-    left_out = fitter.cross_validate(fitted, tell)
+    left_out = fitter.cross_validate(fitted, report)
     splits = [("uncalibrated", fitter.predict(defaults)), ("fitted", fitter.predict(solution))]
     if left_out is not None:
         splits.append(("cross_validated", left_out))

@@ -256,7 +256,7 @@ class Fitter:
             factors=_settled(self.target.scale_parameters, solution.factors),
         )
 
-    def cross_validate(self, solution: Solution, tell: Callable[[str], None]) -> Prediction | None:
+    def cross_validate(self, solution: Solution, report: Callable[[str], None]) -> Prediction | None:
         """Predict each row by a fit that holds out its part; None if there is a single part.
 
         Each fit starts at the full solution and is shrunk by the credibility of its own rows.
@@ -268,7 +268,7 @@ class Fitter:
         count = self.target.bench.row_count
         latency_s, energy_j = np.zeros(count), np.zeros(count)
         for number, (name, left_out) in enumerate(parts.items(), 1):
-            tell(f"leaving out {name} ({number} of {len(parts)}) …")
+            report(f"leaving out {name} ({number} of {len(parts)}) …")
             found = self.predict(self.temper(self.fit(~left_out, solution, slope), ~left_out))
             latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
         return Prediction(latency_s=latency_s, energy_j=energy_j)

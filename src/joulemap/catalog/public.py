@@ -59,7 +59,7 @@ class PublicTable:
 
     @property
     def address(self) -> str:
-        """Argument that selects the table where a file is expected."""
+        """Argument that selects the table in place of a file: `public:NAME`."""
         return PREFIX + self.name
 
     @property

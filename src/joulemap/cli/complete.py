@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final, get_args
 
 VARIABLE: Final = "_JOULEMAP_COMPLETE"
-"""Variable that the shell's function sets for a completion, with typer's name."""
+"""Environment variable that a shell sets when it asks for completions; typer prescribes the name."""
 
 WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 """Variables that contain the typed words: of zsh, fish and PowerShell, and of bash."""

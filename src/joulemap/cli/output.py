@@ -208,11 +208,11 @@ class OutputOptions(DatabaseOptions):
                 yield workspace
                 return
 
-            def tell(done: int, total: int) -> None:
+            def show(done: int, total: int) -> None:
                 heed()
                 move(done, total)
 
-            yield self.open(say, tell)
+            yield self.open(say, show)
 
     def repeat(self, options: ModelOptions) -> tuple[str, ...]:
         """Return the options that a follow-up command repeats: run options and the database."""

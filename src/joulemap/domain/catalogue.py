@@ -545,5 +545,5 @@ class Scenario:
     battery: Quantity | None
     """Energy of a usual battery in Wh; None for scenarios without one."""
     is_pulse: bool
-    """True if the budget bounds the power of a running chip at any rate, because the source gives no more."""
+    """True if the budget bounds the power at every moment, as of a coin cell, instead of the mean power at a rate."""
     note: str

@@ -93,7 +93,7 @@ PREFIXES: Final = STATED[1:]
 """Kinds whose prefix may be omitted from a name wherever the rest is unambiguous, like the `energy.` of an action."""
 
 UNATTRIBUTED: Final = f"{BOARD}.unattributed_"
-"""Beginning of the names of energies that the power limit implies beyond all others."""
+"""Beginning of the names of unattributed energies: those that the power limit implies beyond all modelled actions."""
 
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)

@@ -53,8 +53,10 @@ ROLES: Final[dict[str, Role]] = {
         Role("static", "static power", "s"),
     )
 }
-"""Name -> role. Operands are counted in the operations that use them. Transport is counted in the bytes that memories
-read and write. No class counts either in a unit that the others share.
+"""Name -> role.
+
+Operands are counted by the operations that use them, and transport by the bytes that memories read and write, because
+the classes have no common unit for either.
 """
 
 

@@ -282,7 +282,7 @@ MOST_SURE: Final = 0.99
 
 
 LEAST_SURE: Final = 0.01
-"""Probability below which only `under` this value is shown, for the same reason."""
+"""Probability below which only `under` this value is shown, because errors are not known better."""
 
 
 def show_chance(probability: float | None) -> str:

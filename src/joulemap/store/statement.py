@@ -180,10 +180,10 @@ class Statement:
             check_rows(count, self.bounds)
             yield pa.RecordBatch.from_arrays(batch.columns, names=names)
 
-    def save(self, path: Path, tell: Callable[[int], None] | None = None) -> int:
+    def save(self, path: Path, report: Callable[[int], None] | None = None) -> int:
         """Write the rows to the Parquet file that the database was opened for; return their number.
 
-        `tell` is called regularly with the number of bytes written. Raises SqlError if nothing is written within the
+        `report` is called regularly with the number of bytes written. Raises SqlError if nothing is written within the
         time limit, or if the rows exceed the bounds or have a type that Parquet lacks; OSError if the file cannot be
         written.
         """
@@ -202,7 +202,7 @@ class Statement:
             self._cursor() as cursor,
             bounding(cursor, self.bounds, lambda: _size(path)),
             blaming(),
-            _reporting_size(path, tell),
+            _reporting_size(path, report),
         ):
             count = copy_to_parquet(cursor, statement, self.parameters, path, describe_table(self.head()))
         check_rows(count, self.bounds)
@@ -374,16 +374,16 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _reporting_size(path: Path, tell: Callable[[int], None] | None) -> Iterator[None]:
+def _reporting_size(path: Path, report: Callable[[int], None] | None) -> Iterator[None]:
     """Report the size of a file in bytes while the code inside writes it."""
-    if tell is None:
+    if report is None:
         yield
         return
     over = Event()
 
     def watch() -> None:
         while not over.wait(TELL_S):
-            tell(_size(path))
+            report(_size(path))
 
     watcher = Thread(target=watch, daemon=True)
     watcher.start()

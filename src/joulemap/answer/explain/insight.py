@@ -178,7 +178,7 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _name_periods(row: RoleDifference, answer: PairAnswer) -> tuple[str, str]:
-    """Return what the seconds of static power are on each side; empty if they are the latency on both."""
+    """Return a name for the time that draws static power, for each side; empty if it is the latency on both."""
     total = answer.total
     overlapping = overlaps(row.count_a, total.latency_a_s), overlaps(row.count_b, total.latency_b_s)
     if not any(overlapping):

@@ -367,7 +367,7 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
     "SQUARED_DIFFERENCE": _differ, "L2_NORMALIZATION": _normalize, "TRANSPOSE_CONV": _transpose_convolve,
     "CUSTOM": _choose, "DYNAMIC_UPDATE_SLICE": _place,
 }  # fmt: skip
-"""Operator -> nodes, if these differ from one of ONNX by more than a name."""
+"""Operator that is more than a renamed ONNX operator -> function that yields its nodes."""
 
 
 def measure_precision(model: LiteModel) -> tuple[str, str]:

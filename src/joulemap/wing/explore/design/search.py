@@ -35,11 +35,11 @@ def search_group(
     objectives: Sequence[Objective],
     bounds: tuple[Bound, ...],
     seed: int,
-    tell: Callable[[int, int], None],
+    report: Callable[[int, int], None],
 ) -> Group:
     """Return the distinct designs of a group that a search visited; the group itself if it covers the whole space.
 
-    `tell` receives (designs done, designs to do). Raises MissingPackageError if Optuna is not installed.
+    `report` receives (designs done, designs to do). Raises MissingPackageError if Optuna is not installed.
     """
     space, count = group.space, len(group.numbers)
     if count >= space.size:
@@ -60,7 +60,7 @@ def search_group(
         _report_results(study, trials, outcomes, objectives, bounds)
         looked.append(numbers)
         found.append(outcomes)
-        tell(asked, count)
+        report(asked, count)
     whole, first = np.unique(np.concatenate(looked), return_index=True)
     return attrs.evolve(group, numbers=whole, found=Outcomes.join(found).take(first))
 

@@ -105,12 +105,12 @@ def survey_lake(
     groups: Sequence[Group],
     jobs: int,
     cluster: str,
-    tell: Callable[[int, int, int], None],
+    report: Callable[[int, int, int], None],
     see: Callable[[Outcomes], None],
 ) -> int:
     """Evaluate all designs of groups that a lake lacks, and show all outcomes in order.
 
-    Returns the number of designs evaluated now. An exception from `tell` stops the survey; finished shards stay.
+    Returns the number of designs evaluated now. An exception from `report` stops the survey; finished shards stay.
     """
     parts = cut_blocks(groups)
     kept: list[list[tuple[str, str]]] = [[] for _ in parts]
@@ -131,9 +131,9 @@ def survey_lake(
             totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept[done]]
             see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
             done += 1
-        tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
+        report((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
-    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=record)
+    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, report=record)
     return last.point_count // loads
 
 

@@ -166,14 +166,14 @@ def _judge(shard: Shard) -> str:
 
 
 @contextlib.contextmanager
-def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> Iterator[Connection]:
-    """Yield a connection that queries the shards of a lake like a database; `tell` gets a message on omitted shards.
+def reading_lake(lake: Path, template: Path | None, kind: Kind, report: Any) -> Iterator[Connection]:
+    """Yield a connection that queries the shards of a lake like a database; `report` gets a message on omitted shards.
 
     `template` is a database with the catalogue and no runs. Raise DatabaseError for a folder that is not a lake.
     """
     found = survey(lake)
     for text in found.doubts:
-        tell(text)
+        report(text)
     with contextlib.ExitStack() as stack:
         stack.enter_context(reporting_failures(lake))
         connection = stack.enter_context(contextlib.closing(_open(stack, template)))

@@ -92,12 +92,12 @@ def fill(
     *,
     jobs: int = 1,
     cluster: str = "",
-    tell: Callable[[Filled], None] | None = None,
+    report: Callable[[Filled], None] | None = None,
 ) -> Filled:
     """Evaluate the tasks whose blocks have no shard in a lake, store their points there, and return the counts.
 
     `evaluate` must be a module-level function, because other processes import it by name. The work runs in `jobs`
-    local processes, or on a `cluster`: `tcp://HOST:PORT` of a Dask scheduler, or `local:N` for N workers here. `tell`
+    local processes, or on a `cluster`: `tcp://HOST:PORT` of a Dask scheduler, or `local:N` for N workers here. `report`
     is called at each shard and at intervals. An exception from it ends the filling, with every finished shard kept.
     Raise UsageError for a folder that cannot be a lake, or an unreachable cluster.
     """
@@ -107,8 +107,8 @@ def fill(
     missing = _list_missing(lake, tasks, filled)
 
     def news() -> None:
-        if tell is not None:
-            tell(filled)
+        if report is not None:
+            report(filled)
 
     if cluster:
         results = run_on_cluster(work, missing, cluster, news)

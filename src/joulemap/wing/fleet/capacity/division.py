@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.pool import Ability
+    from joulemap.wing.llm.serving.pool import SaturatedRates
 
 ROUNDS: Final = 3
 """Maximum numbers of devices of one chip and precision that are simulated."""
@@ -40,7 +40,7 @@ class Division:
     question: Question
     plan: Plan
     case: Case
-    able: Ability | None
+    rates: SaturatedRates | None
     """Capability of one server; None if its passes cannot be evaluated."""
     reason: str = ""
     """Reason why the division's passes cannot be evaluated; empty if they can."""
@@ -48,10 +48,10 @@ class Division:
     @property
     def work_s(self) -> float:
         """Approximate seconds of a server per request; infinite if it meets no target."""
-        able = self.able
-        if able is None or able.prompts is None or able.answers is None:
+        rates = self.rates
+        if rates is None or rates.prompts is None or rates.answers is None:
             return math.inf
-        return 1.0 / able.prompts.per_s + 1.0 / able.answers.per_s
+        return 1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s
 
     def order(self, rate_per_s: float, demand: Demand) -> tuple[float, int, int]:
         """Return the key of the order in which divisions are simulated."""
@@ -70,12 +70,12 @@ class Division:
         return self._count(rate_per_s, demand, lambda *_: 1.0 / self.work_s)
 
     def _count(self, rate_per_s: float, demand: Demand, join: Callable[[float, float], float]) -> float:
-        able = self.able
-        if able is None or able.prompts is None or able.answers is None:
+        rates = self.rates
+        if rates is None or rates.prompts is None or rates.answers is None:
             return math.inf
         if demand.objective != "cost":
-            return able.prompts.joules + able.answers.joules
-        count = math.ceil(rate_per_s / join(able.prompts.per_s, able.answers.per_s))
+            return rates.prompts.joules + rates.answers.joules
+        count = math.ceil(rate_per_s / join(rates.prompts.per_s, rates.answers.per_s))
         return float(demand.round_up(count * self.case.world))
 
 
@@ -171,11 +171,11 @@ def _release(questions: Iterable[Question]) -> None:
 
 
 def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Division:
-    from joulemap.wing.llm.serving.pool import find_ability
+    from joulemap.wing.llm.serving.pool import find_saturated_rates
 
     serving = question.serving
     try:
-        able = find_ability(
+        rates = find_saturated_rates(
             case.server,
             float(serving.mean_prompt),
             float(serving.output),
@@ -184,15 +184,15 @@ def _measure(question: Question, plan: Plan, case: Case, demand: Demand) -> Divi
             draft=question.draft(case.server),
         )
     except UnsupportedError as error:
-        return Division(question=question, plan=plan, case=case, able=None, reason=str(error))
-    if demand.first_token_s is not None and able.alone_s > demand.first_token_s:
-        able = attrs.evolve(able, prompts=None)
-    return Division(question=question, plan=plan, case=case, able=able)
+        return Division(question=question, plan=plan, case=case, rates=None, reason=str(error))
+    if demand.first_token_s is not None and rates.alone_s > demand.first_token_s:
+        rates = attrs.evolve(rates, prompts=None)
+    return Division(question=question, plan=plan, case=case, rates=rates)
 
 
 def _open(one: Division, levels: Sequence[Level], demand: Demand) -> Opened:
     """Return the server of a division, with the highest rate that it can serve."""
-    server = one.reason or open_server(one.question, one.case, one.able, levels, demand)
+    server = one.reason or open_server(one.question, one.case, one.rates, levels, demand)
     return Opened(question=one.question, plan=one.plan, case=one.case, server=server)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.capacity.served import Server
     from joulemap.wing.fleet.demand import Demand, Level
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.pool import Able, Work
+    from joulemap.wing.llm.serving.pool import Throughput, Work
 
 TRIED: Final = 12
 """Maximum pairs that are simulated, those with the lowest bounds first."""
@@ -76,24 +76,24 @@ class _Kind:
 
     server: Server
     sizing: Sizing
-    prompts: Able | None
-    """Performance at prompts alone; None if one pass exceeds the target for the first token."""
-    answers: Able | None
-    """Performance at answers alone; None if a single sequence exceeds the target between tokens."""
+    prompts: Throughput | None
+    """Throughput of prompts alone; None if one pass exceeds the target for the first token."""
+    answers: Throughput | None
+    """Throughput of answers alone; None if a single sequence exceeds the target between tokens."""
 
     @property
     def label(self) -> str:
         return self.sizing.row.label
 
-    def value(self, able: Able, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
-        """Return a lower bound of the monthly objective of enough servers with these rates; None if a price is not
+    def value(self, throughput: Throughput, levels: Sequence[Level], pay: str, demand: Demand) -> float | None:
+        """Return a lower bound of the monthly objective of enough servers with this throughput; None if a price is not
         known.
         """
         row, station = self.sizing.row, self.sizing.station
         if demand.objective != "cost":
             mean = sum(level.rate_per_s * level.share for level in levels)
-            return mean * able.joules * station.pue_ratio * HOURS / MONTHS / 1e3
-        devices = math.ceil(levels[0].rate_per_s / able.per_s) * row.server_device_count
+            return mean * throughput.joules * station.pue_ratio * HOURS / MONTHS / 1e3
+        devices = math.ceil(levels[0].rate_per_s / throughput.per_s) * row.server_device_count
         rent, price = station.price_cloud_usd_per_hour, station.price_purchase_usd
         ways = []
         more = max(devices - demand.owned.get(row.chip, 0), 0)
@@ -155,10 +155,10 @@ def _value(row: FleetRow | PairRow, demand: Demand) -> float | None:
 
 
 def _judge(server: Server, sizing: Sizing) -> _Kind:
-    """Return a server's ability at prompts and at answers under the targets."""
-    able = server.able
+    """Return a server with its throughputs of prompts and of answers within the targets."""
+    rates = server.rates
     return _Kind(
-        server=server, sizing=sizing, prompts=able.prompts if able else None, answers=able.answers if able else None
+        server=server, sizing=sizing, prompts=rates.prompts if rates else None, answers=rates.answers if rates else None
     )
 
 
@@ -178,9 +178,9 @@ def _place(
     handover = measure_handover(question, first.server.case, second.server.case, question.serving.mean_prompt)
     assert first.prompts is not None
     assert second.answers is not None
-    able = (first.prompts.per_s, second.answers.per_s)
-    cells = math.ceil(rate / min(able) / CELL)
-    sized = _size((first, second), able, rate / cells, handover.seconds, demand)
+    rates = (first.prompts.per_s, second.answers.per_s)
+    cells = math.ceil(rate / min(rates) / CELL)
+    sized = _size((first, second), rates, rate / cells, handover.seconds, demand)
     if sized is None:
         return None
     counts, served, works = sized
@@ -229,10 +229,10 @@ def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, 
 
 
 def _size(
-    kinds: tuple[_Kind, _Kind], able: tuple[float, float], rate: float, handover_s: float, demand: Demand
+    kinds: tuple[_Kind, _Kind], rates: tuple[float, float], rate: float, handover_s: float, demand: Demand
 ) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
     """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs."""
-    counts = [max(1, math.ceil(rate / each)) for each in able]
+    counts = [max(1, math.ceil(rate / each)) for each in rates]
     for _ in range(ROUNDS):
         served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)
         if take_promise(served, demand) <= 1.0:
@@ -242,7 +242,7 @@ def _size(
             for spread, promise in ((served.first_token, demand.first_token_s), (served.token_time, demand.between_s))
         ]
         if served.is_growing or max(shares) <= 1.0:
-            used = [rate / each / count for each, count in zip(able, counts, strict=True)]
+            used = [rate / each / count for each, count in zip(rates, counts, strict=True)]
             shares = [max(share, use) if use == max(used) else share for share, use in zip(shares, used, strict=True)]
         for place, share in enumerate(shares):
             if share > 1.0 or share == max(shares):

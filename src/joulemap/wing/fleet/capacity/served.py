@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joulemap.wing.fleet.row import Station
     from joulemap.wing.llm.capacity.case import Case
     from joulemap.wing.llm.capacity.question import Question
-    from joulemap.wing.llm.serving.pool import Ability
+    from joulemap.wing.llm.serving.pool import SaturatedRates
     from joulemap.wing.llm.serving.surface import Table
 
 SLOW: Final = Template("p99 TTFT is {first_token_s:s} and p99 TPOT {between_s:s} even at almost no load")
@@ -63,7 +63,7 @@ class Server:
     table: Table
     limits: Limits
     demand: Demand
-    able: Ability | None
+    rates: SaturatedRates | None
     """Rates at prompts alone and at answers alone."""
     slower: float = 1.0
     """Ratio of assumed to predicted pass times."""
@@ -87,10 +87,10 @@ class Server:
 
     def guess(self, rate_per_s: float) -> float:
         """Return an estimate of the server's capacity from its rates at prompts alone and at answers alone."""
-        able = self.able
-        if able is None or able.prompts is None or able.answers is None:
+        rates = self.rates
+        if rates is None or rates.prompts is None or rates.answers is None:
             return rate_per_s
-        return GUESSED / (1.0 / able.prompts.per_s + 1.0 / able.answers.per_s)
+        return GUESSED / (1.0 / rates.prompts.per_s + 1.0 / rates.answers.per_s)
 
     def take(self, rate_per_s: float) -> float:
         """Return the highest ratio of a p99 to its target; infinite if the queue grows without end."""
@@ -132,7 +132,7 @@ def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, fl
 
 
 def open_server(
-    question: Question, case: Case, able: Ability | None, levels: Sequence[Level], demand: Demand
+    question: Question, case: Case, rates: SaturatedRates | None, levels: Sequence[Level], demand: Demand
 ) -> Server | str:
     """Return the server of a case with its capacity, or why it cannot serve a request."""
     from joulemap.domain.load import Load as Requests
@@ -155,7 +155,7 @@ def open_server(
         if requests.turns > 1:
             limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=measure_token(case.server))
         table = tabulate_for(guess(case.server, draft), requests, limits, 0)
-        server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, able=able)
+        server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, rates=rates)
         return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))
     except UnsupportedError as error:
         return str(error)

@@ -76,9 +76,9 @@ def _size(question: Question, load: Load, first: Case, second: Case) -> list[Poo
     prompt, output, found = _mean_lengths(load)
     prompts = count_prompts(first.server, prompt, found, question.draft(first.server))
     answers = count_answers(second.server, prompt, output, question.draft(second.server))
-    able = (prompts.per_s, answers.per_s)
+    rates = (prompts.per_s, answers.per_s)
     rate = find_rate(load)
-    counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
+    counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in rates]
     if max(counts) > MOST:
         raise UsageError(
             f"{rate:g} requests/s need {counts[0]:,} servers for prefill and {counts[1]:,} for decode, expected at "
@@ -95,8 +95,8 @@ def _size(question: Question, load: Load, first: Case, second: Case) -> list[Poo
             balanced_device_count=(case.world / each) / (other.world / others),
         )
         for pool, case, count, each, other, others in (
-            ("prompts", first, counts[0], able[0], second, able[1]),
-            ("answers", second, counts[1], able[1], first, able[0]),
+            ("prompts", first, counts[0], rates[0], second, rates[1]),
+            ("answers", second, counts[1], rates[1], first, rates[0]),
         )
     ]
 

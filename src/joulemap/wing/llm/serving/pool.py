@@ -146,7 +146,7 @@ def _add_work(pools: Sequence[Sequence[Spell]], window: Window) -> Work:
 
 
 @frozen(kw_only=True)
-class Able:
+class Throughput:
     """Saturated throughput of one server for prefill or decode alone, with requests always waiting."""
 
     per_s: float
@@ -155,18 +155,18 @@ class Able:
 
 
 @frozen(kw_only=True)
-class Ability:
+class SaturatedRates:
     """Saturated rates of one server for prefill alone and for decode alone."""
 
     alone_s: float
     """Time from a prompt to its first token on an idle server."""
-    prompts: Able | None
+    prompts: Throughput | None
     """Prefill throughput; None if even a single prompt misses the time limit."""
-    answers: Able | None
+    answers: Throughput | None
     """Decode throughput; None if even a single sequence misses the time limit."""
 
 
-def find_ability(
+def find_saturated_rates(
     deployment: Deployment,
     prompt_tokens: float,
     output_tokens: float,
@@ -174,7 +174,7 @@ def find_ability(
     cached_tokens: float = 0.0,
     most_s: float | None = None,
     draft: Draft | None = None,
-) -> Ability:
+) -> SaturatedRates:
     """Return the saturated prefill and decode rates of a server whose output tokens take at most `most_s` seconds.
 
     Step times are interpolated linearly between a few numbers of sequences; all passes are priced at once.
@@ -198,10 +198,12 @@ def find_ability(
     answers = None
     if len(kept):
         best = int(np.argmax(kept / each_s))
-        answers = Able(per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min()))
-    return Ability(
+        answers = Throughput(
+            per_s=float(kept[best] / (steps * each_s[best])), joules=float(steps * (each_j / kept).min())
+        )
+    return SaturatedRates(
         alone_s=float(one_s @ one_times) + stack.value("request"),
-        prompts=Able(per_s=many / float(full_s @ full_times), joules=float(full_j @ full_times) / many),
+        prompts=Throughput(per_s=many / float(full_s @ full_times), joules=float(full_j @ full_times) / many),
         answers=answers,
     )
 
@@ -219,17 +221,17 @@ def _find_most(counts: NDArray[np.float64], step_s: NDArray[np.float64], most_s:
 
 def count_prompts(
     deployment: Deployment, prompt_tokens: float, cached_tokens: float = 0.0, draft: Draft | None = None
-) -> Able:
+) -> Throughput:
     """Return the prefill throughput of a server with prompts always waiting, some tokens of which are cached."""
     many = max(1.0, deployment.stack.step_tokens // (prompt_tokens - cached_tokens))
     passes, times = prefill(many, prompt_tokens, cached_tokens, deployment.stack.step_tokens)
     cost = guess(deployment, draft).price(passes)
-    return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
+    return Throughput(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
 
 def count_answers(
     deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft | None = None
-) -> Able:
+) -> Throughput:
     """Return the requests per second that a server decodes after their first token, with a full KV cache."""
     gain = draft.accepted_tokens if draft else 1.0
     steps = max(1.0, (output_tokens - 1.0) / gain)
@@ -238,4 +240,4 @@ def count_answers(
     places, shares = grow(prompt_tokens, steps, gain)
     cost = guess(deployment, draft).price(Passes.of(count, context=places))
     step_s, step_j = float(cost.seconds @ shares), float(cost.joules @ shares)
-    return Able(per_s=count / (steps * step_s), joules=steps * step_j / count)
+    return Throughput(per_s=count / (steps * step_s), joules=steps * step_j / count)
