@@ -65,7 +65,8 @@ OLDER: Final[Mapping[str, str]] = {
 }
 """Option of other tools -> option of joulemap; empty if its values are arguments here.
 
-Architectures become hardware, since a class means its default chip. `--explain-difference` becomes the command explain.
+Names of architectures become hardware, where a class stands for its default chip; `--explain-difference` becomes the
+command `explain`.
 """
 
 

@@ -103,7 +103,7 @@ class Format:
     """Served, single, or window (a single run of several passes)."""
     reader: str
     """Name of the reader that builds a row from the values."""
-    told: str = ""
+    content: str = ""
     """Description of the content of a file; empty if `needs` describes it."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Paths that each object of a run has, in JSON, CSV or a Markdown table."""
@@ -131,7 +131,7 @@ class Format:
     @property
     def expected(self) -> str:
         """Description of the content of a file."""
-        return self.told or ", ".join(self.needs)
+        return self.content or ", ".join(self.needs)
 
 
 @define(slots=False, eq=False)

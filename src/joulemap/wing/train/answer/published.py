@@ -123,7 +123,7 @@ def _write_config(model: str, sizes: Mapping[str, int], tokens: int, folder: Pat
 
 
 def count_samples(row: Mapping[str, str], sizes: Mapping[str, int]) -> float:
-    """Return the samples per second over all devices of a rate in operations per second of a device."""
+    """Return the samples per second of all devices, from a rate in operations per second of one device."""
     batch, layers, hidden = int(row["batch"]), sizes["layers"], sizes["hidden"]
     step = 96.0 * batch * TOKENS * layers * hidden**2
     step *= 1 + TOKENS / (6 * hidden) + VOCABULARIES["gpt"] / (16 * layers * hidden)
