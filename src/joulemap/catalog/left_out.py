@@ -20,7 +20,7 @@ from joulemap.domain.hardware import Hardware
 PATH: Final = DATA / "doubt" / "left_out.csv"
 
 ENDING: Final = "_left_out"
-"""Ending of the id of such a description."""
+"""Ending of the id of a description without a board's own measurements."""
 
 LOADS: Final = "loads"
 STATIC: Final = "static_power"

@@ -482,7 +482,7 @@ class ShippedWorkload:
     torchvision_version: str = ""
     tracer_version: str = ""
     is_affine_above: bool = False
-    """True if that holds for batch sizes from 2 on, of a model that runs other operators at batch size 1."""
+    """True if workloads follow exactly from batch size 2 on, of a model that runs other operators at batch size 1."""
 
     @property
     def ships_any(self) -> bool:

@@ -32,7 +32,7 @@ logits have 16 bits.
 """
 
 CARRIED: Final = "bf16"
-"""Precision of everything except operands of GEMMs, in runs at one of those precisions."""
+"""Precision of everything except operands of GEMMs, in runs at a precision of `OPERAND_ONLY`."""
 
 FLOPS_PER_MAC: Final = 2
 """Operations per multiply-accumulate; the only place where MACs become FLOPs."""

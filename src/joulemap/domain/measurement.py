@@ -107,7 +107,7 @@ class OperatorMeasurement:
     kernels: str
     """ATen operators of the kernels, in alphabetical order."""
     call_count: int
-    """Calls of those ATen operators."""
+    """Calls of the ATen operators in `kernels`."""
     device_time_us: float
     """Device time of all operators of the row, gaps between kernels excluded."""
     is_overlapping: bool

@@ -264,7 +264,7 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
 def _find_detailed(connection: Connection, archive: str) -> None:
     """Create a table of runs that this database stores as totals and an archive with ledgers.
 
-    Raises CatalogueError if the two say different totals.
+    Raises CatalogueError if the totals of the two differ.
     """
     connection.execute(
         "CREATE TEMP TABLE detailed_run_id AS SELECT h.run_id FROM internal.run AS h "

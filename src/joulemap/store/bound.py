@@ -42,7 +42,7 @@ FIXED: Final = frozenset(
 """Types whose values all take about the same memory."""
 
 FIXED_BYTES: Final = 64
-"""Bytes of one such value as an object."""
+"""Bytes of a Python object with a value of one of these types."""
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ MOST_ELEMENTS: Final = 2**25
 """Maximum elements of a known tensor that follows from a choice; a larger one is unknown."""
 
 MOST_PLAIN: Final = 2**18
-"""Maximum elements of any other known tensor."""
+"""Maximum elements of a known tensor that follows from no choice."""
 
 MOST_CHOSEN: Final = 2**20
 """Maximum data-dependent choices of one operator."""

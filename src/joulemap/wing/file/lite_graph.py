@@ -63,7 +63,7 @@ NAMED: Final[Mapping[str, str]] = {
     "NON_MAX_SUPPRESSION_V5": "NonMaxSuppression", "ADD_N": "Sum", "LOCAL_RESPONSE_NORMALIZATION": "LRN",
     "DYNAMIC_UPDATE_SLICE": "ScatterND",
 }  # fmt: skip
-"""Operator that differs from one of ONNX by its name alone."""
+"""Operator -> ONNX operator from which only its name differs."""
 
 OPEN: Final = frozenset({"WHERE", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "UNIQUE"})
 """Operators whose output has a size that depends on data."""

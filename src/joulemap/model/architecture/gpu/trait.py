@@ -229,7 +229,7 @@ class Traits:
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """True for other groups of few channels, for which a library has no tensor core kernel."""
+        """True for groups of few channels that are not `is_native`, for which a library has no tensor core kernel."""
         return (
             self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
         )

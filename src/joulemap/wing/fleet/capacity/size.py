@@ -29,7 +29,7 @@ FULLEST: Final = 0.95
 """Maximum utilization at full batches; closer to 1, queues grow for longer than a simulation covers."""
 
 STEPS: Final = ((1.0, 1.15, 1.35), (1.7, 2.4, 4.0))
-"""Multiples of the devices that full batches need, which are tried first, those of a group together."""
+"""Groups of multiples of the devices that full batches need. They are tried first, each group at once."""
 
 NEAR: Final = 1.01
 """Ratio of two numbers of devices below which simulation does not distinguish them further."""

@@ -35,7 +35,7 @@ class SlowHost:
     added_s: float = 0.0
     """Time added to a step; 0 if no host was slow."""
     share: float = 0.0
-    """Share of the measured servers with such a host."""
+    """Share of the measured servers that have a slow host."""
 
     @classmethod
     def of(cls, deployment: Deployment) -> SlowHost:

@@ -42,7 +42,9 @@ class DeviceDoubt:
     power: float
     """Half-width of the power in the finest measurement group that contains the device."""
     group_count: int | None
-    """Measurements in that group; None for groups of other classes, which do not apply to its energies per action."""
+    """Measurements in the group of `power`; None if the group is of other classes, because it says nothing about the
+    energies per action of this device.
+    """
 
     def price(self, square: float) -> float:
         """Return the half-width of a power, given the variance from uncertain energies per action."""
