@@ -67,7 +67,7 @@ LEAST_FALLEN: Final = 0.02
 """Share of the time on a host above which every answer states it."""
 
 SHOWN_FALLEN: Final = 4
-"""Maximum chips named on one line about the same fallback, and maximum lines."""
+"""Maximum chips named in a line about one fallback, and maximum number of such lines."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns shown of a fallback to a host."""

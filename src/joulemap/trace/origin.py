@@ -100,7 +100,7 @@ def _find_rounding(
 
 
 def _is_decision(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a mask or a count, and without values."""
+    """Return whether a tensor is a mask or a count whose values are unknown."""
     return tensor.is_meta and not (tensor.is_floating_point() or tensor.is_complex())
 
 

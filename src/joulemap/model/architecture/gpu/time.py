@@ -45,8 +45,8 @@ from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 QUANTIZED_BLOCK: Final = 2048.0
-"""Elements of a row that a thread block quantizes at a time. Source: fp8 linear layers of few columns and 32,768 rows
-on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) take longer by as much for each 2,048 along K."""
+"""Elements of a row that a thread block quantizes at a time. Source: the time of fp8 linear layers of few columns and
+32,768 rows on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) rises in equal steps of 2,048 along K."""
 
 STATE_ROWS: Final = 8.0
 """Minimum sequences of a tensor core instruction. Source: PTX ISA, mma.m16n8k16."""
