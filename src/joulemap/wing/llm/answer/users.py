@@ -147,8 +147,8 @@ NOTES: Final = (
     "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. More devices follow where the fewest meet the target "
-    "with less than 80 % probability. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
+    "has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row with "
+    "more devices follows. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
     "devices. ep2: two devices share the experts, each expert whole on one of them",
     "met: yes if mean times are within the target, with the probability of that; largest: maximum requests that "
     "fit in the memory of a server",
