@@ -76,8 +76,8 @@ Rows whose image size or device count differs from that of a run are excluded:
 - engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
 - results at an unstated reduced power limit (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 
-MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. For equal
-configurations, the median counts. Multi-thread rates of a DPU and streaming rates of Hailo refer to single images.
+MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. Of equal
+configurations, the median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to single images.
 `fp16` in published rows is mixed precision.
 """
 
@@ -138,7 +138,7 @@ For these errors, a correction did not lower held-out errors, or a single board 
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
 Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it
-ranks the chips as the measurements do. Rates may have different batches.
+ranks the chips as the measurements do. Rates may differ in batch size.
 """
 
 EFFICIENCY_TEXT: Final = """\

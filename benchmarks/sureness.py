@@ -26,7 +26,7 @@ TEXT: Final = """\
 ## How sure, and how often right
 The table shows how often a measured whole model was inside its [interval](doubt.md), with its board or family held out.
 Intervals of a calibration come from held-out families, but it was also fitted to these rows, so its coverage is
-optimistic. Energies are predicted without what a held-out board's measurements gave. Intervals should contain 80 % of
+optimistic. A held-out board's energies are predicted without its own measurements. Intervals should contain 80 % of
 the rows. `width` is the median half-width.
 """
 

@@ -511,7 +511,7 @@ def test_power_beyond_the_cap_is_told_and_static_power_stays_below_it(
     rows = true_observations(target, target, workloads)
     outcome = fit(target, [attrs.evolve(one, energy_j=400.0 * (one.latency_s or 0.0)) for one in rows])
     assert outcome.warnings[0] == (
-        "40 of 40 measurements drew more than the power cap of tpu_v4, 192 W, up to 400 W: give it its true tdp"
+        "40 of 40 measurements drew more than the power cap of tpu_v4, 192 W, up to 400 W: set its actual tdp"
     )
     assert outcome.calibration.static_power is not None
     assert outcome.calibration.static_power.value < target.tdp.value

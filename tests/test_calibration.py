@@ -394,7 +394,7 @@ WRONG = {
     "not finite": ("value = 2.0", "value = inf", "device_time_scale: value is inf, expected a number above 0"),
     "no factor": ("factor = 3.0", "factor = 0.0", "factor is 0.0, expected a number from 0.25 to 4"),
     "no such action": ('"dram.read"', '"dram.reads"', "energy_scales: no such action dram.reads"),
-    "twice": ('"dram.read"', '"dram.write"', "energy_scales: dram.write stands twice"),
+    "twice": ('"dram.read"', '"dram.write"', "energy_scales: dram.write is listed twice"),
     "unit": ('value = 2.0\nunit = "1"', 'value = 2.0\nunit = "s"', "device_time_scale: it is in s, expected 1"),
     "static power": ("value = 50.0", "value = 500.0", "static_power: 500 W is not below the tdp of"),
     "split": ('split = "fitted"', 'split = "best"', "'split' must be in ('uncalibrated', 'fitted', 'cross_validated')"),

@@ -177,7 +177,7 @@ def test_an_action_that_scales_needs_its_node(tmp_path: Path) -> None:
 
 def test_an_action_may_stand_only_once(tmp_path: Path) -> None:
     once = an_action().replace('per = "op"', 'per = "op"\nnode_nm = 7')
-    with pytest.raises(ValueError, match=r"the action new\.act stands twice"):
+    with pytest.raises(ValueError, match=r"the action new\.act is listed twice"):
         load(tmp_path, shared=CLASS + once + once)
 
 

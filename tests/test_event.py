@@ -220,7 +220,7 @@ ENTRY = EventEntry(component="l2", event="reads", per="line", meaning="m", terms
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ([ENTRY, ENTRY], "stands twice"),
+        ([ENTRY, ENTRY], "is listed twice"),
         ([attrs.evolve(ENTRY, terms=["l2.sing"])], "no such action l2.sing"),
         ([attrs.evolve(ENTRY, terms=["l2 read"])], "expected component.action"),
         ([attrs.evolve(ENTRY, costs=["l9.read"])], "no such action l9.read"),

@@ -215,7 +215,7 @@ REFUSED = {
         "[peaks.fp32]",
         2 * '[[power_modes]]\nname = "9W"\ntdp = { value = 20, unit = "W", basis = "published", source = "mine" }\n'
         'clock = { value = 1, unit = "GHz", basis = "published", source = "mine" }\n\n' + "[peaks.fp32]",
-        "power_modes: 9W stands twice",
+        "power_modes: 9W is listed twice",
     ),
     "a mode below its static power": (
         "[peaks.fp32]",
@@ -309,7 +309,7 @@ def test_a_coefficient_is_taken_in_any_unit_of_its_dimension(tmp_path: Path) -> 
         (coefficient("host_launch", "-1", "s"), "coefficients.host_launch: -1 is not at least 0"),
         (coefficient("host_launch", "5", "W"), "coefficients.host_launch: unit 'W' measures W, expected s"),
         (coefficient("host_lunch"), "gpu has no coefficient host_lunch, did you mean host_launch?"),
-        (coefficient(count=2), "coefficients.dram_efficiency.planar: stands twice"),
+        (coefficient(count=2), "coefficients.dram_efficiency.planar: is listed twice"),
         (coefficient("host_launch", "50", "s"), "would take"),
         (
             MINIMAL + '\n[geometry]\nwarp_sise = { value = 32, unit = "1", basis = "assumed", source = "mine" }\n',

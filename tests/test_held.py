@@ -112,8 +112,8 @@ def test_every_question_takes_a_module(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("module", "inputs", "reason"),
     [
-        (Net, INPUT, "Net is a class: hand over a module of it"),
-        (lambda: Net(), INPUT, "is a function: hand over the module that it makes"),
+        (Net, INPUT, "Net is a class: pass an instance of it"),
+        (lambda: Net(), INPUT, "is a function: pass the module that it returns"),
         (3, INPUT, "of type int, expected a name or an nn.Module"),
         (Net(), None, "needs example inputs"),
         (Net(), "1,3,16,16", "example inputs are of type str"),

@@ -90,7 +90,7 @@ REFUSED = {
         "value = 63,",
         "value = 126,",
         "links.pcie.bandwidth: 16 lanes of pcie 5 carry 63.01 GB/s in one direction, but it is 126 GB/s; "
-        "give it an explanation if that is meant",
+        "add an explanation if this is intended",
     ),
     "a generation to come": ('"5"', '"9"', "links.pcie.generation: '9', known: 1, 2, 3, 4, 5, 6"),
     "no generation": ('generation = "5"', "", "links.pcie.generation: missing"),
@@ -135,7 +135,7 @@ def test_a_link_that_cannot_be_is_refused_in_one_line(case: str, tmp_path: Path)
 
 
 def test_a_link_may_stand_only_once(tmp_path: Path) -> None:
-    with pytest.raises(CatalogueError, match="links: pcie stands twice"):
+    with pytest.raises(CatalogueError, match="links: pcie is listed twice"):
         load_hardware(write(tmp_path, MINIMAL.replace("[peaks.fp32]", f"{PCIE}{PCIE}\n[peaks.fp32]")))
 
 

@@ -315,7 +315,7 @@ def test_flags_are_raised_where_the_rows_say(answer: UtilizationAnswer) -> None:
         assert_close(flag.value_fraction, value, rel=1e-9)
         sentence = describe_flag(flag)
         assert sentence.startswith(text.LEVELS[flag.flag](flag, value_fraction=value))
-        assert f" {flag.bottleneck}-bound and " in sentence and f" {flag.subgraph} has " in sentence
+        assert f" {flag.bottleneck}-bound and " in sentence and f" {flag.subgraph} alone " in sentence
     assert "low_compute" in seen
 
 

@@ -82,7 +82,7 @@ def test_a_pass_has_one_name() -> None:
     [
         ("Inside(cached=8)", "takes nothing that it keeps of earlier tokens: its forward pass takes ids; return"),
         ("Forgetful(cached=8)", "takes past and returns none: expected (logits, past); return"),
-        ("Stacked()", "must be given past, and brings none"),
+        ("Stacked()", "must be given past, and has none"),
         ("image(cached=8)", "is not a decoder: none of its inputs is whole numbers, batch x tokens"),
         ("Net(devices=2)", "got an unexpected keyword argument 'devices'"),
         ("Net(cached=two)", "cached is 'two', expected a whole number"),

@@ -517,7 +517,7 @@ def test_what_is_wrong_is_said_in_a_line(words: list[str], told: str, tmp_path: 
 
 def test_a_box_refuses_what_does_not_fit_together() -> None:
     device = BoxDevice(name="a", hardware="x")
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="is listed twice"):
         Box(id="b", name="b", devices=(device, device))
     with pytest.raises(ValueError, match="none of the devices"):
         Box(id="b", name="b", devices=(device,), links=(link("a", "c"),))

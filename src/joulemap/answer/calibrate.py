@@ -72,11 +72,11 @@ COEFFICIENT_COLUMNS: Final = (
 PARTED: Final = "one family: a tenth of its models is held out at a time, so errors on other families are unknown"
 WHOLE: Final = "one family and too few models to hold any out, so errors on other models are unknown"
 UNDETERMINED: Final = Template(
-    "the data do not determine {count} of {moved:n changed number} (weight of the data below {least:set %}); these "
-    "keep their basis"
+    "the data do not determine {count} of {moved:n changed number} (weight of the data below {least:set %}); their "
+    "basis is unchanged"
 )
 LEFT_OUT: Final = Template("left out: {line}")
-WRITTEN: Final = Template("written to {place}; `--calibration none` answers without it")
+WRITTEN: Final = Template("written to {place}; `--calibration none` disables it")
 DRY: Final = "a dry run: nothing was written"
 
 

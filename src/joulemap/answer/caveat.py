@@ -10,7 +10,7 @@ from joulemap.present.template import Template
 from joulemap.row.model import Caveat, ModelCaveat
 
 UNCOUNTED: Final = Template(
-    'not counted: operations of {row.operator_count} x {name}, only its bytes; @joulemap.formula("{name}") counts them'
+    'operations of {row.operator_count} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
 )
 TRACED: Final = Template("traced: {assumption}")
 BESIDE: Final = Template("traced: {assumption}, which are written beside it")

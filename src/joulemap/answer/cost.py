@@ -30,7 +30,7 @@ from joulemap.answer.candidate import (
     show_life,
     show_price_span,
 )
-from joulemap.answer.engine import count_in
+from joulemap.answer.engine import FRAMES, count_in
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.domain.configuration import BOARD
@@ -41,6 +41,7 @@ from joulemap.domain.offer import MANY
 from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.name import find_rate
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance, show_interval
@@ -131,7 +132,7 @@ SCOPE_NOTE: Final = (
     "are added; a rent includes both. Staff and carbon of manufacturing are not counted"
 )
 BOARD_NOTE: Final = "at the board, energy and carbon exclude the host and the power supply"
-UTILIZATION_NOTE: Final = "the energy and rent of idle hours are spread over all inferences"
+UTILIZATION_NOTE: Final = Template("the energy and rent of idle hours are spread over all {unit}")
 PRICE_NOTE: Final = (
     "A price is the median over sellers of one kind. The interval is the spread of these prices, or, for a single "
     "seller, the usual spread of that kind. The interval is widened by a factor of 1.2 for published, "
@@ -161,7 +162,7 @@ class CostAnswer(RankedAnswer):
 
     @property
     def _unit(self) -> str:
-        return count_in(self.scope.model)
+        return FRAMES if find_rate(self.scope.model) else count_in(self.scope.model)
 
     @property
     def checked(self) -> Sequence[CheckedRow]:
@@ -440,7 +441,7 @@ class CostAnswer(RankedAnswer):
             *self._describe_unranked(projections),
             SCOPE_NOTE,
             *([BOARD_NOTE] if BOARD in self.scope.boundaries else []),
-            UTILIZATION_NOTE,
+            UTILIZATION_NOTE(unit=self._unit),
             PRICE_NOTE,
             LATENCY_NOTE,
             *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in priced) else []),
@@ -534,7 +535,9 @@ def cost(
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
             limits_line = ", ".join(describe_limits(limits, LIMIT))
-            raise UnsupportedError(f"no configuration keeps {limits_line}; `joulemap recommend` shows the nearest")
+            raise UnsupportedError(
+                f"no configuration meets the limits ({limits_line}); `joulemap recommend` shows the nearest"
+            )
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
         hidden = {row.hardware for row in rows if not row.is_available}
@@ -586,7 +589,7 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
             noun = PRICE_NOUNS.get(way, PRICE)
-            return f"there is no {noun} of {name}: the catalogue has none, and none is given"
+            return f"no {noun} of {name} is known: the catalogue has none, and none was given"
     return "the two options cannot be compared"
 
 

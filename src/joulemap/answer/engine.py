@@ -10,6 +10,9 @@ from joulemap.plan.name import list_names
 INFERENCES: Final = "inferences"
 """Plural noun of one evaluation of a model that no wing knows."""
 
+FRAMES: Final = "frames"
+"""Evaluations of a pipeline with a frame rate, whose frame may need several inferences."""
+
 
 def count_in(model: str) -> str:
     """Return the plural noun of one evaluation of a model, e.g. inferences or output tokens."""

@@ -120,8 +120,8 @@ SEPARATE: Final = {
 GRAPH: Final = "graph fuses nothing; that run is compared with the same run in fused"
 PASSES: Final = Template("extra passes ({passed_count} of {subgraph_count} fused kernels): {reason}")
 FOLDED: Final = Template(
-    "{folded_count:n operator} independent of the input: a compiler computes them once, so only the separate side has "
-    "them"
+    "{folded_count:n operator} independent of the input: a compiler computes them once, so only the unfused run "
+    "contains them"
 )
 
 STEPS: Final = (

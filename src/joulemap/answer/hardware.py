@@ -94,12 +94,13 @@ NUMBERS: Final = "Numbers"
 NUMBER_COLUMNS: Final = "quantity | *value | *basis | source | note"
 COMPILER: Final = "Operators that its compiler supports"
 COMPILED: Final = Template(
-    "{compiler}: {operators:list}. If a model has other operators, it keeps {cut}[; {host} runs the rest, unless "
-    "--host selects another]. Source ({basis}): {source}"
+    "{compiler}: {operators:list}. If a model has another operator, the chip runs {cut}[; {host} runs the others, "
+    "unless --host selects another host]. Source ({basis}): {source}"
 )
 OPERATORS: Final = Template("{hardware}: operators of {compiler}")
 OPERATOR_COUNTS: Final = Template(
-    "It runs {runs} kinds and operations[, refuses a model with any of {refused}][; {host} computes the rest]. Source "
+    "It runs {runs} of the operators below[, and refuses a model that contains any of {refused}][; {host} computes all "
+    "others]. Source "
     "({basis}): {source}"
 )
 EVERY_OPERATOR: Final = Template("{hardware} runs every operator.")

@@ -25,8 +25,8 @@ TIMED: Final = Template("timed on {device}")
 LAUNCHED: Final = "launch on a GPU beside it"
 TIMED_NOTE: Final = "timed: a hundred calls of PyTorch from Python: convolutions, norms, relus and sums of one pixel"
 SCALED_NOTE: Final = Template(
-    "estimated, as no GPU is here: {ratio:x} the time of a call on the CPU itself, as clocks of {host} beside a GPU "
-    "compare with those of a Zen 5 alone; --device cuda measures it"
+    "estimated, because this machine has no GPU: {ratio:x} the time of a call on the CPU itself, the ratio of measured "
+    "clocks between {host} with a GPU and a Zen 5 without one; --device cuda measures it"
 )
 SPREAD_NOTE: Final = Template("not reliable: the spread is {spread_fraction:%}; measure on an idle machine")
 STEP: Final = Template("joulemap compare resnet18 --hardware l4 --runtime eager --set l4:{setting}")

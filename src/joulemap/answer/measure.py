@@ -72,7 +72,7 @@ CROWDED_NOTE: Final = Template(
 )
 UNSTEADY: Final = Template("repetitions spread by more than {most:set %}")
 UNRELIABLE_NOTE: Final = (
-    "an unreliable measurement scores no prediction; measure on an idle machine, or longer with --seconds"
+    "an unreliable measurement is not used to score predictions; measure on an idle machine, or longer with --seconds"
 )
 REFUSED: Final = Template("no prediction: {refusal}")
 ORIGIN: Final = Template("{source}: {conditions}")

@@ -35,7 +35,7 @@ from joulemap.answer.candidate import (
     show_metric,
     show_price_span,
 )
-from joulemap.answer.engine import INFERENCES
+from joulemap.answer.engine import FRAMES, INFERENCES
 from joulemap.answer.scope import TIE_RATIO, find_scope
 from joulemap.answer.stage import Paced, pace, place_run
 from joulemap.catalog.sheet import find_scenario
@@ -70,10 +70,12 @@ ONLY: Final = Template(
 )
 ONLY_AVAILABLE: Final = "available"
 NOT_SOLD: Final = Template(
-    "[No available configuration has {kept}. ][{none}. ]{name} is not available, but would have the {metric.best} "
-    "{metric.meaning}[ at {rate}]: {value}."
+    "[No available configuration has {kept}. ][{none}. ]{name}{but} would have the {metric.best} {metric.meaning}"
+    "[ at {rate}]: {value}."
 )
-NONE_RUNS: Final = "No available chip can run any of the configurations"
+BUT: Final = " is not available, but"
+NONE_RUNS: Final = "No available chip can run the model in any configuration"
+NONE_SOLD: Final = "None of these chips can be bought or rented on its own"
 NOTHING: Final = Template(
     "No configuration has {kept}. The nearest{available} is {name}: {miss}"
     "[; it also exceeds the limit on {others:and}]."
@@ -84,15 +86,16 @@ PAID_NAME: Final = Template("{way} {name}")
 UNKNOWN: Final = Template("No configuration that meets the limits has a known {metric.meaning}.")
 MISSED: Final = Template("its {metric.label} is {value}, {ratio:x} the limit of {bound}")
 MISSED_LEAST: Final = Template("its {metric.label} is {value}; the limit of {bound} is {ratio:x} as much")
-MISSED_PRICE: Final = Template("its price is not known, so it cannot keep the limit of {bound} on {metric.label}")
+MISSED_PRICE: Final = Template(
+    "its price is not known, so the limit of {bound} on its {metric.label} cannot be checked"
+)
 ALONE: Final = "No other hardware meets the limits."
 HOST: Final = Template("The value includes {host}; without it, it would be {alone}.")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
-FRAMES: Final = "frames"
-HOSTLESS: Final = Template("Without hosts, {name} would be best: {alone}; with {host}, it would be {whole}.")
+HOSTLESS: Final = Template("Without hosts, {name} would be best, at {alone}; with {host}, its value would be {whole}.")
 
 DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
@@ -335,6 +338,7 @@ class RecommendAnswer(RankedAnswer):
         is_unserved = text is NOT_SOLD and not any(
             row.is_available and row.status in ("feasible", "infeasible", "unranked") for row in self.rows
         )
+        is_sold = any(row.is_available for row in self.rows)
         is_only = text is BEST and all(row.rank == 1 for row in ranked)
         chances = self._chances("probability_best") if second is not None else {}
         sentence = (ONLY if is_only else text)(
@@ -344,7 +348,8 @@ class RecommendAnswer(RankedAnswer):
             available=ONLY_AVAILABLE if len(self.select("feasible")) > 1 else None,
             sold=None if is_own else SOLD(way=best.pay) if self._pays_one_way else AVAILABLE,
             kept="" if is_unserved else kept,
-            none=NONE_RUNS if is_unserved else "",
+            none=("" if not is_unserved else NONE_RUNS if is_sold else NONE_SOLD),
+            but="" if is_unserved and not is_sold else BUT,
             value=self._show_objective(best.objective_value, best.objective_half_width),
             ratio=None if is_equal else ratio,
             way=name_direction(self._metric),

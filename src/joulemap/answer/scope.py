@@ -319,15 +319,11 @@ class Scope:
         `has_brackets` refers to intervals that the answer shows next to its values instead. `among` limits the remark
         on work that was not measured to these chips.
         """
-        spans = []
-        for quantity in ("energy", "latency"):
-            widths = sorted((found[quantity][0], name) for name, found in self.doubts.items() if quantity in found)
-            if widths:
-                (low, narrowest), (high, widest) = widths[0], widths[-1]
-                least, most = show_doubt(low), show_doubt(high)
-                names = {"narrowest": self.mark(narrowest), "widest": self.mark(widest)} if least != most else {}
-                given = {"narrowest": None, "widest": None, **names}
-                spans.append(text.SPAN_OF_CHIPS(quantity=quantity, least=least, most=most, **given))
+        known = [(self.mark(name), found) for name, found in self.doubts.items()]
+        spread = describe_intervals({
+            quantity: [(found[quantity][0], name) for name, found in known if quantity in found]
+            for quantity in ("energy", "latency")
+        })  # fmt: skip
         found = [one for one in self.new if not among or one in among]
         is_all = len(found) == sum(map(bool, self.doubts.values()))
         new = {"hardware": [] if is_all else [*map(self.mark, found)], "all": text.ALL_NEW if is_all else ""}
@@ -335,7 +331,7 @@ class Scope:
         is_step = any(count_in(model) != INFERENCES for model in self.models)
         work = text.DECODE_STEP if is_step else text.ANY_WORK
         return "; ".join((
-            *([text.BRACKETS if has_brackets else text.SPREAD(spans=spans)] if spans else []),
+            *([text.BRACKETS if has_brackets else spread] if spread else []),
             *([text.NEW(**new, work=work, served=text.SERVED if is_step else "")] if found else []),
             *own,
         ))  # fmt: skip
@@ -640,6 +636,26 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
     """Return the changed numbers of one chip: the first few, and the count of the rest."""
     hidden = len(numbers) - SHOWN_NUMBERS
     return (*numbers[:SHOWN_NUMBERS], text.MORE_NUMBERS(count=hidden)) if hidden > 1 else tuple(numbers)
+
+
+def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]]) -> str:
+    """Return the narrowest and the widest 80 % interval of each quantity, relative to the prediction; empty for none.
+
+    `widths` has the half-widths of each quantity with the names of their chips; None is an unknown half-width.
+    """
+    spans = []
+    for quantity, known in widths.items():
+        found = sorted((width, name) for width, name in known if width is not None)
+        if not found:
+            continue
+        (low, narrowest), (high, widest) = found[0], found[-1]
+        ends = least, most = show_doubt(low), show_doubt(high)
+        names = {name for _, name in found}
+        between = text.BOTH_SPANS if len(names) == len(found) == 2 else text.FROM_TO
+        named = {"narrowest": narrowest, "widest": widest} if narrowest != widest else {"narrowest": "", "widest": ""}
+        shown = least if len(set(ends)) == 1 else between(least=least, most=most, **named)
+        spans.append(text.SPAN(quantity=quantity, ends=shown))
+    return text.SPREAD(spans=spans) if spans else ""
 
 
 def _names(headline: str, hardware: str) -> bool:

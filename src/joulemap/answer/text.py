@@ -32,7 +32,8 @@ UNLISTED: Final = Template(
     "it is unknown whether {hardware:and} can run every operator[; no model was measured on {unmeasured:or}]"
 )
 BRANCHED: Final = (
-    "Python code reads data, which was traced as 0, 1.0 or False; branches and loops on other values are not counted"
+    "Python code branches on data, which was traced as 0, 1.0 or False; paths that other values would take are not "
+    "counted"
 )
 UNHOSTED: Final = Template("the energy of {hardware:and} excludes the required host: {options} adds it")
 HOST_OPTION: Final = Template("--host {host}")
@@ -45,10 +46,11 @@ SHARE_ON: Final = Template("{share:%} of the time on {hardware}")
 BRACKETS: Final = "four of five measurements should fall inside the brackets (80 % intervals)"
 SPREAD: Final = Template("80 % intervals relative to the prediction: {spans:list}")
 SPAN: Final = Template("{quantity} {ends}")
-SPAN_OF_CHIPS: Final = Template("{quantity} {least}[ on {narrowest} to {most} on {widest}]")
+FROM_TO: Final = Template("from {least}[ ({narrowest})] to {most}[ ({widest})]")
+BOTH_SPANS: Final = Template("{least} ({narrowest}) and {most} ({widest})")
 NEW: Final = Template(
-    "[those of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured on that "
-    "class of chip[; {served}]"
+    "[the intervals of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured "
+    "on that class of chip[; {served}]"
 )
 ALL_NEW: Final = "they"
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
@@ -80,8 +82,8 @@ PLACED: Final = Template("{hardware} runs the model as {placement}")
 PLACED_ON: Final = Template("{form} on {devices}")
 SET: Final = Template("set: {change}")
 BUDGET: Final = Template("each chip at its largest power mode within {budget}")
-MEAN_BUDGET: Final = Template("every power mode, if its average power stays within {budget}")
-NO_MODE: Final = Template("left out, no mode within {budget}: {names:list}[ and {more:n more chip}]")
+MEAN_BUDGET: Final = Template("every power mode whose average power is within {budget}")
+NO_MODE: Final = Template("left out, because no power mode is within {budget}: {names:list}[ and {more:n more chip}]")
 REASON: Final = Template("{hardware} ({reason})")
 
 NO_HOST: Final = Template("{host} is not counted: none of the hardware needs a host")
@@ -126,9 +128,9 @@ FIT: Final = Template(
 )
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
-    "the fit combines class defaults with {measurement_count:n measurement} of {hardware}, which weigh {weights:and}; "
-    "coefficients change by at most {farthest:%} ({most_moved}), and the data determine {determined_count} of "
-    "{moved_count}"
+    "the fit combines class defaults with {measurement_count:n measurement} of {hardware}, whose weight is "
+    "{weights:and}; coefficients change by at most {farthest:%} ({most_moved}), and the measurements determine "
+    "{determined_count} of the {moved_count} that change"
 )
 WEIGHT_IN: Final = Template("{share:%} in {quantity}")
 UNCALIBRATED: Final = Template(

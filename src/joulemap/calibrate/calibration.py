@@ -206,7 +206,7 @@ def _beyond_cap(hardware: Hardware, observations: Sequence[Observation]) -> Iter
     if beyond:
         yield (
             f"{len(beyond)} of {len(drawn)} measurements drew more than the power cap of {hardware.id}, "
-            f"{hardware.tdp.value:g} W, up to {max(beyond):.3g} W: give it its true tdp"
+            f"{hardware.tdp.value:g} W, up to {max(beyond):.3g} W: set its actual tdp"
         )
 
 
@@ -222,7 +222,7 @@ def _beyond_peak(hardware: Hardware, observations: Sequence[Observation]) -> Ite
     if beyond:
         yield (
             f"{len(beyond)} of {len(shares)} measurements are faster than the peak of {hardware.id} allows, up to "
-            f"{max(beyond):.3g} times: give it its true peaks, or look at what was measured"
+            f"{max(beyond):.3g} times: set its actual peaks, or check the measurements"
         )
 
 
@@ -231,7 +231,7 @@ def _at_bounds(parameters: Sequence[Parameter], position: Floats) -> Iterator[st
     for one, u in zip(parameters, position.tolist(), strict=True):
         for end, limit in zip(one.bounds, (one.lowest, one.highest), strict=True):
             if end and abs(end) < FARTHEST and math.isclose(u, end, rel_tol=1e-9):
-                yield f"{one.name} stopped at the end of its valid range, {limit:g}: the measurements ask for more"
+                yield f"{one.name} is at the end of its valid range, {limit:g}: the measurements suggest one beyond"
 
 
 def _order(one: Observation) -> tuple[object, ...]:

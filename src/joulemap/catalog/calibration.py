@@ -200,7 +200,7 @@ def _check_once(key: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"{key}: {name} stands twice")
+            raise ValueError(f"{key}: {name} is listed twice")
         seen.add(name)
 
 

@@ -18,7 +18,7 @@ from joulemap.domain.machine import Cpu, CpuCache, Gpu
 from joulemap.system.record import frozen
 
 HEAD: Final = """\
-# This machine, as it describes itself. What is marked `assumed` could not be read: replace it where you know better,
+# This machine, as it describes itself. Numbers marked `assumed` could not be read: replace those that you know,
 # memory_bandwidth and tdp first. Check with `joulemap hardware check FILE`, use with `--hardware FILE`.
 """
 
@@ -231,10 +231,10 @@ def _add_memory(cpu: Cpu, file: _File) -> None:
     bandwidth, rule = _bandwidth(cpu)
     is_read = cpu.memory_bytes_per_s is not None
     file.quantity("memory_bandwidth", bandwidth, "GB/s", "derived" if is_read else "assumed", "bandwidth_rule", rule,
-                  "" if is_read else "cannot be read: replace it, e.g. by channels x 8 B x transfers/s")  # fmt: skip
+                  "" if is_read else "cannot be read: replace it, e.g. with channels x 8 B x transfers/s")  # fmt: skip
     file.quantity("tdp", CORE_POWER_W * cpu.core_count, "W", "assumed", "tdp_rule",
                   f"rule: {CORE_POWER_W:g} W for each core, as for server CPUs of the catalogue",
-                  "cannot be read: replace it by the data sheet's")  # fmt: skip
+                  "cannot be read: replace it with that of the data sheet")  # fmt: skip
 
 
 def _add_level(cache: CpuCache, cpu: Cpu, file: _File) -> None:

@@ -33,7 +33,7 @@ def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
     for entry in shared.events:
         label = f"{shared.architecture}.toml: events.{entry.component}.{entry.event}"
         if (entry.component, entry.event) in seen:
-            raise CatalogueError(f"{label}: stands twice")
+            raise CatalogueError(f"{label}: is listed twice")
         if entry.divisor and entry.divisor not in divisors:
             raise CatalogueError(
                 f"{label}.divisor: {entry.divisor!r} is no coefficient of the class and no geometry with a default: "

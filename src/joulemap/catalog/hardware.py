@@ -293,11 +293,11 @@ def _check_texts(chip: HardwareFile) -> None:
     ):
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"{kind}: {name} stands twice")
+                raise ValueError(f"{kind}: {name} is listed twice")
             if not name or any(character in name for character in ".@, "):
                 raise ValueError(f"{kind}: {name!r} may not be empty or hold a dot, comma, @ or space")
     if "default" in (mode.name for mode in chip.power_modes):
-        raise ValueError("power_modes: default is what the chip does without a mode; choose another name")
+        raise ValueError("power_modes: `default` is the name of a chip without a mode; choose another name")
 
 
 def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
@@ -333,7 +333,7 @@ def _check_bandwidth(quantities: Mapping[str, Quantity], explanation: str) -> No
     if not math.isclose(product, bandwidth, rel_tol=TOLERANCE):
         raise ValueError(
             f"memory_bandwidth: {width.value:g} bit x {rate.value / 1e9:g} GT/s / 8 = {product / 1e9:.4g} GB/s, but "
-            f"it is {bandwidth / 1e9:.4g} GB/s; give it an explanation if that is meant"
+            f"it is {bandwidth / 1e9:.4g} GB/s; add an explanation if this is intended"
         )
 
 
@@ -424,7 +424,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
         if not entry.bandwidth.explanation and not math.isclose(bandwidth.value, expected, rel_tol=TOLERANCE):
             raise ValueError(
                 f"{key}.bandwidth: {total:g} {what} of {entry.name} {entry.generation} carry {expected / 1e9:.4g} GB/s "
-                f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; give it an explanation if that is meant"
+                f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; add an explanation if this is intended"
             )
     usual = find_usual(entry.name, entry.generation)
     return Link(**fields | {name: fields[name] or getattr(usual, name) for name in ("latency", "energy")})
@@ -437,7 +437,7 @@ def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Qu
     if shared.priced_at == BOARD:
         raise ValueError(
             f"works_at_limit: energies of {chip.architecture} were fitted to what boards draw, so the power limit adds "
-            "none; leave it out"
+            "no energy; leave it out"
         )
     return {LIMIT_SHARE: LEAST_SHARE}
 
@@ -458,7 +458,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
             f"coefficients: {shared.architecture} has no coefficient {entry.name}", entry.name, list(resolved)
         )
         if entry.name in own:
-            raise ValueError(f"{key}: stands twice")
+            raise ValueError(f"{key}: is listed twice")
         own.add(entry.name)
         if entry.unit not in SI_SCALE:
             raise ValueError(f"{key}: unknown unit {entry.unit!r}; known: {', '.join(SI_SCALE)}")
@@ -494,7 +494,7 @@ def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count
     if not entry.explanation and not math.isclose(product, rate.value, rel_tol=TOLERANCE):
         raise ValueError(
             f"peaks.{precision}: {units} units x {operations:g} operations x {clock / 1e9:g} GHz "
-            f"= {product:.4g} ops/s, but the rate is {rate.value:.4g}; give it an explanation if that is meant"
+            f"= {product:.4g} ops/s, but the rate is {rate.value:.4g}; add an explanation if this is intended"
         )
     return Peak(
         rate=rate,

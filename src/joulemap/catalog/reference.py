@@ -111,7 +111,7 @@ def resolve_reference(
     for override in overrides:
         key = f"energy_overrides.{override.component}.{override.action}"
         if (override.component, override.action) in better:
-            raise ValueError(f"{key}: stands twice")
+            raise ValueError(f"{key}: is listed twice")
         if not 0.0 <= override.energy_pj < math.inf:
             raise ValueError(f"{key}.energy_pj: {override.energy_pj:g} is not a number from 0")
         better[override.component, override.action] = override

@@ -27,17 +27,17 @@ HEAD: Final = """\
 # A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
 # its folder in $JOULEMAP_HARDWARE.
 #
-# A quantity is {{ value, unit, basis, source }}, with a `note` where it needs one: unit as the source writes it (GHz,
-# GB/s, MiB, TOPS ...), basis one of measured, published, derived, scaled, recalled, assumed, source a key of [sources].
-# A number that another one contradicts is refused, unless it has an `explanation`.
+# A quantity is {{ value, unit, basis, source }}, with a `note` if needed: unit as the source writes it (GHz, GB/s, MiB,
+# TOPS ...), basis one of measured, published, derived, scaled, recalled, assumed, source a key of [sources].
+# A number that contradicts another one is refused, unless it has an `explanation`.
 """
 
 MINIMAL: Final = """\
 id = "{id}"
 architecture = "{architecture}"
 
-# Behind a # stands what may be left out: the class fills it in, marked assumed, or does without. Here it is as for
-# {example}; take the # away and write what is true of yours.
+# Lines that begin with # are optional. Without them, the class supplies a value marked assumed, or none. They show
+# the values of {example}: remove the # and enter those of your chip.
 # name = "{id}"
 # vendor = "vendor of the chip"
 # deployment = {deployment}
@@ -47,8 +47,8 @@ architecture = "{architecture}"
 # aliases = []
 # doubts = []
 # projection = "why its key numbers are projections; empty for a chip that exists"
-# unavailable = "why it can be neither bought nor rented; empty where it can"
-# sold_in = "phones, laptops or cars where nobody sells a board of it; empty where one can order a board"
+# unavailable = "why it can be neither bought nor rented; empty if it can"
+# sold_in = "phones, laptops or cars, if no board of it is sold; empty if a board can be ordered"
 # needs_host = "slot of the card, such as PCIe slot, or the rest of its SoC; empty for a chip that works without a host"
 {limit}
 [sources]
@@ -65,7 +65,7 @@ LIMIT_LINES: Final = """\
 
 OTHERS: Final = """
 # [compiler]
-# list = "rknn"  # a known compiler; then only a host may follow
+# list = "rknn"  # a known compiler; then only `host` may be added
 # name = "compiler of its programs; without this table, every operator runs"
 # cut = "each"
 # operators = ["linear", "conv.conv2d", "relu"]

@@ -132,7 +132,7 @@ def recover(
 def check(*, output: OutputOptions) -> None:
     """Check the database for damage, changes and wrong sums.
 
-    Reads every byte. Prints a row for each broken rule, and then exits with 6.
+    Reads every byte. Prints a row for each broken rule, and exits with 6 if there is one.
 
     \b
     joulemap db check

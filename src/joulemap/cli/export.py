@@ -35,7 +35,7 @@ NODE_DATA: Final = (".json", "node data in JSON")
 class FileOptions(DatabaseOptions):
     """Options for the database and the exported file."""
 
-    output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout, except for pprof")
+    output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout; pprof needs a file")
     force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:

@@ -24,8 +24,8 @@ def fusion(
 ) -> None:
     """Show what operator fusion saves or costs on one chip.
 
-    Compares the run with one kernel per operator in energy, latency, EDP and bytes moved. Each level adds up to the run
-    exactly. With `--runtime eager` or `graph`, the other run is the same model in fused mode.
+    Compares the run with one that has a kernel per operator, in energy, latency, EDP and bytes moved. Each level adds
+    up to the run exactly. With `--runtime eager` or `graph`, the other run is the same model in fused mode.
 
     \b
     joulemap fusion resnet18 h100_sxm5

@@ -27,7 +27,7 @@ def recommend(
     """Recommend a configuration within limits.
 
     Combines all hardware, power modes, precisions and batch sizes, and shows by how much the others miss a limit. If
-    none keeps every limit, the answer is the nearest miss and the exit code is 4.
+    none meets every limit, the answer is the nearest miss and the exit code is 4.
 
     The nearest miss is the one that exceeds its limits by the smallest percentage.
 

@@ -61,9 +61,9 @@ def validate(
     correlation and interval coverage. Configurations that are not stored are evaluated first, in about half a minute
     for all built-in measurements.
 
-    Measurements used for fitting are no test; `--by split` separates them. A throughput is scored against the predicted
-    throughput, never against 1 / latency. Power at the wall plug is scored against the boundary `system`, with the host
-    shared by as many devices as were measured.
+    Measurements used for fitting do not test the model; `--by split` separates them. A throughput is scored against the
+    predicted throughput, never against 1 / latency. Power at the wall plug is scored against the boundary `system`,
+    with the host shared by as many devices as were measured.
 
     Single operators are scored separately from models: `--by kind` groups them by type. `--by operator` scores device
     times of operators inside models. Each quantity of a served language model has its own score; unpredicted

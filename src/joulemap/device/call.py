@@ -289,7 +289,7 @@ def check_watched(module: object) -> torch.nn.Module:
     """Return the module; UsageError for anything else."""
     if not isinstance(module, torch.nn.Module):
         what = module.__name__ if isinstance(module, type) else type(module).__name__
-        raise UsageError(f"watch takes an nn.Module, and runs what you call of it; this is of type {what}")
+        raise UsageError(f"watch takes an nn.Module; this is of type {what}")
     return module
 
 
@@ -324,7 +324,9 @@ def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str,
         return bound.args
     taken = bound.signature.parameters.values()
     if any(one.kind in (one.VAR_POSITIONAL, one.POSITIONAL_ONLY) and one.name in bound.arguments for one in taken):
-        raise UsageError(f"{type(module).__name__} is called both by place and by name: hand over arguments by name")
+        raise UsageError(
+            f"{type(module).__name__} is called with positional and keyword arguments: pass all by keyword"
+        )
     named = dict(bound.arguments)
     more = next((one.name for one in taken if one.kind is one.VAR_KEYWORD), "")
     return {**named, **named.pop(more, {})}

@@ -104,7 +104,7 @@ class Box:
             raise ValueError(f"devices: {len(names)}, more than {MOST_DEVICES}")
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"devices: {name} stands twice")
+                raise ValueError(f"devices: {name} is listed twice")
         kinds = {device.name for device in self.devices}
         for link in self.links:
             for end in link.between:

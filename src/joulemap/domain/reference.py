@@ -171,7 +171,7 @@ class EnergyReference:
         position: dict[ActionKey, int] = {}
         for index, action in enumerate(self.actions):
             if action.key in position:
-                raise ValueError(f"the action {'.'.join(action.key)} stands twice in the reference table")
+                raise ValueError(f"the action {'.'.join(action.key)} is listed twice in the reference table")
             position[action.key] = index
         object.__setattr__(self, "_position", position)
         object.__setattr__(self, "prices_fj", tuple(action.energy_per_action_fj for action in self.actions))

@@ -50,6 +50,14 @@ MAX_BATCH: Final = 1_000_000
 LONGEST_NAME: Final = 60
 """Maximum characters of a precision with its group size."""
 
+KEYWORDS: Final[Mapping[str, str]] = {
+    "db": "joulemap.use(PATH) or Workspace(PATH) chooses the database",
+    "input": 'write inputs="1,3,224,224"',
+    "model_arg": 'write arguments={"width": 32}',
+    "set": 'write changes={"l4:tdp": "60W"}',
+}
+"""Command-line option -> the way to state it in Python."""
+
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 """Batch sizes tried when the best one is requested without a list."""
 
@@ -386,8 +394,8 @@ class Settings:
         known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
         for name in keywords:
             if name not in known and name != "modules":
-                hint = "; joulemap.use(PATH) or Workspace(PATH) chooses the database" if name == "db" else ""
-                raise UsageError(f"there is no keyword {name!r}; settings are {', '.join(known)}{hint}")
+                hint = KEYWORDS.get(name) or f"settings are {', '.join(known)}"
+                raise UsageError(f"there is no keyword {name!r}; {hint}")
         if not keywords:
             return self
         usual = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}

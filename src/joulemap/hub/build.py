@@ -257,9 +257,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
         )
     for leaf in tensors_in(own):
         if leaf.dim() and leaf.shape[0] == 0:
-            raise ModelError(
-                f"{request.model} brings an input of {_shape(leaf)}: its leading size is 0, expected a batch"
-            )
+            raise ModelError(f"{request.model} has an input of {_shape(leaf)}: its leading size is 0, expected a batch")
     sized = own
     if not is_sized and request.batch is not None and request.kind != "hf":
         sized = _with_batch(own, request.batch, request)
@@ -274,7 +272,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
         return tuple(sized), {}
     if not tensors_in(sized):
         raise ModelError(
-            f"{request.model} brings a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, "
+            f"{request.model} has a {type(sized).__name__} as its inputs, expected a tensor, a tuple of arguments, "
             "a dictionary of keyword arguments or one object that holds tensors"
         )
     return (sized,), {}
@@ -293,7 +291,7 @@ def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
         shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_LISTED])
         more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
         raise ModelError(
-            f"{request.model} brings inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
+            f"{request.model} has inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
             "to take them as they are, or give --input"
         )
 

@@ -51,9 +51,9 @@ def _check_module(module: object) -> torch.nn.Module:
         return compiled if isinstance(compiled, torch.nn.Module) else module
     name = getattr(module, "__name__", type(module).__name__)
     if isinstance(module, type) and issubclass(module, torch.nn.Module):
-        raise UsageError(f"{name} is a class: hand over a module of it, {name}(...), with example inputs")
+        raise UsageError(f"{name} is a class: pass an instance of it, {name}(...), with example inputs")
     if callable(module):
-        raise UsageError(f"{name} is a function: hand over the module that it makes, with example inputs")
+        raise UsageError(f"{name} is a function: pass the module that it returns, with example inputs")
     raise UsageError(f"the model is of type {name}, expected a name or an nn.Module with example inputs: {EXAMPLE}")
 
 

@@ -105,7 +105,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
         made = run((), {ids: _tokens(request.sequences, sizes.cached), **usual, **({offset: 0} if offset else {})})
         held = {past: _find_past(made, past, request.model)}
     elif taken[past].default is inspect.Parameter.empty:
-        raise ModelError(f"{request.model} must be given {past}, and brings none: {ADVICE}")
+        raise ModelError(f"{request.model} must be given {past}, and has none: {ADVICE}")
     held |= {offset: sizes.cached} if offset else {}
     return ((), {ids: _tokens(request.sequences, sizes.tokens), **held, **usual}), notes
 

@@ -80,7 +80,7 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     except Exception as error:
         if asked := find_request(error):
             raise ModelError(
-                f"{request.model} asks for {asked}, and nothing is downloaded: give a configuration that says all"
+                f"{request.model} asks for {asked}, and nothing is downloaded: give a complete configuration"
             ) from error
         raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
     if request.sizes is not None or any(not spec.name for spec in request.inputs):

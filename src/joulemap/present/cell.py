@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -331,15 +331,6 @@ def show_doubt(half_width: float | None) -> str:
         return ""
     digits = 3 if half_width < WIDE else 2
     return f"{math.exp(-half_width):.{digits}g}{DASH}{math.exp(half_width):.{digits}g}x"
-
-
-def show_doubts(half_widths: Iterable[float | None]) -> str:
-    """Format the smallest and the largest of several uncertainties: `0.9-1.1x (narrowest) to 0.5-2x (widest)`; empty
-    for none.
-    """
-    widths = sorted(one for one in half_widths if one is not None)
-    first, *others = dict.fromkeys(show_doubt(one) for one in (*widths[:1], *widths[-1:])) or ("",)
-    return f"{first} (narrowest) to {others[0]} (widest)" if others else first
 
 
 def show_count(count: int, noun: str, plural: str = "") -> str:

@@ -156,7 +156,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
         surplus = sorted(set(manifest.entries) - tables)
         if missing or surplus:
             what = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(surplus)}, later than its schema"
-            raise CatalogueError(f"{folder} is not whole: it {what}")
+            raise CatalogueError(f"{folder} is incomplete: it {what}")
         for table, entry in manifest.entries.items():
             file = folder / f"{table}.parquet"
             try:

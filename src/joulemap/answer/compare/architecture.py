@@ -93,26 +93,26 @@ PRICE_COLUMNS: Final = (
     "*network interconnect_per_mac_j | *off chip off_chip_memory_per_mac_j | *control control_per_mac_j | "
     "*board board_per_mac_j | *static static_per_mac_j | *total energy_per_mac_j"
 )
-ORDER_TABLE: Final = "Orders, and bytes moved per million MACs"
+ORDER_TABLE: Final = "Instructions, and bytes moved per million MACs"
 ORDER_COLUMNS: Final = (
-    "class label | *order order_name | *MACs per order #macs_per_order | *unit memory unit_memory_bytes_per_mac | "
-    "*chip memory chip_memory_bytes_per_mac | *off chip off_chip_bytes_per_mac"
+    "class label | *instruction order_name | *MACs per instruction #macs_per_order | *unit memory "
+    "unit_memory_bytes_per_mac | *chip memory chip_memory_bytes_per_mac | *off chip off_chip_bytes_per_mac"
 )
 
 CLASS_TITLE: Final = Template("{label}: {name}, {precision}")
 NOTE: Final = Template("[{topic}: ]{text} ({source})")
-BEST: Final = Template("least energy of {total}; number {dynamic} without static power")
+BEST: Final = Template("lowest energy of {total}; rank {dynamic} without static power")
 RANK: Final = Template(
-    "number {place} of {total} by energy, {ratio:plain}x that of {best}; number {dynamic} without static power"
+    "rank {place} of {total} by energy, {ratio:plain}x that of {best}; rank {dynamic} without static power"
 )
 STATIC: Final = Template(
     "{static_fraction:%} is static power, {static_power_w:W} for {time:s}, during which "
-    "{compute_utilization_fraction:%} of the peak is used[: {bound} {bound_share:%} of the time]"
+    "{compute_utilization_fraction:%} of the compute peak is used[; {bound} take {bound_share:%} of that time]"
 )
 WAITS: Final[Mapping[str, str]] = {
-    "compute": "compute, with padding and gaps of its tiles, bounds",
-    "memory": "memory bounds",
-    "launch": "kernel launches bound",
+    "compute": "kernels limited by compute (with padding and gaps between tiles)",
+    "memory": "kernels limited by memory",
+    "launch": "kernels limited by their launch",
 }
 AROUND: Final = Template(
     "a MAC takes {compute_per_mac_j:J} of arithmetic and {around:J} of overhead ({overhead_ratio:plain}x), of which "

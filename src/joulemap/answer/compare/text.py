@@ -71,7 +71,7 @@ NOT_AVAILABLE: Final = Template("{hardware} is not available; the best available
 NONE_AVAILABLE: Final = Template("None of these chips is available.")
 
 PACED_TITLE: Final = Template(
-    "At {rate}, with hosts and idle power (busy: {rate} / throughput)[: {slow:and} cannot keep up]"
+    "At {rate}, with hosts and idle power (busy = {rate} / throughput)[: {slow:and} cannot keep up]"
 )
 PACED: Final = (
     "hardware | *precision | busy busy_fraction | frame latency latency_s | "
@@ -106,7 +106,7 @@ MORE: Final = Template("{count} more")
 
 CLOCK: Final = Template("The power cap slows {hardware}: {each}")
 CLOCK_OF: Final = Template(
-    "[{variant} at ]{clock_hz:Hz}, {clock_fraction:%} of its clock (uncapped {uncapped_power_w:W})"
+    "[{variant} at ]{clock_hz:Hz}, {clock_fraction:%} of its full clock ({uncapped_power_w:W} without the cap)"
 )
 OVERLAP: Final = Template("{hardware} starts a batch before the previous one ends, {each}; {limits} its throughput")
 OVERLAP_OF: Final = Template("[{variant} ]every {interval_s:s}")
@@ -145,7 +145,7 @@ MODELS_HEADING: Final = Template("{metric} of each model on each chip")
 FIGURES_HEADING: Final = "Figures (per batch)"
 
 AVAILABLE: Final = Template("Of the available chips, {best} has the lowest {metric} for {count}[, {others:and}].")
-UNSERVED: Final = Template("No available chip runs {count}.")
+UNSERVED: Final = Template("Unsupported on every available chip: {count}.")
 BEYOND_PARTS: Final = Template("{beyond:and}.")
 BEYOND_WINS: Final = Template("{hardware} is not available, but would be best for {count}")
 WINS: Final = Template("{hardware} for {count}")

@@ -171,7 +171,7 @@ ONE_SIDE: Final = Template(
     "{noun} {take} {energy:J} on {more}[, where they {way}]; {less} [has {none}][takes {rest:J} in its devices]"
 )
 NONE: Final = "none"
-NO_RESIDUAL: Final = "none, because its energies come from circuits alone"
+NO_RESIDUAL: Final = "none, because its energies are computed from circuits alone"
 POWER: Final = Template("{price:W} for {count:s}[ {period}]")
 BETWEEN: Final = "between batches"
 ALONE: Final = "of latency"
@@ -218,8 +218,8 @@ HALF_CALIBRATED: Final = Template(
 )
 
 CAUSE_NOTE: Final = (
-    "`why the larger is larger` lists causes of at least a quarter of a difference; a difference in count is weighted "
-    "by the mean energy or time per action, and the remainder is due to energy or time per action"
+    "`why the larger is larger` lists each cause of at least a quarter of a difference; a difference in count is "
+    "weighted by the mean energy or time per action, and the remainder is due to energy or time per action"
 )
 GROUPED: Final = (
     "equivalent actions of different classes are grouped: MACs of tensor cores and of systolic arrays, bytes of all "
@@ -227,7 +227,7 @@ GROUPED: Final = (
     "on-chip transfers per byte"
 )
 HIDDEN_ATTENTION: Final = Template(
-    "On {hardware:and}, attention adds 0 s of computation: each kernel waits longer for keys and values"
+    "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
 )
 PURPOSE_NOTE: Final = (
     "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that"

@@ -176,8 +176,8 @@ EDP_COLUMNS: Final = (
 EDP_KEEP: Final = "{by} | additive EDP | run share | energy | latency | cumulative share | bottleneck"
 EDP_NOTE: Final = (
     "additive EDP: half of (own energy x latency of the run + energy of the run x own latency); it sums to the energy "
-    "x delay of the run, but own EDP does not. A part that is energy alone, such as static, has half of the share that "
-    "its removal would save"
+    "x delay of the run, but own EDP does not. For a part without time, such as static "
+    "energy, the share is half of the saving from its removal"
 )
 EDP_REST: Final = Template("{share:%} of energy x delay")
 WITH_BIASES: Final = "operators and their biases"

@@ -47,8 +47,8 @@ BOUND: Final = Template("{bound} {share:%}")
 
 FLAG: Final = Template(
     "{level}; {subgraph_count} of {total_count} subgraphs are {bottleneck}-bound and account for "
-    "{bottleneck_fraction:%} of the {cost}; of all {total_count}, {subgraph} has the largest share: "
-    "{subgraph_fraction:%} ({worked})"
+    "{bottleneck_fraction:%} of the {cost}; {subgraph} alone accounts for {subgraph_fraction:%}, the most of any "
+    "subgraph ({worked})"
 )
 LEVELS: Final[Mapping[str, Template]] = {
     "low_compute": Template("compute utilization is {value_fraction:%}, below {limit_fraction:set %}"),

@@ -80,7 +80,7 @@ def _evaluate_batches(source: Source, plan: Plan) -> tuple[tuple[int, ...], str]
     model = plan.models[0]
     own = model.request.batch or (model.traced.batch if model.traced else None)
     if own is None:
-        return (), "the model brings its own inputs"
+        return (), "the model has its own inputs"
     if find_batch(model.request.model):
         return (), f"its file fixes the batch {own}"
     entry = plan.models[0].shipped

@@ -29,7 +29,7 @@ COLUMNS: Final = "*state | *model | hardware | precision | varied | *points poin
 NOTE: Final = Template("{state}: {meaning}")
 STATES: Final = {
     "whole": "read by `--db`",
-    "stale": "evaluated by other formulas or design rules than today's; not read",
+    "stale": "evaluated by other formulas or design rules than this version's; not read",
     "damaged": "changed since it was written; not read; the next run writes it again, `lake clean --remove` deletes it",
     "twice": "duplicate of another shard; not read",
     "unfinished": "being written, or left by a process that was killed",

@@ -58,7 +58,7 @@ class FlatBuffer:
     def take(self, place: int, count: int) -> bytes:
         """Return bytes at a position."""
         if not 0 <= place <= len(self.data) - count:
-            raise BrokenTableError(f"{count:,} bytes end behind the file")
+            raise BrokenTableError(f"{count:,} bytes extend past the end of the file")
         self.spend(count)
         return self.data[place : place + count]
 
@@ -106,7 +106,7 @@ class FlatTable:
         start = place + self.data.number(place, "I")
         count = self.data.number(start, "I")
         if start + 4 + count * size > len(self.data.data):
-            raise BrokenTableError(f"a vector of {count:,} items ends behind the file")
+            raise BrokenTableError(f"a vector of {count:,} items extends past the end of the file")
         return start + 4, count
 
     def numbers(self, field: int, code: str) -> tuple[Any, ...]:
@@ -233,7 +233,7 @@ def load_lite(path: Path) -> LiteModel:
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except BrokenTableError as error:
-        raise ModelError(f"{quote(str(path))} is not a TFLite model, or not whole: {error}") from error
+        raise ModelError(f"{quote(str(path))} is not a TFLite model, or is incomplete: {error}") from error
 
 
 def _read_model(data: mmap.mmap) -> LiteModel:
@@ -265,7 +265,7 @@ def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
     if not count and table.number(1, "Q") > 1:
         place, count = table.number(1, "Q"), table.number(2, "Q")
     if place + count > len(table.data.data):
-        raise BrokenTableError(f"a constant of {count:,} bytes ends behind the file")
+        raise BrokenTableError(f"a constant of {count:,} bytes extends past the end of the file")
     return count, table.data.take(place, count) if count <= MOST_DATA else b""
 
 

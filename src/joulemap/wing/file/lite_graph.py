@@ -155,7 +155,7 @@ class _Reader:
                 raise UsageError(f"{self.name}: input {one.name} is {shown}, not {'x'.join(map(str, spec.shape))}")
             if spec is None and any(one.open_axes[1:] if 0 in one.open_axes else one.open_axes):
                 raise UsageError(
-                    f"{self.name}: input {one.name} is {shown}: convert the model with fixed sizes behind the batch"
+                    f"{self.name}: input {one.name} is {shown}: convert the model with fixed sizes after the batch"
                 )
         fixed = free[0].shape[0] if free and free[0].shape else 1
         if not is_open and batch not in (None, find_lite_batch(self.model), fixed):

@@ -62,7 +62,7 @@ def load_onnx(path: Path) -> ModelProto:
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
     except (BrokenMessageError, DecodeError) as error:
-        raise ModelError(f"{quote(str(path))} is not an ONNX model, or not whole: {error}") from error
+        raise ModelError(f"{quote(str(path))} is not an ONNX model, or is incomplete: {error}") from error
     if not model.graph.node:
         raise ModelError(f"{quote(str(path))} is not an ONNX model: it has no operators")
     return model
@@ -111,7 +111,7 @@ def _fields(stream: BufferedReader, end: int) -> Iterator[tuple[int, int, int, i
         else:
             raise BrokenMessageError(f"a field of wire type {kind}")
         if field == 0 or last > end:
-            raise BrokenMessageError("a field ends behind its message")
+            raise BrokenMessageError("a field extends past the end of its message")
         yield field, kind, last, begin
 
 

@@ -68,7 +68,7 @@ class DemandOptions:
         is_advanced=True,
     )
     release: bool = option(
-        False, "Release rented devices and switch off owned ones that a lower rate does not need.", is_advanced=True
+        False, "Release rented devices and switch off owned ones when the rate is lower.", is_advanced=True
     )
     variation: float = option(
         0.0, "Coefficient of variation of batch times; 1 is exponential.", metavar="RATIO", is_advanced=True

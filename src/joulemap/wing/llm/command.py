@@ -42,7 +42,7 @@ def llm(
     Shows time, energy and cost per token, and what fits in memory. Without `--users` or `--rate`, the requests of a
     batch arrive together.
 
-    Both passes are runs; `explain --phase` and `edp --phase` break them down.
+    Prefill and decode are stored as runs; `explain --phase` and `edp --phase` break them down.
 
     \b
     joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64

@@ -62,13 +62,13 @@ class ServerOptions:
     expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
     data_devices: int = option(1, "Number of data-parallel groups for attention.", min=1, is_advanced=True)
     pipeline_devices: int = option(
-        1, "Pipeline stages, each with all of these devices.", metavar="N", min=1, is_advanced=True
+        1, "Pipeline stages, each with --devices devices.", metavar="N", min=1, is_advanced=True
     )
     cache: str = option(
         "",
         "Precision of the key-value cache, e.g. fp8.",
         metavar="NAME",
-        shown="that of activations",
+        shown="the activations' precision",
         complete=complete_precisions,
         is_advanced=True,
     )
@@ -83,7 +83,7 @@ class ServerOptions:
     )
     turns: int = option(
         1,
-        "Turns of each conversation; --prompt is what each adds to the context.",
+        "Turns of each conversation; each turn adds --prompt tokens to the context.",
         min=1,
         is_advanced=True,
     )
@@ -103,7 +103,7 @@ class ServerOptions:
     )
     acceptance: str = option(
         "",
-        "Acceptance rate of a draft token, given that all before it are accepted; several by depth.",
+        "Acceptance rate of a draft token, given that all before it are accepted; several: one per depth.",
         metavar="FRACTION,...",
         is_advanced=True,
     )

@@ -19,7 +19,7 @@ from joulemap.system.record import frozen
 class PlacedRunOptions(RunOptions):
     """Options for running a model on the devices of a box."""
 
-    precision: str = precisions("fp16", "Numeric precision; a device without it uses its next wider one.")
+    precision: str = precisions("fp16", "Numeric precision; a device that lacks it uses its next wider one.")
     runtime: str = option("engine", RUNTIME_HELP, metavar="MODE")
 
     def repeat(self) -> tuple[str, ...]:

@@ -104,8 +104,8 @@ def train(
 ) -> None:
     """Predict time, energy, memory and cost of training.
 
-    A step is the forward pass, the backward pass, communication between devices and the optimizer. It is a workload by
-    name, so `explain`, `edp` and other commands break it down.
+    A step is the forward pass, the backward pass, communication between devices and the optimizer. A step is also a
+    named workload, which `explain`, `edp` and other commands break down.
 
     \b
     joulemap train resnet50 --batch 256 --hardware h100_sxm5 --devices 8

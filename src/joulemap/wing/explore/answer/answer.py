@@ -16,6 +16,7 @@ from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.layout import lay
 from joulemap.answer.scope import TIE_RATIO, name_tf32
+from joulemap.answer.text import BRACKETS
 from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.hardware_ref import HardwareRef
@@ -287,16 +288,20 @@ class ExploreAnswer(Answer):
                 if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > MOVING
             ]
             moving.sort(key=lambda one: -one[0])
+            place = text.BEST_DESIGN(objective=_spell(objective)) if self.point_count > 1 else text.THIS_DESIGN
             changes = tuple(
                 text.CHANGE(parameter=name, change=f"{change:+.2f}") for _, name, change, _ in moving[:NAMED_PARAMETERS]
             )
             if changes:
                 clock = min(fraction for *_, fraction in moving)
                 yield text.EFFECT(
-                    objective=_spell(objective), changes=changes, clock=clock if clock < 1.0 - SAME else None
+                    place=place,
+                    objective=_spell(objective),
+                    changes=changes,
+                    clock=clock if clock < 1.0 - SAME else None,
                 )
             elif still:
-                yield text.STILL(objective=_spell(objective), parameters=still)
+                yield text.STILL(place=place, objective=_spell(objective), parameters=still)
 
     def _list_notes(self) -> Iterator[str]:
         """Yield the rules, the default parameters, designs of several dies, and the rate of the evaluation."""
@@ -531,10 +536,10 @@ def _list_oversize(done: Survey) -> Iterator[str]:
 
 
 def _describe_uncertainty(done: Survey, wanted: Sequence[Objective]) -> str:
-    """Return the uncertainty of the best designs' values."""
-    widths = ((one, done.outcomes_at([done.find_best(one)]).half_width(0, one)) for one in wanted)
-    spans = tuple(text.SPAN(name=_spell(one.name), half_width=width) for one, width in widths if width is not None)
-    return text.SURE(spans=spans) if spans else text.NOT_SURE
+    """Return the meaning of the intervals of the best designs' values."""
+    if all(done.outcomes_at([done.find_best(one)]).half_width(0, one) is None for one in wanted):
+        return text.NOT_SURE
+    return "; ".join((BRACKETS, *([text.SHARED] if len(done) > 1 else [])))
 
 
 def _describe_missed(done: Survey, bounds: Sequence[Bound]) -> str:

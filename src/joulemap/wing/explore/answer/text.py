@@ -35,7 +35,7 @@ OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle
 ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
-BEST: Final = "best by objective | *value | *design | gain over the chip own_ratio | tied in this objective like_count"
+BEST: Final = "best by objective | *value | *design | gain over the unchanged chip own_ratio | tied designs like_count"
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
     "energy_per_inference_j": "energy",
@@ -59,18 +59,18 @@ BEYOND: Final = Template("beyond existing hardware: {constants}")
 BEYOND_MOST: Final = Template("{name} {value} (maximum of any {known} in the catalogue: {most}, {chip})")
 BEYOND_LEAST: Final = Template("{name} {value} (minimum of any {known} in the catalogue: {most}, {chip})")
 ANY_CHIP: Final = "chip"
-STILL: Final = Template("at the design with the best {objective}, {objective} hardly depends on {parameters:or}")
+STILL: Final = Template("at {place}, {objective} hardly depends on {parameters:or}")
 EFFECT: Final = Template(
-    "at the design with the best {objective}, {objective} changes by {changes:and}"
-    "[; the power limit lowers its clock to {clock:%} there]"
+    "at {place}, {objective} changes by {changes:and}[; the power limit lowers the clock there to {clock:%} of the "
+    "full clock]"
 )
+BEST_DESIGN: Final = Template("the design with the best {objective}")
+THIS_DESIGN: Final = "this design"
 CHANGE: Final = Template("{change} % for 1 % more {parameter}")
 
-SURE: Final = Template(
-    "80 % intervals: {spans:list}; designs based on one chip share most of this error, so "
-    "smaller differences are significant"
+SHARED: Final = (
+    "designs based on one chip share most of their error, so smaller differences between them can be significant"
 )
-SPAN: Final = Template("{name} {half_width:±}")
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 
 RATE: Final = Template("evaluated {count:n design}[ of {total:#}], {rate:#} per second[; {known} more from the lake]")

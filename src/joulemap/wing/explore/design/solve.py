@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 UNREACHED: Final = Template(
     "no {names:and} from 1/{factor:plain} to {factor:plain} times the chip's own gives {wanted}"
-    "[; the range is {reached}]"
+    "[; it ranges from {reached}]"
 )
 
 TOGETHER: Final = 65

@@ -88,7 +88,8 @@ class Survey:
             parts += [f"{count - ruled} of other formulas"] * (count > ruled)
             shards = "shard" if count == 1 else "shards"
             warnings.append(
-                f"left out {count} stale {shards} ({', '.join(parts)} than today's); `joulemap lake clean` lists them"
+                f"left out {count} stale {shards} ({', '.join(parts)} than this version's); `joulemap lake clean` "
+                "lists them"
             )
         return tuple(warnings)
 

@@ -12,13 +12,12 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.assumed import describe_assumed, head_assumed, name_assumed, show_assumed
 from joulemap.answer.candidate import HOURS, describe_pay, describe_use, enclose_seller, find_busy_hours
-from joulemap.answer.scope import TIE_RATIO
-from joulemap.answer.text import SPAN
+from joulemap.answer.scope import TIE_RATIO, describe_intervals
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Serving
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.present.cell import show_count, show_doubts
+from joulemap.present.cell import show_count
 from joulemap.present.document import SHARE_HEADING, Document, Grid, Section, Text, choose_rows, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
@@ -440,12 +439,12 @@ class LlmAnswer(RunAnswer):
         return [text.CHEAPEST(label=label, sure=sure, cost=cost)]
 
     def _describe_widths(self) -> list[str]:
-        """Return the uncertainty of the most and the least certain hardware; empty if unknown."""
-        spans = []
-        for quantity, name in text.DOUBTED.items():
-            ends = show_doubts(getattr(row, name) for row in self.served)
-            spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
-        return [text.SURE(spans="; ".join(spans))] if spans else []
+        """Return the narrowest and the widest interval of each quantity; empty if unknown."""
+        spread = describe_intervals({
+            quantity: [(getattr(row, name), self.scope.mark(row.label)) for row in self.served]
+            for quantity, name in text.DOUBTED.items()
+        })  # fmt: skip
+        return [spread] if spread else []
 
     def _list_notes(self) -> Iterator[str]:
         """Yield notes on columns, shared runs, payment, the best cost with the other payment, and other sellers."""

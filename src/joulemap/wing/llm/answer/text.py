@@ -188,7 +188,6 @@ EACH_DEVICE: Final = "each device "
 
 # uncertainty
 ASSUMED: Final = Template("assumed numbers account for {share} of the energy of an output token[ ({basis})]")
-SURE: Final = Template("80 % intervals: {spans}")
 DOUBTED: Final[Mapping[str, str]] = {
     "TTFT": "first_token_half_width",
     "TPOT": "between_half_width",

@@ -12,19 +12,16 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import drop_idle_hours
 from joulemap.answer.computed import make_table
-from joulemap.answer.scope import widen
-from joulemap.answer.text import SPAN
+from joulemap.answer.scope import describe_intervals, widen
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_plans
-from joulemap.present.cell import show_doubts
 from joulemap.present.document import Document, Grid, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.llm.answer import text
 from joulemap.wing.llm.answer.document import describe_costs, describe_later, describe_reuse, repeat_reuse
 from joulemap.wing.llm.capacity.case import describe_cache, list_divisions
 from joulemap.wing.llm.capacity.choice import find_quality, list_choices
@@ -79,7 +76,7 @@ TIMES: Final = Template(
 )
 SURE: Final = Template("; it meets both targets with {chance:chance} probability[, {slow}]")
 SURE_OF_ONE: Final = Template("; it meets the target with {chance:chance} probability[, {slow}]")
-SLOW: Final = "slow hosts included"
+SLOW: Final = "including the risk of a slow host"
 NOBODY: Final = Template(
     "No deployment meets the latency target. The nearest is {servers} in {precision}: {missed:and}"
 )
@@ -150,8 +147,8 @@ NOTES: Final = (
     "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. More devices follow where the fewest meet the target "
-    "with less than 80 % probability. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
+    "has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row with "
+    "more devices follows. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
     "devices. ep2: two devices share the experts, each expert whole on one of them",
     "met: yes if mean times are within the target, with the probability of that; largest: maximum requests that "
     "fit in the memory of a server",
@@ -339,12 +336,12 @@ class UsersAnswer(RunAnswer):
         return any(row.hardware == other.hardware and row.is_met and row is not best for row in before)
 
     def _describe_widths(self) -> str:
-        """Return the half-widths of the intervals of both times."""
-        spans: list[str] = []
-        for quantity, field in (("TTFT", "first_token_half_width"), ("TPOT", "between_half_width")):
-            ends = show_doubts(getattr(row, field) for row in self.rows)
-            spans += [SPAN(ends=ends, quantity=quantity)] if ends else []
-        return text.SURE(spans="; ".join(spans)) if spans else ""
+        """Return the narrowest and the widest interval of each time."""
+        times = {"TTFT": "first_token_half_width", "TPOT": "between_half_width"}
+        return describe_intervals({
+            quantity: [(getattr(row, field), self.scope.mark(row.hardware)) for row in self.rows]
+            for quantity, field in times.items()
+        })  # fmt: skip
 
     def _describe_use(self) -> list[str]:
         """Return the note on cost and carbon; empty without a price."""

@@ -161,6 +161,6 @@ def _tensor(reader: HeaderReader) -> StoredTensor:
         raise reader.refuse(f"tensor {name[:80]!r} has the type {kind}, which is not known")
     stored, block, size = known
     if shape and shape[0] % block:
-        raise reader.refuse(f"tensor {name[:80]!r} has rows of {shape[0]:,}, no whole blocks of {block}")
+        raise reader.refuse(f"tensor {name[:80]!r} has rows of {shape[0]:,}, expected a multiple of {block}")
     tensor = StoredTensor(name=name, shape=shape[::-1], stored=stored, byte_count=0)
     return attrs.evolve(tensor, byte_count=tensor.element_count // block * size)

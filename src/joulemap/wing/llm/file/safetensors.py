@@ -128,8 +128,8 @@ def _read_part(path: Path) -> tuple[RawTensor, ...]:
             raise reader.refuse("it is a pointer of Git LFS; download the weights: git lfs pull")
         if length > reader.size - reader.position:
             raise reader.refuse(
-                f"its header takes {length:,} bytes, and {reader.size - reader.position:,} are left: no safetensors "
-                "file, or not whole"
+                f"its header takes {length:,} bytes, and {reader.size - reader.position:,} are left: it is not a "
+                "safetensors file, or is incomplete"
             )
         if length > MOST_HEADER_BYTES:
             raise reader.refuse(f"its header takes {length:,} bytes, at most {MOST_HEADER_BYTES:,} are read")
@@ -157,7 +157,7 @@ def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
 def _refuse_doubles(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in it")
+        raise ValueError("a name occurs twice in it")
     return found
 
 
@@ -178,7 +178,9 @@ def _tensor(reader: HeaderReader, name: str, entry: Any, room: int) -> RawTensor
             f"tensor {name[:80]!r} has {byte_count:,} bytes by its shape and {offsets[1] - offsets[0]:,} by its offsets"
         )
     if offsets[1] > room:
-        raise reader.refuse(f"its weights take {offsets[1]:,} bytes or more, and {room:,} are there: is it whole?")
+        raise reader.refuse(
+            f"its weights take {offsets[1]:,} bytes or more, and {room:,} are there: is the file complete?"
+        )
     return RawTensor(name=name, shape=shape, dtype=dtype, byte_count=byte_count)
 
 

@@ -207,7 +207,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
             named = f"{hardware.id}: {row.source}"
             yield attrs.evolve(row, component=device_key(kind, row.key)[0], source=named)
             if row.component == "dram" and row.action in CONVERSIONS:
-                formula = f"{row.count_formula}; to make anew what another device keeps otherwise"
+                formula = f"{row.count_formula}; converts values that another device stores in another format"
                 key = device_key(kind, (row.component, CONVERSIONS[row.action]))
                 yield attrs.evolve(row, component=key[0], action=key[1], source=named, count_formula=formula)
             if row.key == STATIC_ACTION:
@@ -219,7 +219,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
                     energy_per_action_fj=min(idle.value * FJ_PER_J, row.energy_per_action_fj),
                     basis=idle.basis,
                     source=f"{hardware.id}: {idle.source}",
-                    count_formula="seconds of the run, where it has no part",
+                    count_formula="seconds of the run, on a device that runs no part",
                 )
     for key, link in {link_key(link.name): link for link in box.links}.items():
         yield price_by(
@@ -229,7 +229,7 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
             common_category="communication",
             part="memory",
             per="B",
-            count_formula="bytes of values that one device hands another",
+            count_formula="bytes of values that one device sends to another",
         )
 
 

@@ -13,6 +13,7 @@ from joulemap.answer.candidate import describe_use, drop_idle_hours, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, find_stored_scope, widen
+from joulemap.answer.text import BRACKETS
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.doubt import TOLD_APART
@@ -21,7 +22,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_doubts, show_interval
+from joulemap.present.cell import show_interval
 from joulemap.present.document import MOST_INSIGHTS, Document, Section
 from joulemap.row.compare import PairChance
 from joulemap.row.cost import AssumedNumber
@@ -138,6 +139,7 @@ class TrainAnswer(RunAnswer):
             "name": self.scope.mark(row.label),
             "rate": (text.SAMPLES if row.tokens_per_s is None else text.TOKENS)(row),
             "step": (row.step_s, row.latency_half_width),
+            "sample": (row.sample_j, row.energy_half_width),
         }
         if not others:
             return text.ONLY(row, **values)
@@ -192,16 +194,14 @@ class TrainAnswer(RunAnswer):
         return [text.TOTAL(amount=amount, name=self.scope.mark(row.label), parts=parts)]
 
     def _describe_uncertainty(self) -> str:
-        """Return the half-widths of time and energy, smallest and largest, and the evidence behind them."""
+        """Return the meaning of the intervals, and the evidence behind them."""
         untested = [self.scope.mark(row.label) for row in self.trained if row.latency_basis not in TESTED]
-        evidence = text.EVIDENCE if len(untested) < len(self.trained) else None
-        spans = []
-        for name, field, basis in (
-            ("step time", "latency_half_width", evidence), ("energy", "energy_half_width", None)
-        ):  # fmt: skip
-            ends = show_doubts(getattr(row, field) for row in self.trained)
-            spans += [text.SPAN(quantity=name, ends=ends, evidence=basis)] if ends else []
-        return text.SURE(spans="; ".join(spans), untested=untested or None)
+        has_brackets = any(row.latency_half_width or row.energy_half_width for row in self.trained)
+        return "; ".join((
+            *([BRACKETS] if has_brackets else []),
+            *([text.EVIDENCE] if len(untested) < len(self.trained) else []),
+            *([text.UNTESTED(untested=untested)] if untested else []),
+        ))  # fmt: skip
 
     def _select(self, limit: int) -> Table[TrainingRow]:
         refused = tuple(row for row in self.rows if row.status != OK)

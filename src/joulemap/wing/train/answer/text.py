@@ -27,19 +27,19 @@ ALL_LAYERS: Final = "all linear layers"
 
 FASTEST: Final = Template(
     "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample uses "
-    "{sample_j:J}"
+    "{sample:interval J}"
 )
 LEAD: Final = Template("{ratio:x} faster than {runner_up}[ at batch {other_batch:#}][ ({chance:chance} confidence)]")
 TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
 ONLY: Final = Template(
-    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample_j:J}"
+    "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample:interval J}"
 )
 TOKENS: Final = Template("{tokens_per_s:~} tokens/s")
 SAMPLES: Final = Template("{samples_per_s:~} samples/s")
 
 COLUMNS: Final = Template(
     "hardware @label | *batch | precision! | *step time step_s | *{unit} ~{rate} | *MFU utilization_fraction | "
-    "*energy per sample sample_j | {power} device_power_w | *memory share memory_fraction | "
+    "*energy per sample sample_j:energy_half_width | {power} device_power_w | *memory share memory_fraction | "
     "exposed share of communication exchange_seen_fraction? | USD per million samples #usd_per_million"
 )
 
@@ -71,9 +71,8 @@ ATTENTION_AGAIN: Final = "recomputed attention scores"
 """Name of recomputation without --recompute."""
 TOO_LARGE: Final = Template("batch {batch:#} does not fit in the memory of {names:and}[ (it fits with {fits_with})]")
 
-SPAN: Final = Template("{quantity} {ends}[ (from {evidence})]")
-EVIDENCE: Final = "errors against published training rates"
-SURE: Final = Template("80 % intervals: {spans}[; no training was measured in the class of {untested:few}]")
+EVIDENCE: Final = "intervals of step time come from errors against published training rates"
+UNTESTED: Final = Template("no training was measured in the class of {untested:few}")
 
 MEMORY: Final = "Memory per device"
 MEMORY_COLUMNS: Final = (
@@ -116,7 +115,7 @@ ADAPTERS: Final = (
 PAID: Final = Template("cost and carbon: {use}; `joulemap cost --details` lists the other assumptions")
 ANALYZE: Final = Template("analyze {step} {spelled} --precision {precision} --batch {micro_batch}")
 
-NEEDS: Final = Template("needs {needed:B} per device, which has {capacity:B}")
+NEEDS: Final = Template("needs {needed:B} per device, but has {capacity:B}")
 UNSUPPORTED: Final = Template("{hardware} does not run this model at {precision}[ on {devices:#} devices]")
 UNLINKED: Final = Template("{error} (--tensor-devices x --pipeline-devices)")
 NOTHING: Final = Template("{runs:and} {why}[ (it fits with {fits_with})]")

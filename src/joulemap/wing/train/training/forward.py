@@ -73,7 +73,8 @@ def read_forward(workload: Workload) -> Forward:
     for one in workload.operators:
         if one.operation in NOT_TRAINED:
             raise ModelError(
-                f"{workload.model} is traced as it predicts, with {one.operation}: what it learns from is another pass"
+                f"{workload.model} is traced for inference, with {one.operation}; its training uses another forward "
+                "pass"
             )
     made = Forward(_read_values(workload))
     of, waits = _group(workload)

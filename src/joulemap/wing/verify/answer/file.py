@@ -122,7 +122,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
         except LACKING as error:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
-        what = left[0] if left else "no run is stated"
+        what = left[0] if left else "it states no run"
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
     if left:
         total = len(found) + len(left)
@@ -149,7 +149,7 @@ def _explain(error: Exception, form: Format) -> str:
     if isinstance(error, KeyError):
         paths = " or ".join(form.columns.get(str(error.args[0]), ()))
         return f"no number for {error.args[0]!r}" + (f" ({paths})" if paths else "")
-    return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
+    return "its divisor is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
 def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:

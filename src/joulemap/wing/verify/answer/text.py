@@ -117,7 +117,9 @@ COPIED: Final = Template("{size:B} of inputs copied from the host per batch ({ad
 KEPT: Final = Template("weights and inputs kept in {level} between calls ({rate:B/s})")
 
 FORMAT: Final = Template("{name}: {url}")
-MOST_CAUSES: Final = Template("causes were evaluated for the {most} configurations furthest off, of {count} outside")
+MOST_CAUSES: Final = Template(
+    "of the {count} configurations outside, causes were evaluated for the {most} furthest off"
+)
 OVERRIDDEN: Final = Template("--{option} is {stated}, the file states {found}")
 ONE_DEVICE: Final = "one device is assumed, as the file does not state it: --devices sets another number"
 WIDE_WEIGHTS: Final = "16-bit weights are assumed, as the file does not state them: --precision sets another format"
