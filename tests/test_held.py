@@ -176,7 +176,7 @@ class Loop(nn.Module):
 
 def test_a_headline_says_that_a_loop_on_data_was_not_counted(workspace: Workspace) -> None:
     looped = workspace.compare(Loop(), torch.zeros(8, 8), hardware=CHIP).document()
-    assert "branches and loops on other values are not counted" in looped.answer
+    assert "paths that other values would take are not counted" in looped.answer
     assert any("traced: model: Python code reads data" in note for note in looped.notes)
     assert "loops" not in workspace.compare(Net(), INPUT, hardware=CHIP).document().answer
 

@@ -303,7 +303,7 @@ def test_shards_of_other_formulas_are_counted_and_never_asked(tmp_path: Path, jo
     (tmp_path / "tpu-0000000000000000" / files(tmp_path)[0].name).rename(ruled / files(tmp_path)[0].name)
     done = joulemap("sql", "SELECT count(*) FROM points", "--db", tmp_path, "-f", "csv")
     assert done.stdout.splitlines()[1] == "0"
-    assert "left out 2 stale shards (1 of other design rules, 1 of other formulas than today's)" in done.stderr
+    assert "left out 2 stale shards (1 of other design rules, 1 of other formulas than this version's)" in done.stderr
     fill(tmp_path, map(Cell, range(1)), evaluate_cell)
     assert ask(tmp_path, "SELECT count(*) FROM points") == [(100,)]
 

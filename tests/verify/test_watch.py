@@ -385,7 +385,7 @@ def test_a_call_that_cannot_be_written_again_runs_all_the_same(workspace: Worksp
         module(torch.zeros(1), None, scale=2.0)
         with pytest.raises(TypeError, match="scale"):
             module(torch.zeros(1))
-    assert "by place and by name" in watched.answer.refusal
+    assert "positional and keyword arguments" in watched.answer.refusal
     assert watched.answer.rows[0].call_count == 1.0
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # profile
 
-PROFILE_TITLE: Final = Template("{name}, {input_spec}[ ({sample})]")
+PROFILE_TITLE: Final = Template("{name}, {inputs}[ ({sample})]")
 SAMPLE: Final = "inputs of one sample: "
 """Beginning of a trace's assumption that lists the sizes of a sample."""
 PROFILE: Final = Template(
@@ -145,7 +145,7 @@ class ProfileAnswer(Answer):
         operations = self._lay(self.mix, OPERATIONS, limit=limit, noun="operations")
         patterns = self._lay(self.patterns, PATTERNS, limit=limit, noun="patterns")
         return Document(
-            title=PROFILE_TITLE(one, sample=next(iter(samples), "")),
+            title=PROFILE_TITLE(one, inputs=_describe_inputs(one.input_spec), sample=next(iter(samples), "")),
             answer=PROFILE(
                 one,
                 macs=float(one.mac_count),
@@ -166,6 +166,13 @@ class ProfileAnswer(Answer):
             table=self.mix,
             tables=self.tables,
         )
+
+
+def _describe_inputs(spec: str) -> str:
+    """Return a workload's input specification in words: `1x3x224x224:fp32, batch 1`."""
+    return (
+        spec.replace("example_inputs", "its example inputs").replace(" batch=", ", batch ").replace("batch=", "batch ")
+    )
 
 
 def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:

@@ -52,7 +52,7 @@ NEW: Final = Template(
     "[the intervals of {hardware:few}][{all}] are estimated from other kinds of work, because no {work} was measured "
     "on that class of chip[; {served}]"
 )
-ALL_NEW: Final = "they"
+ALL_NEW: Final = "the intervals"
 ANY_WORK, DECODE_STEP = "work of this kind", "single decode step"
 SERVED: Final = "`joulemap llm` predicts serving and has measurements of it"
 OWN: Final = Template("{parts:and}[; and {more:n more chip}]")
@@ -99,11 +99,11 @@ LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in 
 BESIDE: Final = "a core on the same chip"
 OTHER_HOST: Final = "`--host` selects another, `joulemap measure host` times this machine"
 FALLEN: Final = Template(
-    "{compiler} does not run {operations:and}: {helper} computes these for {hardware:and}[, and {others}], taking "
+    "{compiler} does not run {operations:and}: {helper} computes these[ and {others}] for {hardware:and}, taking "
     "{latency} of the time and {energy} of the energy, including copies"
 )
 FALLEN_BESIDE: Final = {
-    "first": Template("the {count:n operator} after the first of these"),
+    "first": Template("the {count:n operator} after the first unsupported one"),
     "stretch": Template("{count:n operator} outside the offloaded segment"),
     "": Template("{count:n operator}"),
 }

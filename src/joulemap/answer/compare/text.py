@@ -159,9 +159,9 @@ WON: Final = Template(
 )
 SHARED: Final = Template("[{of_model}: ]{hardware} ties for the lowest {metric} of {won}")
 WON_KINDS: Final[Mapping[str, Template]] = {
-    "all": Template("all {kinds:list}"),
-    "most": Template("most {kinds:list}"),
-    "some": Template("some {kinds:list}"),
+    "all": Template("all {kinds:and}"),
+    "most": Template("most {kinds:and}"),
+    "some": Template("some {kinds:and}"),
 }
 WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
 WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")

@@ -176,7 +176,8 @@ POWER: Final = Template("{price:W} for {count:s}[ {period}]")
 BETWEEN: Final = "between batches"
 ALONE: Final = "of latency"
 OVERLAPPING: Final = Template(
-    "batches overlap on {name}: static power counts {interval:s} between batches, the latency of one is {latency:s}"
+    "batches overlap on {name}: static power counts for the {interval:s} between batches, not for the latency of "
+    "{latency:s}"
 )
 AMOUNT: Final = Template("{count:~} {unit}s")
 PASSES: Final = Template("{count:~} [{precision} ]MACs, {passes:plain} per MAC of the model,")

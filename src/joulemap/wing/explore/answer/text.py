@@ -168,7 +168,7 @@ WINNERS: Final = Template(
 )
 TIED_MORE: Final = Template("{names:list}[, +{more}]")
 SURE_WINNERS: Final = Template(
-    "for {sure} of {known:n model}, the best chip beats every rival with at least 80 % probability"
+    "the best chip beats every rival with at least 80 % probability for {sure} of {known:n model}"
 )
 REGRET_NOTES: Final = (
     Template(

@@ -101,7 +101,9 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     Raise DatabaseError for a folder that is not a lake.
     """
     if not is_lake(lake):
-        raise DatabaseError(f"{lake} {'is not a lake' if lake.exists() else 'is missing'}; name one that --lake filled")
+        raise DatabaseError(
+            f"{lake} {'is not a lake' if lake.exists() else 'is missing'}; name a folder that `explore --lake` filled"
+        )
     current = _list_current()
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]

@@ -109,7 +109,7 @@ BOTH_PHASES: Final = "servers that do both phases (chunked prefill)"
 POOLS: Final = "separate pools for prefill and decode"
 QUALITY: Final = Template("published quality loss of {precision}: {quality}[; {published}]")
 RISKY: Final = Template(
-    "{servers} in {precision} [costs {less:%} less, but ]meets the target with only "
+    "{servers} in {precision} [would cost {less:%} less, but ]would meet the target with only "
     "{met_probability:chance} probability"
 )
 NEXT_RUNNER: Final = Template(

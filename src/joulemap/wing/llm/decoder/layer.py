@@ -94,8 +94,8 @@ def _mark_formats(graph: Graph, decoder: Decoder) -> None:
 def _note_routing(decoder: Decoder, step: Step) -> str:
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
     return (
-        f"each token is assumed to choose {first.taken} of {first.count} experts {EVENLY} as many are used as by "
-        "random choice; a real router prefers some"
+        f"each token is assumed to choose {first.taken} of {first.count} experts {EVENLY} the number in use is "
+        "that of random choice; a real router prefers some"
         if step.routing in ("", "balanced")
         else f"experts are chosen as routing={step.routing} states, not {EVENLY} all are used equally"
     )
