@@ -33,6 +33,9 @@ EXCEPTED: Final = "!"
 REFUSED: Final = "-"
 """Prefix of an operator that makes a compiler refuse the whole model."""
 
+EVERYTHING: Final = "*"
+"""Name of an entry that supports every operator without an entry of its own."""
+
 ANY: Final = "any"
 """Name of an entry that limits the sizes of every operator, and supports none."""
 
@@ -160,12 +163,12 @@ class Compiler:
 
     def is_run(self, kind: str, operation: str) -> bool:
         """Return True if the chip runs an operator of some size; views always run."""
-        if operation in HOST_WORK:
+        if operation in HOST_WORK or self.is_refused(kind, operation):
             return False
         names = self.names
         if kind == "view" or kind in names or operation in names or f"{kind}.{operation}" in names:
             return True
-        return "*" in names and f"!{operation}" not in names
+        return EVERYTHING in names and f"!{operation}" not in names
 
     def describe_excess(self, kind: str, operation: str, sizes: Mapping[str, int]) -> str:
         """Return an operation with the first limit that its sizes exceed; empty if they exceed none."""
