@@ -267,6 +267,14 @@ def test_an_operator_beyond_a_limit_falls_back() -> None:
     assert name_fallen(work, compiler, fallen) == "conv2d of stride 4 (limit 1-3), max_pool of kernel 5 (limit 1 or 3)"
 
 
+def test_a_window_that_is_placed_once_has_no_step() -> None:
+    # Vela: the stride must be 1 to 3 only where the output is higher than 1; 5 x 5 gives 1 of 5 x 5, and 2 of 10 x 10
+    compiler = Compiler(name="c", cut="each", operators=("pool stride=1-3",), basis="assumed", source="s")
+    for size, fallen in ((5, []), (10, ["avg_pool"])):
+        work = columns(nn.AvgPool2d(5), torch.empty(1, 3, size, size, device="meta"))
+        assert work.operation[find_fallen(work, compiler)].tolist() == fallen
+
+
 def test_a_refused_operator_of_an_open_list_does_not_run() -> None:
     work = columns(Weighing(), torch.empty(4, 8, device="meta"))
     open_list = Compiler(name="c", cut="each", operators=("*", "-softmax"), basis="assumed", source="s")

@@ -108,15 +108,18 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], entri
 
 
 @lru_cache(maxsize=4096)
-def read_window(scalars: str) -> tuple[int, int]:
-    """Return the longest side and step of a window from an operator's arguments; 1 without a window."""
+def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
+    """Return the longest side and step of a window from an operator's arguments; 1 without a window.
+
+    `is_single` is True for a window that gives one output per channel, which has no step.
+    """
     kernel, stride = (
         max(map(int, re.findall(r"\d+", found[1])), default=0)
         if f"{name}=" in scalars and (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
         else 1
         for name in ("kernel", "stride")
     )
-    return kernel or 1, stride or kernel or 1
+    return kernel or 1, 1 if is_single else stride or kernel or 1
 
 
 def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
