@@ -5,21 +5,23 @@ Intervals are judged on rows that they were made without: each board left out in
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Any, Final
 
+import attrs
 import numpy as np
 
-from joulemap.calibrate.doubt import ALIKE, Key, Residual, find_scale, fit_scales
-from joulemap.domain.doubt import MODEL, ErrorScale, find_new_source
+from joulemap.calibrate.doubt import ALIKE, Key, Residual, fit_scales
+from joulemap.catalog.doubt import load_compilers
+from joulemap.domain.doubt import MODEL, ErrorScale
 from joulemap.domain.metric import METRIC
 from joulemap.system.record import frozen
 from joulemap.tools.doubt import read_residuals
 from joulemap.uncertainty.covariance import compare_pairs, split_errors
 from joulemap.uncertainty.probability import Powers, probability_above
+from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace
 
 TEXT: Final = """\
@@ -111,22 +113,21 @@ def score_calls(calls: Sequence[tuple[float, bool]]) -> tuple[Reliability, ...]:
 
 
 def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], object]) -> list[Judged]:
-    """Return each error beside the half-width that follows without its part: its board, or its family."""
+    """Return each error beside the half-width that an answer would have without its part: its board, or its family."""
     parts: dict[object, list[Residual]] = defaultdict(list)
     for one in residuals:
         parts[part_of(one)].append(one)
     found = []
     for name, rows in parts.items():
-        scales = fit_scales([one for one in residuals if part_of(one) != name])
+        scales = fit_scales([one for one in residuals if part_of(one) != name], load_compilers())
         kept: dict[Key, ErrorScale | None] = {}
         for one in rows:
             key = one.key(len(ALIKE) - 1)
             if key not in kept:
-                kept[key] = find_scale(scales, one)
-            scale = kept[key]
-            if scale is not None:
-                added = find_new_source(one.architecture, one.work, one.runtime) if one.quantity == "latency" else 0.0
-                found.append((one, math.hypot(scale.half_width, added)))
+                like = {field.name: getattr(one, field.name, None) for field in attrs.fields(Subject)}
+                kept[key] = find_scale(scales, one.quantity, Subject(**like))
+            if (scale := kept[key]) is not None:
+                found.append((one, scale.half_width))
     return found
 
 

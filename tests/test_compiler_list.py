@@ -151,19 +151,76 @@ CASES = [
     # TexasInstruments/edgeai-tidl-tools 95ba2c7, supported_ops_rts_versions.md.
     ("tidl", "depthwise_conv", "conv2d kernel=9", HOST),
     ("tidl", "conv", "conv_transpose2d kernel=3 stride=2", HOST),
+    # sbryngelson/ANEForge 067717ab, op-catalog.md and capabilities.md; hollance/neural-engine 06a7632e.
+    ("core_ml", "matmul", "lstm_scan", HOST),
+    ("core_ml", "matmul", "gru_scan", HOST),
+    ("core_ml", "data_movement", "grid_sample", HOST),
+    ("core_ml", "reduction", "sort", HOST),
+    ("core_ml", "reduction", "cumsum", HOST),
+    ("core_ml", "data_movement", "gather", HOST),
+    ("core_ml", "elementwise", "eq", RUNS),
+    ("core_ml", "elementwise", "round", RUNS),
+    ("core_ml", "elementwise", "sin", RUNS),
+    ("core_ml", "elementwise", "remainder", HOST),
+    ("core_ml", "conv", "conv3d", RUNS),
+    ("core_ml", "normalization", "layer_norm", RUNS),
+    ("core_ml", "elementwise", "gelu", RUNS),
+    ("core_ml", "elementwise", "add rank=6", HOST),
+    # HabanaAI/gaudi-pytorch-bridge 5a56187e, Pytorch_Operators.rst and hpu_op.yaml.
+    ("synapse", "conv", "conv3d", RUNS),
+    ("synapse", "elementwise", "grid_sample", RUNS),
+    ("synapse", "reduction", "sort", RUNS),
+    ("synapse", "reduction", "scan", RUNS),
+    ("synapse", "matmul", "cholesky", RUNS),
+    ("synapse", "reduction", "nms", RUNS),
+    ("synapse", "pool", "roi_align", RUNS),
+    ("synapse", "conv", "deform_conv2d", RUNS),
+    ("synapse", "reduction", "fft", HOST),
+    ("synapse", "data_movement", "svd", HOST),
+    ("synapse", "reduction", "histogram", HOST),
+    # aws-neuron/aws-neuron-sdk 81ce03ae, trace, analyze and error codes.
+    ("neuronx", "reduction", "fft", HOST),
+    ("neuronx", "matmul", "solve", HOST),
+    ("neuronx", "matmul", "inverse", RUNS),
+    ("neuronx", "reduction", "scan", REFUSED),
+    ("neuronx", "reduction", "sort", RUNS),
+    ("neuronx", "reduction", "cumsum", RUNS),
+    ("neuronx", "elementwise", "gelu", RUNS),
+    # tenstorrent/tt-mlir 19c86fca, StableHLOToTTIRPatterns.cpp; pytorch/xla 41398bff, xla_native_functions.yaml.
+    ("tt_nn", "conv", "conv3d", RUNS),
+    ("tt_nn", "reduction", "sort", RUNS),
+    ("tt_nn", "reduction", "cumsum", RUNS),
+    ("tt_nn", "elementwise", "gelu", RUNS),
+    ("tt_nn", "data_movement", "embedding", RUNS),
+    ("tt_nn", "matmul", "cholesky", REFUSED),
+    ("tt_nn", "matmul", "qr", REFUSED),
+    ("tt_nn", "matmul", "svd", REFUSED),
+    ("tt_nn", "reduction", "fft", HOST),
+    ("tt_nn", "reduction", "nms", HOST),
+    # quic/cloud-ai-sdk e21e04a0, mask_rcnn/README.md; Cloud AI SDK user guide.
+    ("qaic", "reduction", "scan", REFUSED),
+    ("qaic", "reduction", "nms", HOST),
+    ("qaic", "pool", "roi_align", RUNS),
+    ("qaic", "elementwise", "gelu", RUNS),
+    ("qaic", "reduction", "fft", REFUSED),
     # Documentation that was not read again.
-    ("core_ml", "conv", "conv3d", HOST),
-    ("core_ml", "data_movement", "embedding", HOST),
-    ("tt_nn", "data_movement", "nms", HOST),
-    ("qaic", "data_movement", "fft", HOST),
-    ("neuronx", "data_movement", "svd", HOST),
-    ("synapse", "data_movement", "scan", HOST),
     ("imx500", "normalization", "layer_norm", HOST),
     ("drp_ai", "matmul", "matmul", HOST),
     ("vitis_ai_versal", "conv", "conv3d", RUNS),
     ("vitis_ai_versal", "softmax", "softmax", HOST),
     ("syntiant", "elementwise", "gelu", HOST),
 ]
+
+
+class Weighing(nn.Module):
+    """A product and the softmax of its result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.product = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.product(x), -1)
 
 
 @pytest.mark.parametrize(("name", "kind", "asked", "expected"), CASES)
@@ -208,6 +265,21 @@ def test_an_operator_beyond_a_limit_falls_back() -> None:
     fallen = find_fallen(work, compiler)
     assert work.operation[fallen].tolist() == ["conv2d", "max_pool"]
     assert name_fallen(work, compiler, fallen) == "conv2d of stride 4 (limit 1-3), max_pool of kernel 5 (limit 1 or 3)"
+
+
+def test_a_window_that_is_placed_once_has_no_step() -> None:
+    # Vela: the stride must be 1 to 3 only where the output is higher than 1; 5 x 5 gives 1 of 5 x 5, and 2 of 10 x 10
+    compiler = Compiler(name="c", cut="each", operators=("pool stride=1-3",), basis="assumed", source="s")
+    for size, fallen in ((5, []), (10, ["avg_pool"])):
+        work = columns(nn.AvgPool2d(5), torch.empty(1, 3, size, size, device="meta"))
+        assert work.operation[find_fallen(work, compiler)].tolist() == fallen
+
+
+def test_a_refused_operator_of_an_open_list_does_not_run() -> None:
+    work = columns(Weighing(), torch.empty(4, 8, device="meta"))
+    open_list = Compiler(name="c", cut="each", operators=("*", "-softmax"), basis="assumed", source="s")
+    fallen = find_fallen(work, open_list)
+    assert work.operation[fallen].tolist() == ["softmax"] and open_list.is_refused("softmax", "softmax")
 
 
 def test_every_accelerator_on_sale_has_a_list() -> None:

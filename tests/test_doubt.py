@@ -28,7 +28,7 @@ from joulemap.calibrate.doubt import (
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.left_out import describe_left_out, read_left_out
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, ErrorShare, find_peak
+from joulemap.domain.doubt import COMPILER_LEVEL, FULL_GROUPS, LOGISTIC, OWN_LEVEL, UNMEASURED, ErrorShare, find_peak
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.spread import BASIS_SPREAD
@@ -71,7 +71,7 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
     scales = fit_scales([A, attrs.evolve(A, batch=8, error=-0.2)])
     for one in scales:
         assert_close(one.half_width, 0.2 * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
-    assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5, 6]
+    assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5, 7]
     assert scales[-1].group_count == 1
     assert scales[-1].row_count == 2
 
@@ -149,6 +149,32 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     assert_close(other.half_width, above * WIDENED, rel=1e-12)
 
 
+def test_boards_of_one_compiler_are_a_group() -> None:
+    # a (0.1) and b (0.4) share a compiler, c (0.3) has another, d (0.2) none; each is one group. The compiler's is the
+    # root mean square of a and b, shrunk towards that of all four, as a board is
+    chips = {"a": 0.1, "b": 0.4, "c": 0.3, "d": 0.2}
+    rows = [attrs.evolve(A, architecture="npu", hardware=name, error=error) for name, error in chips.items()]
+    compilers = {"a": "x", "b": "x", "e": "x", "c": "y", "f": "z"}
+    scales = fit_scales(rows, compilers)
+    pair = (0.1**2 + 0.4**2) / 2.0
+    above = (0.1**2 + 0.4**2 + 0.3**2 + 0.2**2) / 4.0
+    widths = {one.hardware: one.half_width for one in scales if one.level == COMPILER_LEVEL}
+    assert set(widths) == {"e"}
+    joined = (2.0 * pair + FULL_GROUPS * above) / (2.0 + FULL_GROUPS)
+    assert_close(widths["e"], math.sqrt(joined), rel=1e-12)
+    own = {one.hardware: one.half_width for one in scales if one.level == OWN_LEVEL}
+    assert_close(own["a"], math.sqrt((0.01 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    assert_close(own["d"], math.sqrt((0.04 + FULL_GROUPS * above) / (1.0 + FULL_GROUPS)), rel=1e-12)
+    # a chip of a measured compiler has this width, one of another compiler at least that of an unmeasured accelerator
+    for name, expected in (("e", math.sqrt(joined)), ("f", UNMEASURED)):
+        like = Subject(work="model", architecture="npu", runtime="fused", precision="fp16", hardware=name)
+        found = find_subject_scale(
+            [attrs.evolve(one, runtime="engine") if one.runtime else one for one in scales], "latency", like
+        )
+        assert found is not None
+        assert_close(found.half_width, expected, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("runtime", "work", "expected"), [("engine", "model", 0.2), ("fused", "model", 0.0), ("engine", "sort", 0.0)]
 )
@@ -199,7 +225,7 @@ def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> 
 def test_many_rows_of_one_family_weigh_as_one() -> None:
     many = [attrs.evolve(A, error=0.1, batch=batch) for batch in range(1, 100)]
     few = [attrs.evolve(A, error=0.5, family="vit", model="vit_b_16")]
-    board = [one for one in fit_scales([*many, *few]) if one.level == 6]
+    board = [one for one in fit_scales([*many, *few]) if one.level == OWN_LEVEL]
     assert [one.group_count for one in board] == [2]
     assert board[0].half_width > 0.3  # half of the weight is at 0.5
 
@@ -278,7 +304,7 @@ def test_what_ships_is_complete() -> None:
     for quantity in ("latency", "power"):
         assert 0.0 < sum(one.share.value for one in doubt.shares if one.quantity == quantity) < 1.0
         levels = {one.level for one in doubt.scales if one.quantity == quantity}
-        assert levels == {0, 1, 2, 3, 4, 5, 6}
+        assert levels == {0, 1, 2, 3, 4, 5, OWN_LEVEL} | ({COMPILER_LEVEL} if quantity == "latency" else set())
 
 
 def test_a_stated_constant_is_one(tmp_path: Path) -> None:

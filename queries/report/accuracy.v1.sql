@@ -66,7 +66,7 @@ SELECT
     u.one.quantity AS quantity,
     u.one.half_width AS half_width,
     CASE
-        WHEN u.one.basis = 'its calibration' OR s.level = 6 THEN 'this hardware'
+        WHEN u.one.basis = 'its calibration' OR s.level = 7 THEN 'this hardware'
         WHEN s.level >= 2 THEN 'its class'
         ELSE 'other classes'
     END AS standing,

@@ -17,7 +17,8 @@ from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.trace.single import describe
 from joulemap.wing.pipeline.merge import merge_workloads
-from joulemap.wing.pipeline.stage import list_pictures, read_pipeline
+from joulemap.wing.pipeline.name import NAMES
+from joulemap.wing.pipeline.stage import list_named, read_pipeline
 from joulemap.workspace import Workspace
 from models import KEY
 
@@ -113,10 +114,22 @@ def test_a_picture_is_its_encoders_steps_and_decoder() -> None:
     assert (str(found), found.frames_per_s) == ("sdxl-txt2img(steps=7)", 0.0)
     assert read_pipeline(str(found)) == found
     assert {stage.model: stage.count for stage in found.stages}["sdxl-unet-guided"] == 7
-    for name in list_pictures():
+    for name in list_named():
         pipeline = read_pipeline(name)
         assert max(stage.count for stage in pipeline.stages) == int(str(pipeline).partition("=")[2].rstrip(")"))
         assert {stage.model for stage in pipeline.stages} <= set(load_shipped())
+
+
+def test_speech_is_an_encoder_and_a_step_for_each_token() -> None:
+    found = read_pipeline("Whisper-tiny")
+    assert [(one.model, one.count) for one in found.stages] == [
+        ("whisper_tiny_encoder", 1),
+        ("whisper_tiny_decoder", 100),
+    ]
+    short = read_pipeline("openai/whisper-large-v3-turbo(tokens=7)")
+    assert (str(short), short.stages[1].count) == ("whisper_turbo(tokens=7)", 7)
+    assert NAMES.is_name("whisper_small") and not NAMES.is_name("whisper_small_decoder")
+    assert not NAMES.is_name("whisper.py:build") and not NAMES.is_name("./whisper_tiny.onnx")
 
 
 def test_a_picture_of_an_unknown_model_names_the_known_ones() -> None:

@@ -15,7 +15,7 @@ from joulemap.answer.layout import lay_lines
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE
-from joulemap.domain.compiler import ANY, CUTS, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
+from joulemap.domain.compiler import ANY, CUTS, EVERYTHING, EXCEPTED, HOST_OPERATIONS, REFUSED, UNLISTED_NAME
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.host import suggest_host
@@ -99,10 +99,11 @@ COMPILED: Final = Template(
 )
 OPERATORS: Final = Template("{hardware}: operators of {compiler}")
 OPERATOR_COUNTS: Final = Template(
-    "It runs {runs} of the operators below[, and refuses a model that contains any of {refused}][; {host} computes all "
-    "others]. Source "
-    "({basis}): {source}"
+    "It runs {runs}[, and refuses a model that contains any of {refused}][; {host} computes all others]. "
+    "Source ({basis}): {source}"
 )
+ALL_BUT: Final = Template("all operators but {count}")
+LISTED: Final = Template("{count} kinds and operations")
 EVERY_OPERATOR: Final = Template("{hardware} runs every operator.")
 UNLISTED: Final = Template("Unknown: no list of its operators exists. Assumed to need a host: {operators:list}.")
 DOUBTS: Final = "Doubts"
@@ -207,7 +208,9 @@ class HardwareAnswer(Answer):
         if one.compiler == UNLISTED_NAME:
             return _describe_compiler(one)
         counts = Counter(row.support for row in rows)
-        line = OPERATOR_COUNTS(one, runs=counts["runs"], refused=counts["refused"] or None, host=one.host or None)
+        is_open = any(row.operator == EVERYTHING for row in rows)
+        runs = ALL_BUT(count=counts["host"] + counts["refused"]) if is_open else LISTED(count=counts["runs"])
+        line = OPERATOR_COUNTS(one, runs=runs, refused=counts["refused"] or None, host=one.host or None)
         return f"{OPERATORS(one, hardware=self.summary.hardware)}. {line}"
 
     @property

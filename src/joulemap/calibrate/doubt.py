@@ -12,6 +12,11 @@ count as one, whatever their number. Parts of a class weigh with the square root
 measured a hundred times does not dominate its class. A class without measurements takes the widened spread of all
 classes, each counted once.
 
+Boards whose models one compiler compiles are a group as well, shrunk towards that of the class. Its half-width is that
+of other chips of this compiler, so it counts boards. A board is not shrunk towards it: with the model held out, 71 % of
+the rows that no coefficient saw would be inside instead of 80 %. Chips without a list of operators, such as GPUs, have
+no such group.
+
 A class may lack rows of one kind of work, such as the first step of a language model where only image models were
 measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
@@ -32,21 +37,33 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS, MODEL, DoubtQuantity, ErrorScale, ErrorShare
+from joulemap.domain.doubt import (
+    COMPILER_LEVEL,
+    FULL_GROUPS,
+    MODEL,
+    OWN_LEVEL,
+    DoubtQuantity,
+    ErrorScale,
+    ErrorShare,
+)
 from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
-LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
+LEVELS: Final = ("work", "architecture", "runtime", "precision", "compiler", "hardware")
 """Attributes that the rows of a group may share."""
 
 ALIKE: Final = ((), ("work",), ("architecture",), *(LEVELS[:count] for count in range(2, len(LEVELS) + 1)))
 """Level -> attributes that the rows of a group share, from coarse to fine."""
+
+ASKED: Final = tuple(name for name in LEVELS if name != "compiler")
+"""Attributes by which a scale is found: a chip decides its compiler."""
 
 CLASS_LEVEL: Final = 2
 """First level whose groups belong to one class: here all its work, then each kind."""
@@ -54,13 +71,10 @@ CLASS_LEVEL: Final = 2
 MODEL_LEVEL: Final = 3
 """Level of groups of one class and kind of work."""
 
-OWN_LEVEL: Final = 6
-"""Level of groups of one chip."""
-
-ABOVE: Final = (0, 0, 0, 1, 3, 4, 5)
+ABOVE: Final = (0, 0, 0, 1, 3, 4, 3, 5)
 """Level -> level of the group that it is shrunk towards."""
 
-PARTS: Final = (1, 3, 3, 4, 5, 6)
+PARTS: Final = (1, 3, 3, 4, 5, OWN_LEVEL, OWN_LEVEL)
 """Level -> level of the groups that it consists of."""
 
 WIDENED: Final = 1.5
@@ -105,6 +119,8 @@ class Residual:
     """ln(measured / predicted)."""
     predicted: float
     measured: float
+    compiler: str = ""
+    """Compiler with a list of operators; empty for none."""
     half_width: float | None = None
     """Half-width of the interval that the run states; None for a single operator."""
     seen: str = ""
@@ -121,6 +137,10 @@ class Residual:
         """The residual with the error of hardware without measurements."""
         return self if self.foreign_error is None else attrs.evolve(self, error=self.foreign_error)
 
+    def has(self, level: int) -> bool:
+        """Return whether the residual is in a group of a level; only chips with a known compiler have all."""
+        return level != COMPILER_LEVEL or bool(self.compiler)
+
     def key(self, level: int) -> Key:
         """Return the residual's group at a level."""
         return tuple(getattr(self, name) if name in ALIKE[level] else "" for name in LEVELS)
@@ -131,11 +151,18 @@ class Residual:
         return self.hardware, self.family
 
 
-def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
-    """Return the half-width of every group with rows, for one quantity, coarsest first."""
-    scales = _fit_groups([one.as_foreign for one in residuals])
-    if any(one.foreign_error is not None for one in residuals):
-        of_own = _fit_groups([one for one in residuals if not one.is_foreign])
+def fit_scales(
+    residuals: Sequence[Residual], compilers: Mapping[str, str] = MappingProxyType({})
+) -> tuple[ErrorScale, ...]:
+    """Return the half-width of every group with rows, for one quantity, coarsest first.
+
+    `compilers` maps chips to the compilers of their models. The half-width of a compiler's boards is returned for each
+    of its chips without rows.
+    """
+    named = [attrs.evolve(one, compiler=compilers.get(one.hardware, "")) for one in residuals]
+    scales = _fit_groups([one.as_foreign for one in named], compilers)
+    if any(one.foreign_error is not None for one in named):
+        of_own = _fit_groups([one for one in named if not one.is_foreign], compilers)
         own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
         scales = [own.get(_name(one), one) for one in scales]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
@@ -148,16 +175,16 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
 
 
 def _name(scale: ErrorScale) -> Key:
-    return tuple(getattr(scale, name) for name in LEVELS)
+    return tuple(getattr(scale, name) for name in ASKED)
 
 
 def _find_draw(one: Residual, level: int) -> tuple[str, ...]:
     """Return the key of the rows that count as one in the groups of a level."""
-    is_common = one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL
+    is_common = level == COMPILER_LEVEL or (one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL)
     return (one.hardware,) if is_common else one.group
 
 
-def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
+def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> list[ErrorScale]:
     """Return the half-width of every group; classes with only fitted rows get at least that of all classes."""
     tested = {
         one.architecture for one in residuals if one.work == MODEL and (not one.seen or one.foreign_error is not None)
@@ -165,7 +192,8 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
     levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
         for level, groups in enumerate(levels):
-            groups[one.key(level)].append(one)
+            if one.has(level):
+                groups[one.key(level)].append(one)
     counts = [
         {key: len({_find_draw(one, level) for one in rows}) for key, rows in groups.items()}
         for level, groups in enumerate(levels)
@@ -189,7 +217,14 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
                 width = max(width, WIDENED * found[rows[0].key(CLASS_LEVEL - 1)])
             found[key] = width
             names = dict(zip(LEVELS, key, strict=True))
-            scales.append(
+            chips = [names["hardware"]]
+            if level == COMPILER_LEVEL:
+                chips = [
+                    chip
+                    for chip, compiler in compilers.items()
+                    if compiler == names["compiler"] and (*key[:-1], chip) not in levels[OWN_LEVEL]
+                ]
+            scales += [
                 ErrorScale(
                     quantity=rows[0].quantity,
                     level=level,
@@ -197,18 +232,19 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
                     work=names["work"],
                     runtime=names["runtime"],
                     precision=names["precision"],
-                    hardware=names["hardware"],
+                    hardware=chip,
                     half_width=width if level >= CLASS_LEVEL else width * WIDENED,
                     group_count=count,
                     row_count=len(rows),
                 )
-            )
+                for chip in chips
+            ]
     return scales
 
 
 def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
     """Return the finest group that matches a residual; None if there is none."""
-    fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in LEVELS)]
+    fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in ASKED)]
     return max(fitting, key=lambda one: one.level, default=None)
 
 

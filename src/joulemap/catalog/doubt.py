@@ -14,7 +14,17 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.sheet import read_records, read_rows
-from joulemap.domain.doubt import MODEL, BasisSpread, Doubt, ErrorScale, ErrorShare, PowerFloor, ServingScale
+from joulemap.domain.doubt import (
+    COMPILER_LEVEL,
+    MODEL,
+    OWN_LEVEL,
+    BasisSpread,
+    Doubt,
+    ErrorScale,
+    ErrorShare,
+    PowerFloor,
+    ServingScale,
+)
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
@@ -46,8 +56,16 @@ def load_doubt() -> Doubt:
 @cache
 def list_measured() -> frozenset[str]:
     """Return the chips on which models were measured, without reading any hardware file."""
-    models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL]
+    models = [row["hardware"] for row in read_rows(SCALES) if row["work"] == MODEL and int(row["level"]) == OWN_LEVEL]
     return frozenset(models) | {row["hardware"] for row in read_rows(SERVED)}
+
+
+def load_compilers() -> Mapping[str, str]:
+    """Return the compiler of each built-in chip with a known list of operators."""
+    from joulemap.catalog.load import load_catalogue
+
+    hardware = load_catalogue().hardware
+    return {name: one.compiler.name for name, one in hardware.items() if one.compiler and not one.compiler.is_unlisted}
 
 
 def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
@@ -60,13 +78,17 @@ def _with_sizes(scales: Sequence[ErrorScale]) -> Iterator[ErrorScale]:
         for one in scales
         if one.hardware in hardware
     }
-    of_boards = [one for one in scales if one.hardware in peaks]
+    compilers = load_compilers()
+    of_boards = [one for one in scales if one.hardware in peaks and one.level == OWN_LEVEL]
     for scale in scales:
+        is_joined = scale.level == COMPILER_LEVEL and scale.hardware in hardware
+        alike = [name for name in ALIKE if name != "hardware" or not is_joined]
         found = [
             peaks[one.hardware]
             for one in (of_boards if scale.architecture else ())
             if one.quantity == scale.quantity
-            and all(getattr(scale, name) in ("", getattr(one, name)) for name in ALIKE)
+            and all(getattr(scale, name) in ("", getattr(one, name)) for name in alike)
+            and (not is_joined or compilers.get(one.hardware) == compilers.get(scale.hardware))
         ]
         yield attrs.evolve(scale, least_ops_per_s=min(found), most_ops_per_s=max(found)) if found else scale
 

@@ -33,6 +33,9 @@ EXCEPTED: Final = "!"
 REFUSED: Final = "-"
 """Prefix of an operator that makes a compiler refuse the whole model."""
 
+EVERYTHING: Final = "*"
+"""Name of an entry that supports every operator without an entry of its own."""
+
 ANY: Final = "any"
 """Name of an entry that limits the sizes of every operator, and supports none."""
 
@@ -105,15 +108,18 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], entri
 
 
 @lru_cache(maxsize=4096)
-def read_window(scalars: str) -> tuple[int, int]:
-    """Return the longest side and step of a window from an operator's arguments; 1 without a window."""
+def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
+    """Return the longest side and step of a window from an operator's arguments; 1 without a window.
+
+    `is_single` is True for a window that gives one output per channel, which has no step.
+    """
     kernel, stride = (
         max(map(int, re.findall(r"\d+", found[1])), default=0)
         if f"{name}=" in scalars and (found := re.search(rf"\b{name}=(\[[^]]*\]|\d+)", scalars))
         else 1
         for name in ("kernel", "stride")
     )
-    return kernel or 1, stride or kernel or 1
+    return kernel or 1, 1 if is_single else stride or kernel or 1
 
 
 def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
@@ -162,12 +168,12 @@ class Compiler:
 
     def is_run(self, kind: str, operation: str) -> bool:
         """Return True if the chip runs an operator of some size; views always run."""
-        if operation in HOST_WORK:
+        if operation in HOST_WORK or self.is_refused(kind, operation):
             return False
         names = self.names
         if kind == "view" or kind in names or operation in names or f"{kind}.{operation}" in names:
             return True
-        return "*" in names and f"!{operation}" not in names
+        return EVERYTHING in names and f"!{operation}" not in names
 
     def describe_excess(self, kind: str, operation: str, sizes: Mapping[str, int]) -> str:
         """Return an operation with the first limit that its sizes exceed; empty if they exceed none."""

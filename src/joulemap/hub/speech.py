@@ -5,7 +5,8 @@
 
 The encoder also computes the keys and values of all cross-attention layers, which the decoder reads at every step. The
 number of tokens is that of steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip each ten
-seconds with 40 tokens. `--model-arg seconds=20` sets the length of a clip, `cached=100` the tokens before the step.
+seconds with 40 tokens, `whisper_base(tokens=40)` one such clip. `--model-arg seconds=20` sets the length of a clip,
+`cached=100` the tokens before the step.
 Source: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022, Table 1 and released code.
 """
 

@@ -30,7 +30,7 @@ from joulemap.domain.workload import (
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from joulemap.domain.workload import Workload
+    from joulemap.domain.workload import Operator, Workload
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -270,7 +270,7 @@ class WorkloadColumns(Work):
     kernel: Integers
     """Longest side of each operator's window; 1 without one."""
     stride: Integers
-    """Longest step of each operator's window; 1 without one."""
+    """Longest step of each operator's window; 1 without one, and for a window that gives one output per channel."""
     rank: Integers
     """Dimensions of each operator's output."""
     access_operator: Integers
@@ -568,6 +568,11 @@ def columns_of(workload: Workload) -> WorkloadColumns:
     )
 
 
+def _find_window(operator: Operator) -> tuple[int, int]:
+    """Return the longest side and step of an operator's window."""
+    return read_window(operator.scalars, is_single=all(size == 1 for size in operator.output_shape[2:]))
+
+
 def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
     """Return the concatenated arrays of fused workloads, with consecutive operator, call and subgraph numbers."""
     operators = [operator for workload in workloads for operator in workload.operators]
@@ -588,7 +593,7 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
                 subgraph_index[start + index] = subgraph
                 kernel_step_count[start + index] = one.step_count
             subgraph += 1
-    windows = np.array([read_window(operator.scalars) for operator in operators], dtype=np.int64).reshape(-1, 2)
+    windows = np.array([_find_window(operator) for operator in operators], dtype=np.int64).reshape(-1, 2)
     return {
         "kind": np.array([KIND_CODE[operator.kind] for operator in operators], dtype=np.int64),
         "kernel": windows[:, 0],

@@ -10,11 +10,11 @@ import attrs
 import duckdb
 
 from joulemap.domain.address import SOURCE
-from joulemap.domain.doubt import DOUBTED, MODEL, ErrorScale, PowerFloor, find_peak
+from joulemap.domain.doubt import DOUBTED, MODEL, OWN_LEVEL, ErrorScale, PowerFloor, find_peak
 from joulemap.domain.quantity import Quantity
 from joulemap.store.literal import execute
 from joulemap.system.record import frozen
-from joulemap.uncertainty.scale import BASES, CALIBRATED, OWN_LEVEL, Subject, find_least, find_scale
+from joulemap.uncertainty.scale import BASES, CALIBRATED, Subject, find_least, find_scale
 
 if TYPE_CHECKING:
     from joulemap.uncertainty.interval import Errors, HalfWidths

@@ -227,6 +227,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "aten",
         "is_foldable",
         "scalars",
+        "output_shape",
         "CAST(if(output_shape = '', 0, len(string_split(output_shape, 'x'))) AS BIGINT) AS rank",
         "CAST(subgraph_index AS BIGINT) AS subgraph_index",
         *(f"CAST({name} AS DOUBLE) AS {name}" for name in OPERATOR_COUNTS),
@@ -258,7 +259,9 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     call_index = number_calls(operators.pop("aten").tolist())
     for name in ("operation", "variant"):
         operators[name] = operators[name].astype(np.str_)
-    windows = np.array([read_window(one) for one in operators.pop("scalars").tolist()], dtype=np.int64).reshape(-1, 2)
+    shaped = zip(operators.pop("scalars").tolist(), operators.pop("output_shape").tolist(), strict=True)
+    found = [read_window(one, is_single=set(shape.split("x")[2:]) <= {"1"}) for one, shape in shaped]
+    windows = np.array(found, dtype=np.int64).reshape(-1, 2)
     return WorkloadColumns(
         batch=int(batch),
         inner_batch=int(inner_batch),

@@ -21,7 +21,7 @@ import attrs
 
 from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, fit_scales, fit_shares
 from joulemap.calibrate.serving import ServingResidual, fit_served
-from joulemap.catalog.doubt import write_doubt, write_served_doubt
+from joulemap.catalog.doubt import load_compilers, write_doubt, write_served_doubt
 from joulemap.catalog.left_out import ENDING, describe_left_out, read_left_out
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.doubt import MODEL, TRAINING, ErrorScale, ErrorShare, name_served_scale
@@ -94,7 +94,8 @@ def read_residuals(
 
     `foreign` has powers from `read_foreign`; their errors are the only ones of calibrated chips and measured loads.
     """
-    names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name != "is_foreign"]
+    left = "is_foreign", "compiler"
+    names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name not in left]
     found = []
     for row in workspace.query("validate.residual").records():
         power_w = foreign.get(row["measurement_id"]) if row["quantity"] == "power" else None
@@ -165,7 +166,7 @@ def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
 def fit_doubt(residuals: Sequence[Residual]) -> tuple[tuple[ErrorScale, ...], tuple[ErrorShare, ...]]:
     """Return the error scales of both quantities, and the shared parts of errors, latency first."""
     latencies = [one for one in residuals if one.quantity == "latency"]
-    scales = fit_scales(latencies)
+    scales = fit_scales(latencies, load_compilers())
     shares = fit_shares([one for one in latencies if one.work == MODEL], scales)
     powers = fit_scales([one for one in residuals if one.quantity == "power"])
     return (*scales, *powers), (*shares, *(_share_prices(one) for one in shares))

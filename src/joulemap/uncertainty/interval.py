@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS
+from joulemap.domain.doubt import FULL_GROUPS, OWN_LEVEL
 from joulemap.system.record import frozen
 from joulemap.uncertainty.probability import Floats
-from joulemap.uncertainty.scale import CLASS_LEVEL, OWN_LEVEL
+from joulemap.uncertainty.scale import CLASS_LEVEL
 
 
 @frozen(kw_only=True)

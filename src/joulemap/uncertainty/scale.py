@@ -9,7 +9,9 @@ from typing import Final
 import attrs
 
 from joulemap.domain.doubt import (
+    COMPILER_LEVEL,
     MEASURED_CLASSES,
+    OWN_LEVEL,
     UNMEASURED,
     DoubtQuantity,
     ErrorScale,
@@ -19,9 +21,6 @@ from joulemap.domain.doubt import (
 from joulemap.domain.workload import DECOMPOSITION
 from joulemap.system.record import frozen
 
-OWN_LEVEL: Final = 6
-"""Level of measurements of the hardware itself."""
-
 CLASS_LEVEL: Final = 2
 """Lowest level of measurements of the hardware's own class."""
 
@@ -30,7 +29,7 @@ OTHER_WORK: Final = "other work of its class"
 
 BASES: Final = (
     "measurements of other classes, widened", "measurements of other classes, widened", OTHER_WORK, "its class",
-    "its runtime", "its precision", "its own measurements",
+    "its runtime", "its precision", "boards of its compiler", "its own measurements",
 )  # fmt: skip
 """Basis of an interval by level."""
 
@@ -83,8 +82,9 @@ def find_scale(
     """Return the scale of the finest group that contains a configuration; None if there is none.
 
     That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
-    no board of the class has run. For latency, the same holds for hardware without its own measurements, if its
-    class was never predicted before it was fitted. Software that is a new source adds to it (`find_new_source`).
+    no board of the class has run. For latency, the same holds for hardware without measurements of its own or of its
+    compiler's boards, if its class was never predicted before it was fitted. Software that is a new source adds to it
+    (`find_new_source`).
     """
     asked = {
         "work": subject.work,
@@ -104,7 +104,7 @@ def find_scale(
     if finest is None:
         return None
     is_new = subject.work == DECOMPOSITION and finest.level <= CLASS_LEVEL
-    is_known = finest.level == OWN_LEVEL or subject.architecture in MEASURED_CLASSES
+    is_known = finest.level >= COMPILER_LEVEL or subject.architecture in MEASURED_CLASSES
     if quantity == "latency":
         added = find_new_source(subject.architecture, subject.work, subject.scored_runtime)
         finest = attrs.evolve(finest, half_width=math.hypot(finest.half_width, added)) if added else finest

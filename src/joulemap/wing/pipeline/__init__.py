@@ -15,6 +15,9 @@ AROUND: Final = ("prepare(", "boxes(")
 PICTURE: Final = "-txt2img"
 """End of the names of pipelines that make a picture from a text."""
 
+SPEECH: Final = ("whisper", "openai/whisper")
+"""Beginnings of the names of pipelines that transcribe speech."""
+
 UNITS: Final = ("fps", "/s", "/frame")
 """Units of a stage's rate."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from joulemap.domain.name import fold_name
 from joulemap.plan.name import ModelNames
-from joulemap.wing.pipeline import AROUND, JOIN, PICTURE, UNITS
+from joulemap.wing.pipeline import AROUND, JOIN, PICTURE, SPEECH, UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PipelineNames(ModelNames):
-    """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame` and `sdxl-txt2img(steps=30)`."""
+    """Pipelines such as `yolov8n:30fps + mobilenet_v2:5/frame`, `sdxl-txt2img(steps=30)` and `whisper_tiny`."""
 
     def claims(self, name: str, settings: Settings) -> bool:
         """Return True for the name of a pipeline."""
@@ -39,19 +40,20 @@ class PipelineNames(ModelNames):
         return find_around(name, settings, batch)
 
     def is_name(self, word: str) -> bool:
-        """Return True for stages joined by +, one stage with a rate, a picture, or pre- and postprocessing."""
+        """Return True for stages joined by +, one stage with a rate, a pipeline's name, or pre- and postprocessing."""
         return self._is_pipeline(word) or word.lower().lstrip().startswith(AROUND)
 
     @staticmethod
     def _is_pipeline(word: str) -> bool:
-        is_picture = word.partition("(")[0].lower().rstrip().endswith(PICTURE)
-        return is_picture or JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
+        name = word.partition("(")[0].lower().strip()
+        is_named = name.endswith(PICTURE) or (name.startswith(SPEECH) and _is_speech(name))
+        return is_named or JOIN in word or (":" in word and word.lower().rstrip().endswith(UNITS))
 
     def list_names(self) -> Sequence[str]:
-        """Return the names of pipelines that make pictures."""
-        from joulemap.wing.pipeline.stage import list_pictures
+        """Return the names of the built-in pipelines."""
+        from joulemap.wing.pipeline.stage import list_named
 
-        return list_pictures()
+        return list_named()
 
     def find_rate(self, model: str) -> float:
         """Return the frames per second of a pipeline; 0 if its name states none."""
@@ -68,6 +70,13 @@ class PipelineNames(ModelNames):
         from joulemap.wing.pipeline.stage import read_pipeline
 
         return tuple((stage.model, stage.count) for stage in read_pipeline(model).stages)
+
+
+def _is_speech(name: str) -> bool:
+    """Return True for the name of a pipeline of speech, not for those of its stages or of a file."""
+    from joulemap.wing.pipeline.stage import read_spellings
+
+    return fold_name(name) in read_spellings()
 
 
 NAMES: Final = PipelineNames()

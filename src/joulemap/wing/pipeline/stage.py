@@ -41,47 +41,53 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
-class Picture:
-    """Pipeline that makes one picture from a text."""
+class NamedPipeline:
+    """Pipeline with a name: one picture from a text, or one text from 30 s of speech."""
 
     name: str
-    steps: int
-    """Denoising steps."""
+    runs: str
+    """Argument with the runs of the repeated stage: `steps` or `tokens`."""
+    count: int
     stages: str
     """Name of the pipeline by its stages."""
 
     def __str__(self) -> str:
-        return f"{self.name}(steps={self.steps})"
+        return f"{self.name}({self.runs}={self.count})"
 
 
 @cache
 def _read_table() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((DATA / "model" / "txt2img.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((DATA / "model" / "pipeline.toml").read_text(encoding="utf-8"))
 
 
-def list_pictures() -> tuple[str, ...]:
-    """Return the names of the built-in text-to-image pipelines."""
+def list_named() -> tuple[str, ...]:
+    """Return the names of the built-in pipelines."""
     return tuple(_read_table())
 
 
-def read_picture(name: str) -> Picture | None:
-    """Return the picture that a name states; None for any other name.
+@cache
+def read_spellings() -> Mapping[str, str]:
+    """Return the folded names and aliases of the built-in pipelines -> their names."""
+    return {fold_name(one): known for known, row in _read_table().items() for one in (known, *row["aliases"])}
+
+
+def read_named(name: str) -> NamedPipeline | None:
+    """Return the built-in pipeline that a name states; None for any other name.
 
     Raises UnknownNameError for an unknown picture, UsageError for wrong arguments.
     """
     found = re.fullmatch(r"\s*([^\s()+]+)\s*(\(.*\))?\s*", name)
-    if found is None or not found[1].lower().endswith(PICTURE):
+    known = read_spellings().get(fold_name(found[1])) if found else None
+    if found is None or known is None:
+        if found and found[1].lower().endswith(PICTURE):
+            raise UnknownNameError("model", found[1], list_named())
         return None
-    table = _read_table()
-    spellings = {fold_name(one): known for known, row in table.items() for one in (known, *row["aliases"])}
-    known = spellings.get(fold_name(found[1]))
-    if known is None:
-        raise UnknownNameError("model", found[1], list_pictures())
-    usual = table[known]["steps"]
-    argument = Argument("steps", usual)
-    given = read_arguments(known, name, found[2], (argument,), f"{known}(steps={usual})") if found[2] else {}
-    steps = int(given.get(argument.name, usual))
-    return Picture(name=known, steps=steps, stages=table[known]["stages"].format(steps=steps))
+    row = _read_table()[known]
+    argument = Argument(row["runs"], row["count"])
+    usual = f"{known}({argument.name}={row['count']})"
+    given = read_arguments(known, name, found[2], (argument,), usual) if found[2] else {}
+    count = int(given.get(argument.name, row["count"]))
+    return NamedPipeline(name=known, runs=argument.name, count=count, stages=row["stages"].format(count=count))
 
 
 KIND: Final = "pipeline"
@@ -160,8 +166,8 @@ class Frame:
 @cache
 def read_pipeline(name: str) -> Pipeline:
     """Return the pipeline of a name; raise UsageError if only some stages have a rate, or one cannot be parsed."""
-    if (picture := read_picture(name)) is not None:
-        return attrs.evolve(read_pipeline(picture.stages), name=str(picture))
+    if (named := read_named(name)) is not None:
+        return attrs.evolve(read_pipeline(named.stages), name=str(named))
     texts = re.split(SPLIT, name.strip())
     if not any(":" in text and text.lower().rstrip().endswith(UNITS) for text in texts):
         return Pipeline(frames_per_s=0.0, stages=tuple(map(_read_repeated, texts)))

@@ -8,14 +8,23 @@ import numpy as np
 
 from joulemap.domain.address import CLOCK, MEMORY_BANDWIDTH, SOURCE, STATIC_POWER, Address, find_quantity
 from joulemap.domain.configuration import SYSTEM, Configuration
-from joulemap.domain.doubt import DOUBTED, SAME_SIZE, BasisSpread, Doubt, DoubtQuantity, ErrorScale, find_peak
+from joulemap.domain.doubt import (
+    DOUBTED,
+    OWN_LEVEL,
+    SAME_SIZE,
+    BasisSpread,
+    Doubt,
+    DoubtQuantity,
+    ErrorScale,
+    find_peak,
+)
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
 from joulemap.domain.surrounding import GROWTH_HALF_WIDTH, HOST_HALF_WIDTH
 from joulemap.model.total import PointColumns
 from joulemap.model.workload import Floats
 from joulemap.uncertainty.interval import Errors, Spent, combine_errors
-from joulemap.uncertainty.scale import OWN_LEVEL, Subject, find_least, find_scale
+from joulemap.uncertainty.scale import Subject, find_least, find_scale
 
 
 def half_widths(
