@@ -71,10 +71,12 @@ def test_a_toy_draws_what_was_measured(watts: float) -> None:
 
 
 def test_the_share_of_a_load_holds_for_what_was_not_measured() -> None:
-    # a copy at 45 of 100 W says 0.45 of the limit: a product at each precision draws that
+    # a copy at 45 of 100 W says 0.45 of the limit: the product that uses most of a core draws that, no other draws more
     found = loaded(toy(nj_per_byte=0.4), (load(45.0), COPY))
-    for precision in found.peaks:
-        assert_close(power_w(run_of(found, PRODUCT, precision)), 45.0, rel=1e-6)
+    assert_close(max(power_w(run_of(found, PRODUCT, precision)) for precision in found.peaks), 45.0, rel=1e-6)
+    assert_close(power_w(run_of(found, PRODUCT, "bf16")), 45.0, rel=1e-6)  # a matrix unit has its own
+    prices = {one.key: one.energy_per_action_fj for one in found.reference}
+    assert len({prices[cycle_action(one)] for one in found.peaks if one != "bf16"}) == 1 < len(found.peaks) - 1
 
 
 def test_two_loads_meet_in_the_geometric_mean() -> None:
