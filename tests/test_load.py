@@ -13,6 +13,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.configuration import LIMIT_SHARE, Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
@@ -22,6 +23,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
+from joulemap.tools.doubt import LOAD
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
@@ -135,6 +137,11 @@ def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> N
     assert ratio <= 1.0 + 1e-6 or measured.covers == "board"
     assert ratio >= 0.85 or measured.covers == "system"
     assert ratio <= 1.15
+
+
+def test_rows_that_gave_a_load_test_nothing() -> None:
+    marked = {(one.hardware.partition("@")[0], one.model) for one in load_measurements() if LOAD in (one.seen or "")}
+    assert marked == {(one.id, own.model) for one in CATALOGUE.values() for own in one.loads}
 
 
 def test_time_in_which_batches_overlap_is_paid_once() -> None:
