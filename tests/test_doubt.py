@@ -120,6 +120,10 @@ def test_without_its_measurements_a_board_has_the_numbers_of_the_rule() -> None:
                 watts = [(one.in_mode(mode) if mode else one).static_power.value for one in (board, own)]
                 assert_close(watts[0], float(row["value"]), rel=1e-12)
                 assert watts[0] != watts[1]
+            elif number == "tdp":
+                assert board.tdp.value != own.tdp.value
+                # a limit that bound the board's power would hide an error of its energies
+                assert board.tdp.value > board.reference.prices_fj[0] / 1e15 * board.clock.value or len(rows) != 2
             else:
                 changed = zip(board.reference.actions, own.reference.actions, strict=True)
                 assert any(one.energy_per_action_fj != other.energy_per_action_fj for one, other in changed)

@@ -13,6 +13,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.hardware import LEAST_SHARE
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.measurement import load_measurements
 from joulemap.domain.configuration import LIMIT_SHARE, Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
@@ -22,6 +23,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.anchor import anchor_hardware, describe_probes
 from joulemap.system.errors import CatalogueError, ExitCode
+from joulemap.tools.doubt import LOAD
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
@@ -71,10 +73,12 @@ def test_a_toy_draws_what_was_measured(watts: float) -> None:
 
 
 def test_the_share_of_a_load_holds_for_what_was_not_measured() -> None:
-    # a copy at 45 of 100 W says 0.45 of the limit: a product at each precision draws that
+    # a copy at 45 of 100 W says 0.45 of the limit: the product that uses most of a core draws that, no other draws more
     found = loaded(toy(nj_per_byte=0.4), (load(45.0), COPY))
-    for precision in found.peaks:
-        assert_close(power_w(run_of(found, PRODUCT, precision)), 45.0, rel=1e-6)
+    assert_close(max(power_w(run_of(found, PRODUCT, precision)) for precision in found.peaks), 45.0, rel=1e-6)
+    assert_close(power_w(run_of(found, PRODUCT, "bf16")), 45.0, rel=1e-6)  # a matrix unit has its own
+    prices = {one.key: one.energy_per_action_fj for one in found.reference}
+    assert len({prices[cycle_action(one)] for one in found.peaks if one != "bf16"}) == 1 < len(found.peaks) - 1
 
 
 def test_two_loads_meet_in_the_geometric_mean() -> None:
@@ -133,6 +137,11 @@ def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> N
     assert ratio <= 1.0 + 1e-6 or measured.covers == "board"
     assert ratio >= 0.85 or measured.covers == "system"
     assert ratio <= 1.15
+
+
+def test_rows_that_gave_a_load_test_nothing() -> None:
+    marked = {(one.hardware.partition("@")[0], one.model) for one in load_measurements() if LOAD in (one.seen or "")}
+    assert marked == {(one.id, own.model) for one in CATALOGUE.values() for own in one.loads}
 
 
 def test_time_in_which_batches_overlap_is_paid_once() -> None:

@@ -25,6 +25,7 @@ price AS (
         e.energy_per_action_fj,
         a.category,
         a.common_category,
+        a.action,
         a.part = 'static' AS is_static,
         row_number() OVER (
             PARTITION BY e.hardware_digest ORDER BY e.action_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -37,7 +38,7 @@ run_price AS MATERIALIZED (
         r.run_id,
         p.action_id,
         p.energy_per_action_fj,
-        voltage_factor_of(p.category, p.common_category, r.voltage_factor) AS voltage_factor,
+        voltage_factor_of(p.category, p.common_category, p.action, r.voltage_factor) AS voltage_factor,
         p.is_static,
         p.position
     FROM internal.run AS r

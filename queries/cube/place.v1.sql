@@ -339,7 +339,7 @@ SELECT
     1e0 - f.mac_count / nullif(f.executed_mac_count, 0e0) AS padding_fraction,
     f.computed_mac_count,
     utilization_of(f.computed_mac_count, f.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    f.dram_bytes / nullif(greatest(seconds(f.latency_fs), f.memory_s), 0e0) / r.memory_bandwidth_bytes_per_s
+    at_most_whole(f.dram_bytes / nullif(greatest(seconds(f.latency_fs), f.memory_s), 0e0) / r.memory_bandwidth_bytes_per_s)
         AS bandwidth_utilization_fraction,
     f.dram_intensity_ops_per_byte,
     2 * f.computed_mac_count / coalesce(nullif(seconds(f.latency_fs), 0e0), 'inf') AS attained_ops_per_s,

@@ -20,7 +20,7 @@ SELECT
     a.part,
     a.per,
     l.action_count,
-    e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, r.voltage_factor) / 1e15 AS energy_per_action_j,
+    e.energy_per_action_fj * voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) / 1e15 AS energy_per_action_j,
     l.energy_fj,
     joules(l.energy_fj) AS energy_j,
     is_overhead(a.common_category) AS is_overhead,

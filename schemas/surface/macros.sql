@@ -25,9 +25,12 @@ CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole
 -- Whether a runtime makes one kernel of several operators, as MERGING of domain/configuration.py says.
 CREATE MACRO is_merging(runtime) AS runtime IN ('fused', 'engine');
 
+-- A share that is at most 1 but for rounding: times are whole femtoseconds.
+CREATE MACRO at_most_whole(share) AS CASE WHEN share > 1e0 AND share < 1e0 + 1e-9 THEN 1e0 ELSE share END;
+
 -- What of a peak is used by MACs, of two operations each, in a time.
 CREATE MACRO utilization_of(mac_count, time_fs, peak_ops_per_s) AS
-    2e0 * CAST(mac_count AS DOUBLE) / nullif(seconds(time_fs), 0e0) / peak_ops_per_s;
+    at_most_whole(2e0 * CAST(mac_count AS DOUBLE) / nullif(seconds(time_fs), 0e0) / peak_ops_per_s);
 
 -- The additive share of an energy-delay product: (E_i T + E t_i) / 2.
 CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
@@ -38,9 +41,11 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'host', 'static');
 
 -- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it,
--- but the residual of a GPU's units does.
-CREATE MACRO voltage_factor_of(category, common_category, voltage_factor) AS
-    CASE WHEN category <> 'unattributed' AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
+-- but the residual of units does.
+CREATE MACRO voltage_factor_of(category, common_category, action, voltage_factor) AS
+    CASE WHEN category <> 'unattributed'
+        AND NOT (action LIKE 'unattributed_%_cycle' AND action <> 'unattributed_memory_cycle')
+        AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.

@@ -379,7 +379,7 @@ SELECT
     2 * x.mac_count / x.interval_s AS attained_ops_per_s,
     r.peak_ops_per_s,
     utilization_of(x.computed_mac_count, x.interval_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    x.dram_bytes / x.interval_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
+    at_most_whole(x.dram_bytes / x.interval_s / r.memory_bandwidth_bytes_per_s) AS bandwidth_utilization_fraction,
     2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
     CASE
         WHEN r.placement = '' THEN
@@ -540,7 +540,7 @@ SELECT
     p.wave_count,
     p.kernel_count,
     utilization_of(p.computed_mac_count, p.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
-    p.dram_bytes / nullif(greatest(seconds(p.latency_fs), p.memory_s), 0) / r.memory_bandwidth_bytes_per_s
+    at_most_whole(p.dram_bytes / nullif(greatest(seconds(p.latency_fs), p.memory_s), 0) / r.memory_bandwidth_bytes_per_s)
         AS bandwidth_utilization_fraction,
     p.bottleneck,
     p.executed_mac_count,
@@ -754,7 +754,7 @@ SELECT
     a.per,
     l.action_count,
     e.energy_per_action_fj / 1e15 AS energy_per_action_j,
-    voltage_factor_of(a.category, a.common_category, r.voltage_factor) AS line_voltage_factor,
+    voltage_factor_of(a.category, a.common_category, a.action, r.voltage_factor) AS line_voltage_factor,
     l.energy_fj AS line_energy_fj,
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,

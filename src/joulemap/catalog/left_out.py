@@ -23,7 +23,7 @@ ENDING: Final = "_left_out"
 """Ending of the id of a description without a board's own measurements."""
 
 LOADS: Final = "loads"
-STATIC: Final = "static_power"
+QUANTITIES: Final = ("static_power", "tdp")
 
 
 @cache
@@ -51,10 +51,10 @@ def _replace(content: dict[str, Any], row: Row) -> None:
     component, _, action = number.partition(".")
     if number == LOADS:
         del content[LOADS]
-    elif number == STATIC:
+    elif number in QUANTITIES:
         modes = [one for one in content.get("power_modes", ()) if one["name"] == mode]
         (place,) = modes if mode else [content["quantities"]]
-        place[STATIC] |= {"value": value, "unit": row["unit"], "basis": basis}
+        place[number] |= {"value": value, "unit": row["unit"], "basis": basis}
     elif action:
         prices = content["energy_overrides"]
         (price,) = (one for one in prices if (one["component"], one["action"]) == (component, action))

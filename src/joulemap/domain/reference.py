@@ -130,12 +130,17 @@ class EnergyAction:
     @property
     def follows_voltage(self) -> bool:
         """True if the action costs less energy at a lower chip voltage."""
-        return self.category == UNATTRIBUTED or self.common_category not in OFF_CORE
+        return self.category == UNATTRIBUTED or self.common_category not in OFF_CORE or self.is_unit_cycle
+
+    @property
+    def is_unit_cycle(self) -> bool:
+        """True for residual energy per clock of a busy unit, implied by the power limit."""
+        return self.component == BOARD and self.per == "cycle" and self.part == "compute"
 
     @property
     def is_on_board(self) -> bool:
         """True if the board spends the energy, outside the chip and its memory."""
-        return self.component == BOARD and not self.follows_voltage
+        return self.component == BOARD and self.category != UNATTRIBUTED
 
 
 def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any) -> EnergyAction:

@@ -8,9 +8,14 @@ difference becomes an energy for the time in which units or memories are busy:
     per clock of memory = (share x limit x T - E) / memory time / f      of the copy
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
+The lanes of a CPU have the lowest of their energies at all precisions: a core's clock tree and sequencers do not know
+the precision, and only the probe that uses most of the core comes near the limit.
+
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
-the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. A power
-mode changes neither energy: at a lower clock or with disabled units, they are counted less often per second.
+the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. At a
+lower clock or with disabled units, both are counted less often per second. The energy per clock of a unit also follows
+the chip's voltage: the rail of an AGX Orin's cores draws 15.2 W under stress, and per core and clock 0.58 and 0.70 of
+that at 1.5 and 1.73 of 2.2 GHz, where the voltage law gives 0.58 and 0.67 (NVIDIA developer forum 323456).
 
 A described chip has no measured board, and its limit is a budget: its energies per action stay as given, and its
 energy does not follow `tdp`.
@@ -39,7 +44,7 @@ link-bound GEMM counts only the time of its units.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -168,10 +173,11 @@ def find_anchor(
         precision: _probe(hardware, probes[PRODUCT], precision, f"a product of 4096 x 4096 x 4096 at {precision}")
         for precision in hardware.peaks
     }
+    alike = _find_alike(hardware)
     measured = [_measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))]
 
     def solve(share: float) -> Prices:
-        return _solve(share, copy, copied, products)
+        return _solve(share, copy, copied, products, alike)
 
     share = _find_share(measured, solve, 0.0 if least is None else least.value)
     found = solve(share)
@@ -184,17 +190,31 @@ def find_anchor(
     return (*_scale(hardware, factor, source), *(one for one in rows if one.energy_per_action_fj > 0.0))
 
 
-def _solve(share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe]) -> Prices:
-    """Return the energies per action at which each probe draws at least this share of the limit."""
+def _solve(
+    share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe], alike: Collection[str]
+) -> Prices:
+    """Return the energies per action at which each probe draws at least this share of the limit.
+
+    Precisions in `alike` have the lowest energy of them.
+    """
     memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
     for _ in range(STEPS):
         before = memory_w
         if copy is not None:
             memory_w = copy.missing_w(share, copy.memory_s, units_w[copied] * copy.compute_s)
         units_w = {name: one.missing_w(share, one.compute_s, memory_w * one.memory_s) for name, one in products.items()}
+        if alike:
+            units_w |= dict.fromkeys(alike, min(units_w[name] for name in alike))
         if abs(memory_w - before) <= TIGHT * memory_w:
             break
     return Prices(memory_w=memory_w, units_w=units_w)
+
+
+def _find_alike(hardware: Hardware) -> tuple[str, ...]:
+    """Return the precisions that share one unattributed energy per clock: those of a CPU's vector lanes."""
+    if hardware.architecture != "cpu":
+        return ()
+    return tuple(name for name in hardware.peaks if f"matrix_macs_per_instruction_{name}" not in hardware.geometry)
 
 
 def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:

@@ -193,7 +193,8 @@ def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
     for place, count in counts.items():
         if reference.on_board[place]:
-            memory_j = memory_j + count * (reference.prices_fj[place] / FJ_PER_J)
+            joules = count * (reference.prices_fj[place] / FJ_PER_J)
+            chip_j, memory_j = (chip_j + joules, memory_j) if reference.on_chip[place] else (chip_j, memory_j + joules)
     return chip_j, memory_j
 
 
@@ -204,8 +205,10 @@ def _delivered_j(counts: Counts, reference: EnergyReference) -> tuple[Floats, Fl
     """
     chip_j = memory_j = np.zeros(1)
     for place, count in counts.items():
+        if reference.on_board[place]:
+            continue
         if reference.on_chip[place]:
             chip_j = chip_j + count * (reference.prices_fj[place] / FJ_PER_J)
-        elif not reference.on_board[place]:
+        else:
             memory_j = memory_j + count * (reference.prices_fj[place] / FJ_PER_J)
     return chip_j, memory_j

@@ -18,7 +18,7 @@ import numpy as np
 from joulemap.domain.configuration import NO_HOST, Configuration
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION, UNATTRIBUTED
 from joulemap.model.column import gather, skeleton
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
@@ -266,7 +266,7 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
     for place, joules in spent.items():
         action = reference.actions[place]
         name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
-        is_delivered = action.follows_voltage or action.common_category not in ("board", "host", "static")
+        is_delivered = action.category == UNATTRIBUTED or action.common_category not in ("board", "host", "static")
         is_board = place not in reference.around and action.key != HOST_ACTION
         joules = joules * with_loss if is_delivered else joules
         action_j[name] = (joules * with_around if is_board else joules).tolist()

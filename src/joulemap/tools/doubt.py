@@ -39,7 +39,7 @@ PRICES_SOURCE: Final = (
 )
 
 
-LOAD: Final = "of that load"
+LOAD: Final = "of this load"
 """Mark in `seen` of a power that a hardware file uses as a measured load; it is not scored."""
 
 

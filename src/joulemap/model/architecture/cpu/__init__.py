@@ -38,8 +38,8 @@ Energy. Instructions drive the pipeline, register file and branch categories. Wi
     L1, L2, L3    = each at least what the next reads, from level(C of the one before); L1 at least the loads
 
 Blocks of attention: aten/src/ATen/native/cpu/FlashAttentionKernel.cpp. Control energies are those of an out-of-order
-core and are not scaled by process node. Source: McPAT 1.3, Xeon.xml at 22 nm; time: OpenVINO 2024.1 benchmark data of
-Xeon 8490H and 8380.
+core and are not scaled by process node; `chip_energy` scales those of a narrower core. Source: McPAT 1.3, Xeon.xml at
+22 nm; time: OpenVINO 2024.1 benchmark data of Xeon 8490H and 8380.
 """
 
 from __future__ import annotations
