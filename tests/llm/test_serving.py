@@ -510,6 +510,11 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
         few, many = one.chips
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
+    # weights of 16 bits are not dequantized, those of 4 bits are
+    one = attrs.evolve(one, stack=find_stack("llama.cpp", "2024"))
+    four = attrs.evolve(one, weight_precision="q4_0")
+    reached = [each.chips[1].peaks["fp16"].rate.value for each in (one, four)]
+    assert_close(reached[0] / reached[1], 1.38, rel=1e-9)
     # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
     pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
     few, many = pascal.chips

@@ -56,6 +56,12 @@ STREAMED_SLOTS: Final = "issue_slots.streamed"
 EXPERT_STREAM: Final = "experts_dram_share"
 """Coefficient of a GPU for the share of its bandwidth at which experts read their weights."""
 
+K_QUANT: Final = "_k"
+"""Part of the names of llama.cpp's weight formats with nested scales, as in `q4_k_m`."""
+
+ANSWER: Final = "_answer"
+"""End of the kinds of numbers for attention of one token per sequence."""
+
 LIBRARY_SHARES: Final = (
     "wide_share",
     "gemm_efficiency.vector",
@@ -222,6 +228,7 @@ class Deployment:
         routed = [f"experts_{one}" for one in self.kinds] if self.decoder.is_routed else []
         *words, architecture = self.kinds
         kinds = (*routed, *words, f"{architecture}_{self.precision}", architecture)
+        plain = 1.0 if self.weight_precision else self.stack.value("plain_rate", *kinds)
         compute, integer = (self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
@@ -238,9 +245,14 @@ class Deployment:
                 whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
             ),
         )
+        formats = [f"{one}{K_QUANT}" for one in words if K_QUANT in self.weight_precision]
+        slots = self.stack.value("stream_slots", *formats)
+        if slots and (streamed := few.coefficients.get(STREAMED_SLOTS)):
+            own = {STREAMED_SLOTS: attrs.evolve(streamed, value=slots)}
+            few = attrs.evolve(few, coefficients={**few.coefficients, **own})
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
         if integer and (eighth := few.peaks.get("int8")):
-            reached = scaled(eighth.rate, integer)
+            reached = scaled(eighth.rate, integer * plain)
             wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         if compute == 1.0:
@@ -411,18 +423,18 @@ class Deployment:
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
-        """Return the seconds in which unfused attention moves its scores through memory."""
-        score_bytes = self.stack.value("score_bytes", *self.kinds)
-        if not score_bytes:
+        """Return the seconds in which unfused attention moves its scores, or keys for each head, through memory."""
+        prompt = self.stack.value("score_bytes", *self.kinds)
+        answer = self.stack.value("score_bytes", *(f"{one}{ANSWER}" for one in self.kinds), *self.kinds)
+        if not prompt and not answer:
             return np.zeros_like(passes.tokens)
-        pairs = np.zeros_like(passes.tokens)
+        alone, chunk = np.zeros_like(passes.tokens), np.zeros_like(passes.tokens)
         for heads, window in self.decoder.score_heads:
             most = window or np.inf
-            alone = passes.sequences * passes.tokens * np.minimum(passes.context + passes.tokens, most)
-            chunk = passes.chunk * np.minimum(passes.chunk_context + passes.chunk, most)
-            pairs += heads * (alone + chunk)
-        moved: Floats = pairs * score_bytes / self.devices / self.chips[0].memory_bandwidth.value
-        return moved
+            alone += heads * passes.sequences * passes.tokens * np.minimum(passes.context + passes.tokens, most)
+            chunk += heads * passes.chunk * np.minimum(passes.chunk_context + passes.chunk, most)
+        moved: Floats = alone * np.where(passes.tokens > 1.0, prompt, answer) + chunk * prompt
+        return moved / self.devices / self.chips[0].memory_bandwidth.value
 
     @property
     def _memory_kinds(self) -> list[str]:
