@@ -523,6 +523,32 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
     )
 
 
+def test_another_sequence_is_never_faster_where_the_engine_chose_the_kernel() -> None:
+    """llama.cpp leaves its kernels for few vectors at 9 rows."""
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    for name in ("a100_sxm4_80gb", "rtx_3090"):
+        one = Deployment(
+            book=Book(decoder),
+            hardware=load_catalogue().hardware[name],
+            stack=find_stack("llama.cpp"),
+            precision="fp16",
+            weight_precision="q4_k_m",
+        )
+        seconds = one.price(Passes.of([1.0, 2.0, 8.0, 9.0, 16.0], context=1024.0)).seconds
+        assert (np.diff(seconds) > -1e-9).all()
+
+
+def test_the_rest_of_a_prompt_after_a_cached_prefix_samples_once() -> None:
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    one = Deployment(
+        book=Book(decoder), hardware=load_catalogue().hardware["l4"], stack=find_stack("vllm"), precision="bf16"
+    )
+    (rest, _), (draft, _) = one.ask(Passes.of([0.0, 1.0], tokens=[1.0, 8.0], context=64.0, chunk=[8.0, 0.0]))
+    assert (rest.tokens, rest.logits, draft.tokens, draft.logits) == (8, "last", 8, "all")
+
+
 def test_what_a_row_says_of_weights_becomes_a_format() -> None:
     targets = load_catalogue().hardware
     row = ServingRow(source="us", hardware="gb10", model="gpt-oss-20b", scope="decode_step")

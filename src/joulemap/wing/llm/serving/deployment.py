@@ -50,6 +50,9 @@ VECTOR_ROWS: Final = 8
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
+INTEGER: Final = "int8"
+"""Precision of the products to which an engine's kernels may scale those of 16 bits."""
+
 STREAMED_SLOTS: Final = "issue_slots.streamed"
 """Coefficient of a GPU for the issue slots per MAC of a GEMM without tiles."""
 
@@ -149,6 +152,17 @@ def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
         words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
         work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
     return work
+
+
+def _take_faster(streamed: Total, tiled: Total) -> Total:
+    """Return the cost of a pass of few rows under the faster of two kernels.
+
+    llama.cpp's developers chose VECTOR_ROWS on NVIDIA boards, where integer products of more rows are no faster than
+    those of fewer. On Radeon, 8 rows of nested formats do take longer than 16 (strix-halo-testing, commit 5ee14b5).
+    """
+    if streamed.latency_fs is None or tiled.latency_fs is None:
+        return streamed
+    return min(streamed, tiled, key=lambda one: one.latency_fs or 0)
 
 
 def _count_sampled(passes: Passes) -> Floats:
@@ -251,7 +265,7 @@ class Deployment:
             own = {STREAMED_SLOTS: attrs.evolve(streamed, value=slots)}
             few = attrs.evolve(few, coefficients={**few.coefficients, **own})
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
-        if integer and (eighth := few.peaks.get("int8")):
+        if integer and (eighth := few.peaks.get(INTEGER)):
             reached = scaled(eighth.rate, integer * plain)
             wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
@@ -321,6 +335,7 @@ class Deployment:
         few, many = self.chips
         differs = few is not many or self.stack.streams
         tiled = self.stack.value("tiled_rows", *self.kinds)
+        chooses = differs and not tiled and INTEGER in few.peaks
         groups: dict[tuple[bool, bool, bool], list[Asked]] = {}
         for one in dict.fromkeys(asked):
             if one not in known:
@@ -330,13 +345,21 @@ class Deployment:
         for (is_many, is_tiled, is_gathered), some in groups.items():
             together = self.book.describe(some, self._kernels(is_tiled))
             chip = many if is_tiled else self._untiled if is_many else self._gathering if is_gathered else few
-            totals = together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
+            totals = self._evaluate(together, chip)
+            if chooses and is_gathered and not is_many:
+                others = self._evaluate(self.book.describe(some, self._kernels(is_tiled=True)), many)
+                totals = tuple(map(_take_faster, totals, others))
             known.update(zip(some, totals, strict=True))
         found = tuple(known[one] for one in asked)
         refusal = next((one.refusal for one in found if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)
         return found
+
+    def _evaluate(self, together: Together, chip: Hardware) -> tuple[Total, ...]:
+        return tuple(
+            together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
+        )
 
     @cached_property
     def _gathering(self) -> Hardware:
@@ -382,10 +405,10 @@ class Deployment:
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the integer-sized pass nearest to the given sizes."""
+        is_verified = sequences > 0.0 and context > 0.0 and tokens <= VERIFIED
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
         size = max(1, round(tokens))
-        is_verified = context > 0.0 and tokens <= VERIFIED
         step = Step(
             tokens=size,
             cached=max(0, round(context), round(self.compiled_tokens) - size),
