@@ -593,6 +593,7 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     assert newer.usable == pytest.approx(newer.capacity - 0.1 * newer.free / 0.9, rel=1e-12)
     assert newer.usable < 80e9 < newer.capacity
     most = room.tokens(4)
+    assert most is not None
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 
 
