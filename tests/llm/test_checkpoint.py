@@ -11,14 +11,17 @@ import pytest
 
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
+from joulemap.domain.settings import Serving, Settings
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.model.bulk import Together, Total
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
 from joulemap.trace.packed.method import read_checkpoint
+from joulemap.wing.llm.capacity.case import plan_served
 from joulemap.wing.llm.decoder.checkpoint import name_format
 from joulemap.wing.llm.decoder.column import describe_columns
 from joulemap.wing.llm.decoder.config import Decoder
@@ -362,4 +365,19 @@ def test_a_file_beside_a_configuration_says_how_it_is_quantized(tmp_path: Path) 
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(stored))
     decoder = find_decoder(str(tmp_path))
     assert decoder is not None and decoder.published is not None
-    assert decoder.published.weights == "nvfp4"
+    assert (decoder.published.weights, decoder.published.cache) == ("nvfp4", "")
+
+
+def test_a_checkpoint_states_the_precision_of_its_cache_and_a_request_another(tmp_path: Path) -> None:
+    told = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}
+    scheme = {"kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": False}}
+    stated: tuple[tuple[dict[str, Any], str], ...]
+    stated = (scheme, "fp8"), ({"kv_cache_quant_algo": "FP8"}, "fp8"), ({"kv_cache_scheme": None}, "")
+    for place, (more, wanted) in enumerate(stated):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({**LLAMA, "quantization_config": {**told, **more}}))
+        settings = Settings(hardware=("b200_sxm",), batch=(1,), precision=())
+        for serving, cache in ((Serving(), wanted), (Serving(cache="bf16"), "bf16")):
+            question, _ = plan_served(Source(path=tmp_path / "fit.duckdb"), str(folder), settings, serving)
+            assert question.serving.cache == cache

@@ -27,6 +27,8 @@ from gguf_file import (
 )
 
 from compare import assert_close
+from joulemap.catalog.load import find_hardware
+from joulemap.catalog.stack import find_stack
 from joulemap.domain.default import SERVED
 from joulemap.domain.settings import Serving, Settings
 from joulemap.plan.hold import find_targets
@@ -49,6 +51,8 @@ from joulemap.wing.llm.decoder.step import Step
 from joulemap.wing.llm.engine import apply_file
 from joulemap.wing.llm.file.gguf import read_gguf
 from joulemap.wing.llm.file.model import count_weights, read_model_file
+from joulemap.wing.llm.serving.deployment import Book, Deployment
+from joulemap.wing.llm.serving.memory import Room
 from joulemap.workspace import Workspace
 
 REST = "enough to predict, but llama.cpp needs them all"
@@ -307,3 +311,15 @@ def test_a_folder_means_its_language_model_not_the_encoder_beside_it(tmp_path: P
     assert find_gguf("llama-3.1-8b") == "llama-3.1-8b"
     with pytest.raises(ModelError):
         find_decoder(str(tmp_path / "mmproj-a.gguf"))
+
+
+def test_states_that_do_not_grow_limit_no_context(tmp_path: Path) -> None:
+    values, tensors = mamba_2_8b()
+    for name, told, longest in (("free", {}, None), ("told", {"mamba.context_length": 2048}, 2048)):
+        path = write_gguf(tmp_path / f"{name}.gguf", {**values, **told}, tensors)
+        decoder = find_decoder(str(path))
+        assert decoder is not None
+        one = Deployment(
+            book=Book(decoder), hardware=find_hardware("l4"), stack=find_stack("llama.cpp"), precision="fp16"
+        )
+        assert Room(deployment=one).tokens(1) == longest

@@ -53,6 +53,49 @@ def test_scores_in_memory_cost_time_that_grows_with_the_square_of_the_prompt() -
     assert 3.5 < long / short < 4.5
 
 
+def test_a_token_without_flash_attention_reads_keys_and_values_for_each_head() -> None:
+    """Llama 3.2 1B: 16 layers of 32 heads; 512 bytes per head and key of the context."""
+    hardware = load_member("apple_m3")
+
+    def step(date: str, context: int) -> float:
+        cells = row(hardware="apple_m3", engine="llama.cpp", date=date, scope="decode_step", prompt_tokens=str(context))
+        return predict_row(read_serving_row(cells), hardware).inter_token_latency_s or 0.0
+
+    more = (step("2024", 4096) - step("2024", 1024)) - (step("2025", 4096) - step("2025", 1024))
+    assert_close(more, 16 * 32 * 3072 * 512 / (0.93 * 102.4e9), rel=1e-3)
+
+
+def test_nested_scales_cost_an_m1_more_instructions_per_weight_until_2026() -> None:
+    for name, date, weights, slots in (
+        ("apple_m1", "2024", "gguf_q4_k_m", 13.0),
+        ("apple_m1", "2024", "gguf_q4_0", 5.0),
+        ("apple_m3", "2024", "gguf_q4_k_m", 5.0),
+        ("apple_m1", "2026", "gguf_q4_k_m", 5.0),
+    ):
+        hardware = load_member(name)
+        cells = row(hardware=name, engine="llama.cpp", date=date, scope="decode_step", weight_precision=weights)
+        few, _ = find_deployment(read_serving_row(cells), hardware).chips
+        assert few.coefficients["issue_slots.streamed"].value == slots
+
+
+def test_power_limits_no_prompt_on_apple_graphics() -> None:
+    """Prompts of a 7B model take the same time per core and clock on chips of one generation (discussion 4167)."""
+
+    def rate(name: str) -> float:
+        hardware = find_chip(name)
+        cells = row(hardware=name, engine="llama.cpp", date="2024", scope="prefill_step", prompt_tokens="512")
+        first = predict_row(read_serving_row(cells | {"model": "llama-2-7b"}), hardware).time_to_first_token_s or 1.0
+        return 1.0 / first / hardware.unit_count.value / hardware.clock.value
+
+    for generation in (
+        ("apple_m1_pro_14gpu", "apple_m1_ultra"),
+        ("apple_m2", "apple_m2_max"),
+        ("apple_m4", "apple_m4_max"),
+    ):
+        low, high = sorted(map(rate, generation))
+        assert high / low < 1.1
+
+
 def test_performance_cores_of_apple_share_no_number_with_its_graphics() -> None:
     hardware = load_member("apple_m1_cpu")
     cells = row(hardware=hardware.id, engine="llama.cpp", date="2025", scope="decode_step")

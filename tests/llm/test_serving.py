@@ -510,12 +510,43 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
         few, many = one.chips
         assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
+    # weights of 16 bits are not dequantized, those of 4 bits are
+    one = attrs.evolve(one, stack=find_stack("llama.cpp", "2024"))
+    four = attrs.evolve(one, weight_precision="q4_0")
+    reached = [each.chips[1].peaks["fp16"].rate.value for each in (one, four)]
+    assert_close(reached[0] / reached[1], 1.38, rel=1e-9)
     # Pascal has no products of 16 bits: DP4A multiplies the weights, 1,024 operations a clock and SM for 256 of fp32
     pascal = Deployment(book=Book(decoder), hardware=find_hardware("quadro_p5000"), stack=stack, precision="fp32")
     few, many = pascal.chips
     assert_close(
         many.peaks["fp32"].rate.value, 4.0 * stack.value("integer_rate") * few.peaks["fp32"].rate.value, rel=1e-9
     )
+
+
+def test_another_sequence_is_never_faster_where_the_engine_chose_the_kernel() -> None:
+    """llama.cpp leaves its kernels for few vectors at 9 rows."""
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    for name in ("a100_sxm4_80gb", "rtx_3090"):
+        one = Deployment(
+            book=Book(decoder),
+            hardware=load_catalogue().hardware[name],
+            stack=find_stack("llama.cpp"),
+            precision="fp16",
+            weight_precision="q4_k_m",
+        )
+        seconds = one.price(Passes.of([1.0, 2.0, 8.0, 9.0, 16.0], context=1024.0)).seconds
+        assert (np.diff(seconds) > -1e-9).all()
+
+
+def test_the_rest_of_a_prompt_after_a_cached_prefix_samples_once() -> None:
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    one = Deployment(
+        book=Book(decoder), hardware=load_catalogue().hardware["l4"], stack=find_stack("vllm"), precision="bf16"
+    )
+    (rest, _), (draft, _) = one.ask(Passes.of([0.0, 1.0], tokens=[1.0, 8.0], context=64.0, chunk=[8.0, 0.0]))
+    assert (rest.tokens, rest.logits, draft.tokens, draft.logits) == (8, "last", 8, "all")
 
 
 def test_what_a_row_says_of_weights_becomes_a_format() -> None:
@@ -562,6 +593,7 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     assert newer.usable == pytest.approx(newer.capacity - 0.1 * newer.free / 0.9, rel=1e-12)
     assert newer.usable < 80e9 < newer.capacity
     most = room.tokens(4)
+    assert most is not None
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 
 

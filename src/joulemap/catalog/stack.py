@@ -194,6 +194,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "unit_stream": Coefficient(
         value=0.0, unit="B", meaning="weight bytes that a unit streams per clock in passes of few rows; 0 for no limit"
     ),
+    "stream_slots": Coefficient(
+        value=0.0,
+        unit="1",
+        meaning="thread instructions per MAC of kernels that stream weights; 0 for those of the class",
+    ),
     "layer_time": Coefficient(value=0.0, unit="s", meaning="device time per layer of a pass beside its kernels"),
     "score_bytes": Coefficient(
         value=0.0, unit="B", meaning="bytes moved per head, query and key where attention keeps its scores in memory"
@@ -208,6 +213,11 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     ),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="factor on the peak rate of products of many rows"),
     "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the int8 peak that 16-bit products reach"),
+    "plain_rate": Coefficient(
+        value=1.0,
+        unit="1",
+        meaning="factor on integer_rate for 16-bit weights, which no kernel dequantizes",
+    ),
     "memory_share": Coefficient(
         value=0.95, unit="1", meaning="share of the nominal memory for weights, cache, activations and the margin"
     ),

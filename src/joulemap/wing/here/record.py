@@ -28,7 +28,9 @@ class ServedHere:
     weights: str = described("weight format")
     label: str = described("chip, several chips, or the two that divide the layers")
     fits: str = described("yes, no, or the number of layers on the GPU")
-    context_tokens: int | None = described("maximum tokens of a sequence; null if the model does not fit or is divided")
+    context_tokens: int | None = described(
+        "maximum tokens of a sequence; null if the model does not fit or is divided, or nothing limits them"
+    )
     first_token_s: float | None = described("time to first token", "s")
     first_token_half_width: float | None = described("half-width of the 80 % interval of ln(first_token_s)")
     tokens_per_s: float | None = described("output tokens per second of one user", "1/s")

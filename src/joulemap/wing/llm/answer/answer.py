@@ -85,7 +85,7 @@ def llm(
         serving=question.serving,
         engine=describe_engine(question.serving.engine),
         stored=question.describe_stored(),
-        wide_cache=describe_cache(serving, served),
+        wide_cache=describe_cache(served),
         host_bound=describe_slow(question.stack.label, [(case.hardware, case.server) for case in served]),
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),

@@ -461,7 +461,7 @@ def serve_users(
         target=target,
         engine=describe_engine(serving.engine),
         stored="".join(f"; {note}" for note in question.decoder.notes if note.startswith(TITLED)),
-        wide_cache=describe_cache(serving, (one.case for one, *_ in found)),
+        wide_cache=describe_cache(one.case for one, *_ in found),
         host_bound=describe_slow(question.stack.label, [(one.case.hardware, one.case.server) for one, *_ in found]),
         rows=make_table("llm users", UserRow, ranked),
         not_taken=tuple(dict.fromkeys(reason for name, reason in reasons.items() if name not in served)),

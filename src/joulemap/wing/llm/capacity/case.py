@@ -294,12 +294,12 @@ def describe_refusal(case: Case) -> str:
     return case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}"
 
 
-def describe_cache(serving: Serving, cases: Iterable[Case]) -> str:
+def describe_cache(cases: Iterable[Case]) -> str:
     """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; empty for none."""
     found = [
         case.hardware
         for case in cases
-        if not serving.cache and case.run.point["weight_precision"].endswith("fp4") and "fp8" in case.target.peaks
+        if not case.server.cache and case.run.point["weight_precision"].endswith("fp4") and "fp8" in case.target.peaks
     ]
     return WIDE_CACHE(hardware=list(dict.fromkeys(found))) if found else ""
 
@@ -366,6 +366,8 @@ def plan_served(source: Source, model: str, settings: Settings, serving: Serving
         check_name("precision of a cache", serving.cache, CACHES)
     decoder = read_decoder(source, model, settings, serving.prompt)
     settings, serving = choose_engine(decoder, settings, serving)
+    if decoder.published is not None and not serving.cache and not settings.precision and not settings.weight_precision:
+        serving = attrs.evolve(serving, cache=decoder.published.cache)
     stack = find_engine(serving.engine)
     if not settings.precision and not settings.weight_precision and stack.methods == (GGUF_METHOD,):
         settings = attrs.evolve(settings, weight_precision=tuple(filter(None, (find_file_weights(decoder),))))

@@ -92,7 +92,9 @@ class ServedRow:
     capacity_bytes: float = described("memory of one device", "B")
     memory_fraction: float = described("share of a device's memory that all of these take; above 1 if they do not fit")
     largest_batch: int = described("maximum sequences of this prompt and output that fit")
-    largest_context: int = described("maximum tokens of each sequence of the batch, at most the model's context")
+    largest_context: int | None = described(
+        "maximum tokens of each sequence of the batch, at most the model's context; null if nothing limits them"
+    )
     needed_device_count: int | None = described("fewest devices that hold the batch; null if no tried number does")
     is_available: bool = described("true if it can be bought or rented at a known price")
     reason: str = described("reason for a refusal; empty otherwise")

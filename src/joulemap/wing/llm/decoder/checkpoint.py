@@ -123,6 +123,7 @@ def apply_quantization(decoder: Decoder, values: Mapping[str, Any]) -> Decoder:
         published=attrs.evolve(
             made.published,
             precision=_find_activations(checkpoint, others[0] if main == experts and others else main),
+            cache=_find_cache(values),
             doubt=_describe_doubt(checkpoint, main),
         ),
     )
@@ -176,6 +177,16 @@ def _find_activations(checkpoint: Checkpoint, main: str) -> str:
     """Return the activation precision in GEMMs of the main format, if runs can have it for GEMMs alone."""
     found = {one.activations for one in _list_formats(checkpoint) if name_format(one, checkpoint.method) == main}
     return next((name for name in ("fp4", "fp8") if name in found), "")
+
+
+def _find_cache(values: Mapping[str, Any]) -> str:
+    """Return the precision of the KV cache by Model Optimizer or compressed-tensors; empty if they do not state fp8.
+
+    vLLM, SGLang and TensorRT-LLM follow it unless another precision is requested.
+    """
+    scheme = values.get("kv_cache_scheme")
+    is_float = isinstance(scheme, Mapping) and (scheme.get("num_bits"), scheme.get("type")) == (8, "float")
+    return "fp8" if is_float or values.get("kv_cache_quant_algo") == "FP8" else ""
 
 
 def _describe_doubt(checkpoint: Checkpoint, main: str) -> str:

@@ -280,6 +280,8 @@ class Published:
     """Formats of the rest of the converted weights."""
     stored: tuple[tuple[str, str], ...] = ()
     """(weight, format) of converted weights outside layers."""
+    cache: str = ""
+    """Precision of the KV cache that the checkpoint has scales for; empty for that of activations."""
     doubt: str = ""
     """Part of the configuration that is not counted."""
 

@@ -50,11 +50,20 @@ VECTOR_ROWS: Final = 8
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
+INTEGER: Final = "int8"
+"""Precision of the products to which an engine's kernels may scale those of 16 bits."""
+
 STREAMED_SLOTS: Final = "issue_slots.streamed"
 """Coefficient of a GPU for the issue slots per MAC of a GEMM without tiles."""
 
 EXPERT_STREAM: Final = "experts_dram_share"
 """Coefficient of a GPU for the share of its bandwidth at which experts read their weights."""
+
+K_QUANT: Final = "_k"
+"""Part of the names of llama.cpp's weight formats with nested scales, as in `q4_k_m`."""
+
+ANSWER: Final = "_answer"
+"""End of the kinds of numbers for attention of one token per sequence."""
 
 LIBRARY_SHARES: Final = (
     "wide_share",
@@ -145,6 +154,17 @@ def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
     return work
 
 
+def _take_faster(streamed: Total, tiled: Total) -> Total:
+    """Return the cost of a pass of few rows under the faster of two kernels.
+
+    llama.cpp's developers chose VECTOR_ROWS on NVIDIA boards, where integer products of more rows are no faster than
+    those of fewer. On Radeon, 8 rows of nested formats do take longer than 16 (strix-halo-testing, commit 5ee14b5).
+    """
+    if streamed.latency_fs is None or tiled.latency_fs is None:
+        return streamed
+    return min(streamed, tiled, key=lambda one: one.latency_fs or 0)
+
+
 def _count_sampled(passes: Passes) -> Floats:
     """Return the number of sequences for which each pass samples a token."""
     counts: Floats = passes.sequences + (passes.chunk > 0.0)
@@ -222,6 +242,7 @@ class Deployment:
         routed = [f"experts_{one}" for one in self.kinds] if self.decoder.is_routed else []
         *words, architecture = self.kinds
         kinds = (*routed, *words, f"{architecture}_{self.precision}", architecture)
+        plain = 1.0 if self.weight_precision else self.stack.value("plain_rate", *kinds)
         compute, integer = (self.stack.value(one, *kinds) for one in ("compute_rate", "integer_rate"))
         whole = join_units(self.hardware)
         unit_rate = (
@@ -238,9 +259,14 @@ class Deployment:
                 whole.memory_bandwidth, sum(one**-STREAM_NORM for one in shares) ** (-1.0 / STREAM_NORM)
             ),
         )
+        formats = [f"{one}{K_QUANT}" for one in words if K_QUANT in self.weight_precision]
+        slots = self.stack.value("stream_slots", *formats)
+        if slots and (streamed := few.coefficients.get(STREAMED_SLOTS)):
+            own = {STREAMED_SLOTS: attrs.evolve(streamed, value=slots)}
+            few = attrs.evolve(few, coefficients={**few.coefficients, **own})
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
-        if integer and (eighth := few.peaks.get("int8")):
-            reached = scaled(eighth.rate, integer)
+        if integer and (eighth := few.peaks.get(INTEGER)):
+            reached = scaled(eighth.rate, integer * plain)
             wide = WIDE & peaks.keys() or {"fp32"} & peaks.keys()
             peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in wide}
         if compute == 1.0:
@@ -309,6 +335,7 @@ class Deployment:
         few, many = self.chips
         differs = few is not many or self.stack.streams
         tiled = self.stack.value("tiled_rows", *self.kinds)
+        chooses = differs and not tiled and INTEGER in few.peaks
         groups: dict[tuple[bool, bool, bool], list[Asked]] = {}
         for one in dict.fromkeys(asked):
             if one not in known:
@@ -318,13 +345,21 @@ class Deployment:
         for (is_many, is_tiled, is_gathered), some in groups.items():
             together = self.book.describe(some, self._kernels(is_tiled))
             chip = many if is_tiled else self._untiled if is_many else self._gathering if is_gathered else few
-            totals = together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
+            totals = self._evaluate(together, chip)
+            if chooses and is_gathered and not is_many:
+                others = self._evaluate(self.book.describe(some, self._kernels(is_tiled=True)), many)
+                totals = tuple(map(_take_faster, totals, others))
             known.update(zip(some, totals, strict=True))
         found = tuple(known[one] for one in asked)
         refusal = next((one.refusal for one in found if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)
         return found
+
+    def _evaluate(self, together: Together, chip: Hardware) -> tuple[Total, ...]:
+        return tuple(
+            together.evaluate(chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision)
+        )
 
     @cached_property
     def _gathering(self) -> Hardware:
@@ -370,10 +405,10 @@ class Deployment:
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the integer-sized pass nearest to the given sizes."""
+        is_verified = sequences > 0.0 and context > 0.0 and tokens <= VERIFIED
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
         size = max(1, round(tokens))
-        is_verified = context > 0.0 and tokens <= VERIFIED
         step = Step(
             tokens=size,
             cached=max(0, round(context), round(self.compiled_tokens) - size),
@@ -411,18 +446,18 @@ class Deployment:
         return self.decoder.layer_count * self.stack.value("layer_time", *self._memory_kinds, *self.kinds)
 
     def _score_s(self, passes: Passes) -> Floats:
-        """Return the seconds in which unfused attention moves its scores through memory."""
-        score_bytes = self.stack.value("score_bytes", *self.kinds)
-        if not score_bytes:
+        """Return the seconds in which unfused attention moves its scores, or keys for each head, through memory."""
+        prompt = self.stack.value("score_bytes", *self.kinds)
+        answer = self.stack.value("score_bytes", *(f"{one}{ANSWER}" for one in self.kinds), *self.kinds)
+        if not prompt and not answer:
             return np.zeros_like(passes.tokens)
-        pairs = np.zeros_like(passes.tokens)
+        alone, chunk = np.zeros_like(passes.tokens), np.zeros_like(passes.tokens)
         for heads, window in self.decoder.score_heads:
             most = window or np.inf
-            alone = passes.sequences * passes.tokens * np.minimum(passes.context + passes.tokens, most)
-            chunk = passes.chunk * np.minimum(passes.chunk_context + passes.chunk, most)
-            pairs += heads * (alone + chunk)
-        moved: Floats = pairs * score_bytes / self.devices / self.chips[0].memory_bandwidth.value
-        return moved
+            alone += heads * passes.sequences * passes.tokens * np.minimum(passes.context + passes.tokens, most)
+            chunk += heads * passes.chunk * np.minimum(passes.chunk_context + passes.chunk, most)
+        moved: Floats = alone * np.where(passes.tokens > 1.0, prompt, answer) + chunk * prompt
+        return moved / self.devices / self.chips[0].memory_bandwidth.value
 
     @property
     def _memory_kinds(self) -> list[str]:

@@ -42,6 +42,9 @@ EXCHANGE: Final = 5e8
 Source: Llama 2 70B on four 40 GB A100, which leave hardly any room for a KV cache (LLM-Inference-Bench, TensorRT-LLM).
 """
 
+LONGEST: Final = 10**9
+"""Tokens from which the length of a sequence counts as unlimited."""
+
 GROWN: Final = 0.75
 """Mean share of an answer that is in the KV cache of admitted sequences, if the engine reserves no space for outputs.
 
@@ -145,9 +148,14 @@ class Room:
         each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
         return max(0.0, self.free / each if each else math.inf)
 
-    def tokens(self, sequences: int) -> int:
-        """Return the maximum length at which `sequences` sequences fit together; 0 if they do not fit at any length."""
-        return _most(lambda tokens: sequences * self.cache(tokens) <= self.free, self.deployment.decoder.context_length)
+    def tokens(self, sequences: int) -> int | None:
+        """Return the maximum length at which `sequences` sequences fit together; 0 if they do not fit at any length.
+
+        None without a limit: states of a recurrence do not grow, and not every file states a longest context.
+        """
+        limit = self.deployment.decoder.context_length
+        most = _most(lambda tokens: sequences * self.cache(tokens) <= self.free, limit or LONGEST)
+        return most if limit or most < LONGEST else None
 
     @property
     def cache_tokens(self) -> float:
@@ -173,8 +181,8 @@ class Room:
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:
-    """Return the largest number that fits, up to `limit` or else 10^9; 0 if not even 1 fits."""
-    low, high = 0, limit or 10**9
+    """Return the largest number up to `limit` that fits; 0 if not even 1 fits."""
+    low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
