@@ -150,9 +150,9 @@ def _simulate(
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
         draft = question.draft(deployment)
-        limits = find_limits(deployment, draft)
+        limits = find_limits(deployment, load, draft)
         if tiers:
-            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment))
+            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment, load))
         surface = tabulate_for(guess(deployment, draft), load, limits, 0)
         return Pool(surface=surface, limits=limits, count=count)
 
