@@ -221,6 +221,14 @@ def test_a_prefix_cache_saves_the_prompts_that_it_holds() -> None:
     assert_close(rested.power_w, 100.0, rel=0.01)
 
 
+def test_contexts_of_ended_conversations_take_room_until_they_are_evicted() -> None:
+    """Contexts that stay for 15 ln 2 s serve half of the pauses of 15 s; 0.6 of their tokens are used again."""
+    capacity = (5.0 + 0.6 * 0.5 * 15.0 + 0.4 * 15.0 * math.log(2.0)) / 20.0
+    for room, hit in ((capacity, 0.5), (0.25, 0.0), (1e9, 1.0), (math.inf, 1.0)):
+        residence = Residence(context_tokens=1000.0, capacities=(room,), reused_fraction=0.6)
+        assert_close(residence.find(5.0, 15.0)[0], hit, rel=1e-9)
+
+
 def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
     load = Load(in_flight=16, turns=4, pause_s=4.0, prompt_tokens=400, output_tokens=100, is_steady=True)
     surface = StraightPass(sequence_s=2e-4)
@@ -235,11 +243,11 @@ def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
             room=64,
             step_tokens=8192,
             pause_s=4.0,
-            residence=Residence(context_tokens=750.0, capacities=(0.6,)),
+            residence=Residence(context_tokens=750.0, capacities=(0.6,), reused_fraction=0.6),
         ),
     )
     assert_close(cost.step_s, served.token_time.mean, rel=0.1)
-    assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.15)
+    assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.05)
     assert_close(cost.output_token_j, served.energy_per_output_token_j, rel=0.15)
 
 
