@@ -73,6 +73,14 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert costs == sorted(costs)
 
 
+def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
+    first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
+    pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)
+    answer = attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=(pools, unsure, third)))
+    assert answer.find_simpler(pools) == third
+    assert answer.find_simpler(unsure) is None and "without separate pools" in str(answer.document().insights)
+
+
 def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path: Path) -> None:
     """One board takes 33 ms per token or little less; two take less, and their time costs less than twice as much."""
     answer = ask(
