@@ -17,6 +17,7 @@ from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.llm.answer.document import describe_later
 from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
@@ -206,6 +207,15 @@ def test_slow_hosts_widen_a_step_and_halve_the_chance_of_a_target() -> None:
     assert_close(host.widen(0.0, 0.020) or 0.0, 1.2113936 * 2**0.5 / 3 * math.log(2.0), rel=1e-6)
     assert SlowHost().widen(0.3, 0.020) == 0.3 and host.widen(None, 0.020) is None
     assert SlowHost().find_chance(0.030, 0.020, 0.3) > 0.9
+
+
+def test_a_title_states_the_tokens_per_step() -> None:
+    """1 + 0.8 + 0.8 x 0.6 + 0.8 x 0.6 x 0.6 = 2.568."""
+    assert "2.57" in describe_later(Serving(speculate=3, acceptance=0.8, later_acceptance=(0.6,)))
+    assert describe_later(Serving()) == ""
+    for count in (0, 16):
+        with pytest.raises(UsageError, match="from 1 to 15"):
+            Serving(speculate=count, acceptance=0.8)
 
 
 def test_hosts_are_slow_on_the_chip_where_they_were_measured() -> None:
