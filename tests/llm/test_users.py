@@ -21,7 +21,7 @@ from joulemap.wing.llm.answer.document import describe_later
 from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
-from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
+from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
 from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, UserRow, rank_rows
@@ -285,3 +285,8 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     assert_close(pools.between_s, found.between_s, rel=0.1)
     assert_close(pools.request_j, found.request_j or 0.0, rel=0.1)
     assert split_pools(question, cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None
+    # 32 layers of 8 heads of 128, keys and values: 16 bits in the cache of GEMMs in fp8 too, unless it is given
+    narrow = attrs.evolve(cases[0], deployment=attrs.evolve(cases[0].server, precision="fp8"))
+    for cache, item_bytes in (("", 2), ("fp8", 1)):
+        own = attrs.evolve(narrow, deployment=attrs.evolve(narrow.server, cache=cache))
+        assert measure_handover(question, own, own, 256).joules == 256 * 32 * 8 * 128 * 2 * item_bytes * 1e-9
