@@ -24,7 +24,7 @@ from joulemap.wing.llm.capacity.choice import load_qualities
 from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
-from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, UserRow, rank_rows
+from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, Search, UserRow, list_options, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
@@ -267,6 +267,21 @@ def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
     assert_close(cost.step_s, served.token_time.mean, rel=0.1)
     assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.05)
     assert_close(cost.output_token_j, served.energy_per_output_token_j, rel=0.15)
+
+
+def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: Path) -> None:
+    """NVLink takes 36 of the 700 W of a board that shares a model, and nothing of one that holds it."""
+    settings = attrs.evolve(SERVED, hardware=("h100_sxm5",), precision=("bf16",), batch=(1,))
+    target = LatencyTarget(users=2, first_token_s=1e-9)
+    found = []
+    for devices in ((), (2,)):
+        serving = attrs.evolve(SERVING, prompt=4000, devices=devices)
+        question, _, cases = list_served(Source(path=tmp_path / "own.duckdb"), MODEL, settings, serving)
+        search = Search(list(list_options(question, cases[0], target, {})), target)
+        search.prepare(range(len(search.options)))
+        places = (place for place, (_, case, servers) in enumerate(search.options) if (case.world, servers) == (2, 1))
+        found.append(search.serve(next(places)).request_j)
+    assert found[0] == found[1]
 
 
 def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> None:
