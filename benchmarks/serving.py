@@ -69,7 +69,7 @@ def predict(count: int) -> None:
     start = time.process_time()
     deployment = find_deployment(row, load_catalogue().find(row.hardware))
     load = attrs.evolve(LOADS["10 a second"], requests=count)
-    limits = find_limits(deployment)
+    limits = find_limits(deployment, load)
     table = tabulate_for(deployment, load, limits, 0)
     asked = time.process_time()
     served = simulate(table, load, limits)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
+from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
 from joulemap.wing.here.serve import Asked, choose_row
 from joulemap.workspace import Workspace
@@ -87,6 +88,15 @@ def test_a_model_that_fits_no_chip_has_no_command_that_measures_it(tmp_path: Pat
     )
     assert [row.fits for row in answer.served] == [text.FITS_NOT]
     assert answer.checks == ()
+
+
+def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
+    workspace, recorded = Workspace(tmp_path / "here.duckdb"), MACHINES / "old_laptop.json"
+    assert not workspace.here("resnet50", recorded=recorded, precision="fp8").runs_model
+    with pytest.raises(UsageError, match="--weight-precision"):
+        workspace.here("resnet50", recorded=recorded, asked=Asked(weights="int4"))
+    with pytest.raises(UsageError, match="--precision"):
+        workspace.here("llama-3.1-8b", recorded=recorded, precision="int8")
 
 
 def test_the_first_command_measures_the_fastest_chip(tmp_path: Path) -> None:

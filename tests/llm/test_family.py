@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,17 @@ def test_state_spaces_and_attention_alternate_as_the_configuration_says() -> Non
     assert decoder.cache_bytes(1000) == 2.0 * (1000 * 2 * 2 * HEAD + 512 * 16 + 512 * 3)
 
 
+def test_states_are_stored_as_the_configuration_says() -> None:
+    # 4 heads of 32 x 16 states and 3 tokens of a convolution with 4 x 32 + 2 x 2 x 16 channels, in one of two layers.
+    config = {**BASE, **DELTA, "model_type": "qwen3_5", "num_hidden_layers": 2}
+    states, tails, rows = 4 * 32 * 16, 3 * (4 * 32 + 2 * 2 * 16), 1000 * 2 * 2 * HEAD
+    narrow, wide = (read_config({**config, **key}, "own") for key in ({}, {"mamba_ssm_dtype": "float32"}))
+    assert narrow.cache_bytes(1000) == 2 * (states + tails + rows)
+    assert wide.cache_bytes(1000) == 4 * states + 2 * (tails + rows)
+    assert wide.cache_bytes(1000, item_bytes=1.0) == 4 * states + 2 * tails + rows
+    assert wide.digest == narrow.digest
+
+
 def test_short_convolutions_are_counted_by_hand() -> None:
     # LFM2-1.2B: 10 of 16 layers mix three tokens, the others attend; 8,192 = 12,288 x 2 / 3. Published: 1,170,340,608.
     lfm2 = {
@@ -331,6 +343,13 @@ def test_an_unknown_block_is_one_line(change: dict[str, Any], word: str) -> None
         read_config({**BASE, **change}, "own")
     assert word in str(caught.value) and "\n" not in str(caught.value)
     assert isinstance(caught.value, UnknownFamilyError) == (change["model_type"] == "newest")
+
+
+def test_only_a_limit_may_be_infinite(tmp_path: Path) -> None:
+    for key, is_read in (("time_step_limit", True), ("hidden_size", False)):
+        (tmp_path / "config.json").write_text(json.dumps({**BASE, "model_type": "llama", key: [0.0, float("inf")]}))
+        with nullcontext() if is_read else pytest.raises(ModelError, match="finite"):
+            assert find_decoder(str(tmp_path))
 
 
 def test_a_file_of_ones_own_describes_a_type(tmp_path: Path) -> None:

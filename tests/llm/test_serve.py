@@ -30,7 +30,7 @@ def test_one_request_alone_takes_its_passes() -> None:
     served = serve(surface, Load(requests=1, prompt_tokens=1000, output_tokens=64))
     cost = surface.price(Passes.of(1.0, tokens=[1000.0, 1.0], context=[0.0, 1031.0]))
     seconds, joules = cost.seconds, cost.joules
-    first = served.first_token.p50 - find_limits(surface).request_s
+    first = served.first_token.p50 - find_limits(surface, Load()).request_s
     assert first == pytest.approx(float(seconds[0]), rel=0.05)
     assert served.latency.p50 - served.first_token.p50 == pytest.approx(63 * float(seconds[1]), rel=0.01)
     assert served.energy_j - served.idle_j == pytest.approx(float(joules[0] + 63 * joules[1]), rel=0.02)
@@ -38,10 +38,20 @@ def test_one_request_alone_takes_its_passes() -> None:
 
 def test_limits_are_those_of_stack_and_memory() -> None:
     surface = deploy("trt")
-    limits = find_limits(surface)
+    limits = find_limits(surface, Load(prompt_tokens=2000, output_tokens=400))
     assert limits.reserves_output and limits.mixes
     assert limits.step_tokens == surface.stack.step_tokens
-    assert limits.cache_tokens == int(Room(deployment=surface).cache_tokens)
+    assert limits.cache_tokens == int(Room(deployment=surface).count_tokens(2400))
+
+
+def test_states_and_windows_take_more_memory_per_token_of_short_sequences() -> None:
+    """Qwen3.5-0.8B: 12,288 B a token in 6 layers; 18 states of 16 x 128 x 128 at 32 bits, tails of 3 x 6,144 at 16."""
+    row = ServingRow(source="a test", hardware="h100_sxm5", model="qwen3.5-0.8b", scope="steady_serving", engine="vllm")
+    room = Room(deployment=find_deployment(row, load_catalogue().find("h100_sxm5")))
+    state = 18 * (16 * 128 * 128 * 4 + 3 * 6144 * 2)
+    for length in (500, 5000):
+        assert room.cache(length) == 12288 * length + state
+        assert room.count_tokens(length) == pytest.approx(room.free / (12288 + state / length))
 
 
 def test_links_take_their_power_from_the_cap_of_their_board() -> None:
@@ -64,7 +74,7 @@ def test_less_memory_is_never_quicker() -> None:
     small = attrs.evolve(chip.memory_capacity, value=7e9)
     tight = attrs.evolve(surface, hardware=attrs.evolve(chip, memory_capacity=small))
     roomy, crowded = serve(surface, load), serve(tight, load)
-    assert find_limits(tight).cache_tokens < 48 * 2000
+    assert find_limits(tight, load).cache_tokens < 48 * 2000
     assert crowded.latency.p50 > roomy.latency.p50
     assert crowded.first_token.p90 > roomy.first_token.p90
 

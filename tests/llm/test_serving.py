@@ -11,6 +11,7 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import find_hardware, load_catalogue
 from joulemap.catalog.stack import describe_engine, find_engine, find_stack, stack_names
+from joulemap.domain.configuration import Runtime
 from joulemap.domain.serving import ServingRow
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.wing.llm.decoder.layer import build_graph
@@ -425,19 +426,17 @@ def test_products_of_few_rows_stream_past_the_matrix() -> None:
     assert streamed.price(many).seconds == pytest.approx(tiled.price(many).seconds, rel=1e-12)
 
 
-def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory() -> None:
+@pytest.mark.parametrize(("engine", "runtime"), [("transformers", "graph"), ("vllm", "engine")])
+def test_bitsandbytes_writes_the_weights_of_several_rows_to_memory(engine: str, runtime: Runtime) -> None:
     hardware = load_catalogue().hardware["rtx_5090"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    own = attrs.evolve(find_stack("transformers"), runtime="graph", coefficients={})
+    own = attrs.evolve(find_stack(engine), runtime=runtime, coefficients={})
     stored = Deployment(book=Book(decoder), hardware=hardware, stack=own, precision="bf16", weight_precision="nf4")
-    streamed = attrs.evolve(stored, stack=attrs.evolve(own, unpacks=False))
-    one, few = Passes.of([1.0], context=64.0), Passes.of([2.0], context=64.0)
-    assert stored.price(one).seconds[0] == streamed.price(one).seconds[0]
+    seconds = stored.price(Passes.of([1.0, 2.0], context=64.0)).seconds
     # 7 G weights of 16 bits are written and read again at 1.79 TB/s, which takes 15.6 ms; small ones stay in the L2
     matrices = 2 * (8.03e9 - 2 * 128_256 * 4096)
-    more_s = float(stored.price(few).seconds[0] - streamed.price(few).seconds[0])
-    assert_close(more_s, 2 * matrices / 1.792e12, rel=0.1)
+    assert_close(float(seconds[1] - seconds[0]), 2 * matrices / 1.792e12, rel=0.2)
 
 
 def test_packed_weights_stream_as_those_of_16_bits_until_units_have_too_many_rows() -> None:

@@ -17,13 +17,14 @@ from joulemap.domain.load import Limits, Load
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.wing.llm.answer.document import describe_later
 from joulemap.wing.llm.answer.users import LIKELY, MET, UsersAnswer
 from joulemap.wing.llm.capacity.case import list_served
 from joulemap.wing.llm.capacity.choice import load_qualities
-from joulemap.wing.llm.capacity.pool import count_kept, serve_pools
+from joulemap.wing.llm.capacity.pool import count_kept, measure_handover, serve_pools
 from joulemap.wing.llm.capacity.slow import SlowHost
 from joulemap.wing.llm.capacity.split import split_pools
-from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, UserRow, rank_rows
+from joulemap.wing.llm.capacity.users import TOO_MANY, LatencyTarget, Search, UserRow, list_options, rank_rows
 from joulemap.wing.llm.serving.single import simulate
 from joulemap.wing.llm.serving.steady import Residence, Steady, run_steady
 from joulemap.workspace import Workspace
@@ -71,6 +72,14 @@ def test_a_target_is_met_by_the_fewest_devices_and_costs_what_its_parts_cost(kep
     assert rows["bf16"].quality == "" and rows["fp8"].quality == load_qualities()["fp8"]
     costs = [row.usd_per_million for row in answer.rows if row.usd_per_million is not None]
     assert costs == sorted(costs)
+
+
+def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer) -> None:
+    first, second, third = (attrs.evolve(row, met_probability=0.9) for row in kept.rows)
+    pools, unsure = attrs.evolve(first, prefill_server_count=1), attrs.evolve(second, met_probability=0.7)
+    answer = attrs.evolve(kept, rows=attrs.evolve(kept.rows, rows=(pools, unsure, third)))
+    assert answer.find_simpler(pools) == third
+    assert answer.find_simpler(unsure) is None and "without separate pools" in str(answer.document().insights)
 
 
 def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path: Path) -> None:
@@ -200,6 +209,15 @@ def test_slow_hosts_widen_a_step_and_halve_the_chance_of_a_target() -> None:
     assert SlowHost().find_chance(0.030, 0.020, 0.3) > 0.9
 
 
+def test_a_title_states_the_tokens_per_step() -> None:
+    """1 + 0.8 + 0.8 x 0.6 + 0.8 x 0.6 x 0.6 = 2.568."""
+    assert "2.57" in describe_later(Serving(speculate=3, acceptance=0.8, later_acceptance=(0.6,)))
+    assert describe_later(Serving()) == ""
+    for count in (0, 16):
+        with pytest.raises(UsageError, match="from 1 to 15"):
+            Serving(speculate=count, acceptance=0.8)
+
+
 def test_hosts_are_slow_on_the_chip_where_they_were_measured() -> None:
     newest = find_stack("vllm")
     assert newest.value("slow_host", "GB100", "Blackwell") == 0.02
@@ -221,6 +239,14 @@ def test_a_prefix_cache_saves_the_prompts_that_it_holds() -> None:
     assert_close(rested.power_w, 100.0, rel=0.01)
 
 
+def test_contexts_of_ended_conversations_take_room_until_they_are_evicted() -> None:
+    """Contexts that stay for 15 ln 2 s serve half of the pauses of 15 s; 0.6 of their tokens are used again."""
+    capacity = (5.0 + 0.6 * 0.5 * 15.0 + 0.4 * 15.0 * math.log(2.0)) / 20.0
+    for room, hit in ((capacity, 0.5), (0.25, 0.0), (1e9, 1.0), (math.inf, 1.0)):
+        residence = Residence(context_tokens=1000.0, capacities=(room,), reused_fraction=0.6)
+        assert_close(residence.find(5.0, 15.0)[0], hit, rel=1e-9)
+
+
 def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
     load = Load(in_flight=16, turns=4, pause_s=4.0, prompt_tokens=400, output_tokens=100, is_steady=True)
     surface = StraightPass(sequence_s=2e-4)
@@ -235,12 +261,28 @@ def test_closed_forms_of_pauses_agree_with_the_simulation() -> None:
             room=64,
             step_tokens=8192,
             pause_s=4.0,
-            residence=Residence(context_tokens=750.0, capacities=(0.6,)),
+            residence=Residence(context_tokens=750.0, capacities=(0.6,), reused_fraction=0.6),
         ),
     )
     assert_close(cost.step_s, served.token_time.mean, rel=0.1)
-    assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.15)
+    assert_close(cost.hits[0] * 750 / 1150, served.hit_fraction, rel=0.05)
     assert_close(cost.output_token_j, served.energy_per_output_token_j, rel=0.15)
+
+
+@pytest.mark.slow
+def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: Path) -> None:
+    """NVLink takes 36 of the 700 W of a board that shares a model, and nothing of one that holds it."""
+    settings = attrs.evolve(SERVED, hardware=("h100_sxm5",), precision=("bf16",), batch=(1,))
+    target = LatencyTarget(users=2, first_token_s=1e-9)
+    found = []
+    for devices in ((), (2,)):
+        serving = attrs.evolve(SERVING, prompt=4000, devices=devices)
+        question, _, cases = list_served(Source(path=tmp_path / "own.duckdb"), MODEL, settings, serving)
+        search = Search(list(list_options(question, cases[0], target, {})), target)
+        worlds = [case.world * servers * (servers == 1) for _, case, servers in search.options]
+        search.prepare((0, worlds.index(2)))
+        found.append(search.serve(worlds.index(2)).request_j)
+    assert found[0] == found[1]
 
 
 def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> None:
@@ -259,3 +301,8 @@ def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> Non
     assert_close(pools.between_s, found.between_s, rel=0.1)
     assert_close(pools.request_j, found.request_j or 0.0, rel=0.1)
     assert split_pools(question, cases[0], 12, 1, first_token_s=1e-6, most_servers=1) is None
+    # 32 layers of 8 heads of 128, keys and values: 16 bits in the cache of GEMMs in fp8 too, unless it is given
+    narrow = attrs.evolve(cases[0], deployment=attrs.evolve(cases[0].server, precision="fp8"))
+    for cache, item_bytes in (("", 2), ("fp8", 1)):
+        own = attrs.evolve(narrow, deployment=attrs.evolve(narrow.server, cache=cache))
+        assert measure_handover(question, own, own, 256).joules == 256 * 32 * 8 * 128 * 2 * item_bytes * 1e-9

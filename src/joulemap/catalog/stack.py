@@ -77,8 +77,6 @@ class Stack:
     """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
     """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
-    unpacks: bool
-    """True if a separate kernel dequantizes NF4 weights to memory before a GEMM of several rows."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]
@@ -247,7 +245,6 @@ _FLAGS: Final = (
     "compiles",
     "widens",
     "streams",
-    "unpacks",
 )
 
 

@@ -589,7 +589,7 @@ class Serving:
     handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
     """Bandwidth between a prefill and a decode device; by default a 400 Gb/s network."""
 
-    speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(_whole_to(MOST_GUESSED)))
     """Draft tokens per sequence and step; None without speculative decoding."""
     acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
     """Probability that a draft token is accepted, given that all earlier ones were."""
@@ -604,8 +604,6 @@ class Serving:
         """Check rules that involve several fields."""
         if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
             raise UsageError("--speculate is a number of tokens, with --acceptance, the share of guesses that hold")
-        if self.speculate is not None and self.speculate > MOST_GUESSED:
-            raise UsageError(f"--speculate is {self.speculate}, expected 1 to {MOST_GUESSED}")
         if bool(self.prefill_on) != bool(self.decode_on):
             raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
         for share in self.later_acceptance:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from joulemap.system.errors import ModelError
 from joulemap.system.file import FileError, read_text
@@ -40,6 +40,10 @@ LARGEST: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
 sizes (126 layers, 512 experts, 256 heads, a width of 53,248, a vocabulary of 262,400, a context of 10 million)."""
 
 
+BOUND: Final = "_limit"
+"""End of the names whose values may be infinite: no size is named so."""
+
+
 def find_limit(name: str) -> int:
     """Return the largest number that a setting of a configuration may have."""
     return next((limit for pattern, limit in LARGEST if pattern.search(name)), LARGEST_COUNT)
@@ -49,12 +53,12 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
     """Return the settings in a file; ModelError, with the name of the file, if it is not a configuration.
 
     Refused are devices and named pipes, long files, JSON other than an object, nesting beyond the limit, and numbers
-    that are not finite.
+    that are not finite, except an infinite limit (`"time_step_limit": [0.0, Infinity]` of Nemotron-H).
     """
     shown = quote(name)
     try:
         text = read_text(path, MOST_BYTES)
-        values = json.loads(text, parse_constant=_refuse_constant)
+        values = json.loads(text, parse_constant=_read_constant)
     except FileError as error:
         raise ModelError(f"{shown} cannot be read: {error}") from error
     except RecursionError as error:
@@ -83,8 +87,10 @@ def read_checkpoint_files(path: Path, name: str) -> dict[str, Any]:
     return values
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number of JSON")
+def _read_constant(text: str) -> float:
+    if text == "NaN":
+        raise ValueError("NaN is not a number of JSON")
+    return float(text)
 
 
 def _check_finite(values: Mapping[str, Any], shown: str) -> None:
@@ -94,7 +100,7 @@ def _check_finite(values: Mapping[str, Any], shown: str) -> None:
         name, value, level = waiting.pop()
         if level > DEEPEST:
             raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} levels within one another")
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value) and not name.endswith(BOUND):
             raise ModelError(f"{shown}: {name} is {value}, expected a finite number")
         if isinstance(value, Mapping):
             waiting += [(str(key), one, level + 1) for key, one in value.items()]

@@ -17,6 +17,7 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_interval
 from joulemap.present.document import Document, Section
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.here import text
 from joulemap.wing.here.check import list_run_checks, list_served_checks
@@ -90,6 +91,11 @@ class HereAnswer(Answer):
             table=self.served if self.served else self.runs if self.runs else self.devices,
             tables=self.tables,
         )
+
+    @property
+    def runs_model(self) -> bool:
+        """True if a chip runs the model that was named, or if none was."""
+        return not self.model or any(row.tokens_per_s for row in self.served) or any(row.latency_s for row in self.runs)
 
     def _find_headline(self) -> str:
         """Return the fastest way to run the model, or the largest popular model that fits."""
@@ -200,11 +206,16 @@ def _read(recorded: str | Path) -> Recording:
 def _answer(
     source: Source, model: str, found: Found, asked: Asked, settings: Settings, precision: str
 ) -> tuple[list[ServedHere], list[RunHere]]:
+    is_served = bool(model) and is_language_model(model)
+    if asked.weights and not is_served:
+        raise UsageError("--weight-precision is for a language model: name one, or use --precision")
+    if precision and is_served:
+        raise UsageError("--precision is for other models: use --weight-precision for a language model")
     if not found.list_kind(GPU, CPU, NPU):
         return [], []
     if not model:
         return serve_popular(source, found, asked), run_model(source, POPULAR, found, precision, settings)
-    if is_language_model(model):
+    if is_served:
         return serve_model(source, model, found, asked), []
     return [], run_model(source, (model,), found, precision, settings)
 

@@ -12,7 +12,7 @@ from joulemap.cli.command import OUTPUT, command, option
 from joulemap.cli.complete import complete_models, complete_precisions, complete_weights
 from joulemap.cli.option.run import LIMIT_HELP
 from joulemap.domain.settings import DEFAULT_DATABASE
-from joulemap.system.errors import DatabaseError
+from joulemap.system.errors import DatabaseError, ExitCode
 from joulemap.wing.here.serve import Asked
 from joulemap.wing.llm.option import ServedOutputOptions
 
@@ -66,7 +66,8 @@ def here(
     For a language model, the answer shows which quantizations fit, context length, time to first token, tokens per
     second, power and cost. A model larger than the GPU is divided with the processor, as llama.cpp does.
 
-    Missing permissions, drivers or tools are named, one line each; the exit code stays 0.
+    Missing permissions, drivers or tools are named, one line each; the exit code stays 0. It is 4 if MODEL runs on no
+    chip.
 
     \b
     joulemap here
@@ -99,3 +100,5 @@ def here(
             elsewhere = attrs.evolve(output, db=Path(folder) / DEFAULT_DATABASE)
             answer = elsewhere.workspace().here(model, **question)
     output.write(answer.document(limit=limit))
+    if not answer.runs_model:
+        raise typer.Exit(ExitCode.UNSUPPORTED)

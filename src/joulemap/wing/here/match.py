@@ -27,6 +27,12 @@ NPU: Final = "npu"
 OTHER_CAPACITY: Final = 0.1
 """Relative difference from which the machine's memory replaces the catalogue's; 24 GiB sold as 24 GB stays below it."""
 
+FASTER: Final = 1.75
+"""Bandwidth that is stated, over the catalogue's, above which it is doubted.
+
+Source: DDR5-5600 over DDR4-3200, which are both published for Intel's 12th to 14th generations.
+"""
+
 OTHER_BANDWIDTH: Final = 0.05
 OTHER_POWER: Final = 0.02
 
@@ -247,6 +253,9 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
     if len(found) == 1:
         entry = found[0]
         device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
+        told, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
+        if machine.memory.source == "--memory" and told is not None and told > FASTER * known_rate:
+            notes.append(text.FASTER_MEMORY(label=entry.id, told=told, known=known_rate, ratio=told / known_rate))
         if entry.core_count and cpu.core_count > entry.core_count and not cpu.core_count % entry.core_count:
             notes.append(text.SOCKETS(label=entry.id, count=cpu.core_count // entry.core_count))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:

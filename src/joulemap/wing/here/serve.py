@@ -89,6 +89,8 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 
     Raise as `llm` does, but for a model that fits nowhere.
     """
+    from joulemap.wing.llm.capacity.case import OK
+
     devices = found.list_kind(GPU, CPU)
     weights = _choose_weights(source, model, asked.weights)
     settings = _settings(devices, weights)
@@ -96,12 +98,11 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     rows = _ask(source, model, settings, asked.serving)
     served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
-    for case in cases:
-        one = _refuse(model, question, case, _label(devices, case.hardware))
-        if (one.label, one.weights) not in known:
-            served.append(one)
+    places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
+    others = [case for case, place in zip(cases, places, strict=True) if place not in known]
+    full = {_label(devices, case.hardware) for case in others if case.status != OK}
     for device in devices:
-        if device.count > 1 and any(one.label == device.label and one.fits != text.FITS for one in served):
+        if device.count > 1 and device.label in full:
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
             label = text.SEVERAL_LABEL(count=device.count, device=device.label)
             served += [
@@ -112,6 +113,8 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     if any(one.label not in widths for one in devices):  # an interval depends on the chip, little on the model
         small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
         widths = _list_widths(_take(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
+    first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
+    served += _price(model, question, others, devices, widths, first, asked)
     served += _divide(question, cases, devices, served, widths, settings, asked)
     order = {one: place for place, one in enumerate(dict.fromkeys((*WEIGHTS, *(row.weights for row in served))))}
     return sorted(served, key=lambda row: (order[row.weights], -(row.tokens_per_s or 0.0)))

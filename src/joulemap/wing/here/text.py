@@ -100,6 +100,10 @@ NO_DMIDECODE: Final = (
     "or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
+FASTER_MEMORY: Final = Template(
+    "the bandwidth of --memory, {told:B/s}, is {ratio:x} the {known:B/s} that the catalogue has for {label}: check the "
+    "number of channels"
+)
 AMBIGUOUS: Final = Template("{name} may be any of {names:list}: name one with `joulemap llm MODEL NAME`")
 NEAREST: Final = Template("{name} is not in the catalogue[; nearest: {near:list}][; {described}]")
 SOCKETS: Final = Template("this machine has {count} {label} processors; answers are for one of them")

@@ -361,7 +361,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         moved = 2.0 * often * work.output_element_count * item
         stream = stream_seconds(engine, moved)
         # the passes run after the GEMM, at the memory rate regardless of the clock
-        return _Passes(start_s=often * light, stream_s=stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
+        found = _Passes(start_s=often * light, stream_s=stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
+        return _unpack(kernels, engine, light, found) if work.is_unpacked.any() else found
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)

@@ -151,9 +151,10 @@ def open_server(
     )
     try:
         draft = question.draft(case.server)
-        limits = find_limits(case.server, draft)
+        limits = find_limits(case.server, requests, draft)
         if requests.turns > 1:
-            limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=measure_token(case.server))
+            size = measure_token(case.server, requests)
+            limits = attrs.evolve(limits, tiers=read_tiers(question.serving), token_bytes=size)
         table = tabulate_for(guess(case.server, draft), requests, limits, 0)
         server = Server(case=case, requests=requests, table=table, limits=limits, demand=demand, rates=rates)
         return attrs.evolve(server, most_per_s=server.find_rate(server.guess(peak), peak * MOST_CARRIED))

@@ -510,12 +510,13 @@ def describe_reuse(serving: Serving) -> str:
 
 
 def describe_later(serving: Serving) -> str:
-    """Return the acceptance of later draft tokens; empty if all are as likely."""
-    return (
-        text.LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance])
-        if serving.later_acceptance
-        else ""
-    )
+    """Return the acceptance of later draft tokens and the tokens per step; empty without speculation."""
+    if serving.speculate is None or serving.acceptance is None:
+        return ""
+    from joulemap.wing.llm.serving.batch import accept
+
+    gained = accept(serving.speculate, serving.acceptance, serving.later_acceptance)
+    return text.LATER(rates=[f"{100.0 * rate:.0f} %" for rate in serving.later_acceptance] or None, gained=gained)
 
 
 def repeat_reuse(serving: Serving) -> list[str]:

@@ -19,7 +19,7 @@ REUSED: Final = Template(
 """Reuse of prefixes, as titles state it."""
 GUESSED: Final = Template("[, {speculate:n draft token}, {acceptance:set %} accepted]")
 """Title text for speculative decoding."""
-LATER: Final = Template(", then {rates:and}")
+LATER: Final = Template("[, then {rates:and}], {gained:plain} tokens per step")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")

@@ -116,6 +116,10 @@ NEXT_RUNNER: Final = Template(
     "the next best deployment on another chip is {servers} in {precision}[, at {times:x} the cost][, also with at "
     "least {likely:chance} probability]"
 )
+SIMPLER: Final = Template(
+    "without separate pools, the best deployment is {servers} in {precision}[, at {times:x} the cost][, also with at "
+    "least {likely:chance} probability]"
+)
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
     "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
@@ -314,12 +318,23 @@ class UsersAnswer(RunAnswer):
                     PUBLISHED(published, servers=spell_servers(published)) if is_met else self._describe_miss(published)
                 )
             yield QUALITY(best, published=instead)
-        if (other := self._find_next(best)) is not None:
+        if (simpler := self.find_simpler(best)) is not None:
+            likely = LIKELY if (best.met_probability or 0.0) >= LIKELY else None
+            times = _compare_costs(simpler, best)
+            yield SIMPLER(simpler, servers=spell_servers(simpler), times=times, likely=likely)
+        if (other := self._find_next(best)) is not None and other is not simpler:
             times, passed = _compare_costs(other, best), self._find_passed(best, other)
             likely = LIKELY if passed else None
             yield NEXT_RUNNER(other, servers=spell_servers(other), times=times, likely=likely)
         if self.host_bound:
             yield self.host_bound
+
+    def find_simpler(self, best: UserRow) -> UserRow | None:
+        """Return the cheapest deployment without pools that meets the target as surely, if `best` has pools."""
+        least = min(best.met_probability or 0.0, LIKELY)
+        others = (row for row in self.rows if row.is_met and not row.prefill_server_count)
+        found = next((row for row in others if (row.met_probability or 0.0) >= least), None)
+        return found if best.is_met and best.prefill_server_count else None
 
     def _find_next(self, best: UserRow) -> UserRow | None:
         """Return the cheapest deployment of another chip that meets the target, as surely as `best` does if that is

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import described
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.wing.llm.capacity.case import describe_refusal
@@ -150,9 +149,9 @@ def _simulate(
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
         draft = question.draft(deployment)
-        limits = find_limits(deployment, draft)
+        limits = find_limits(deployment, load, draft)
         if tiers:
-            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment))
+            limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment, load))
         surface = tabulate_for(guess(deployment, draft), load, limits, 0)
         return Pool(surface=surface, limits=limits, count=count)
 
@@ -198,9 +197,9 @@ class Handover:
 
 def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
     """Return the cost of moving a prompt's KV cache, over as many links as the smaller server has devices."""
+    from joulemap.wing.llm.serving.memory import Room
     from joulemap.wing.llm.serving.pool import HANDOVER_J_PER_BYTE
 
-    item_bytes = PRECISION_BYTES[question.serving.cache or second.server.precision]
-    size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
+    size = question.decoder.cache_bytes(prompt_tokens, Room(deployment=second.server).item_bytes)
     rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
     return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)

@@ -63,6 +63,7 @@ def find_residence(question: Question, case: Case, users: float, *, context: flo
     return Residence(
         context_tokens=context,
         capacities=tuple(one / users for one in below),
+        reused_fraction=context / tokens,
         load_s=tuple(moved / tier.bytes_per_s for tier in tiers),
         move_j=tuple(moved * tier.j_per_byte for tier in tiers),
     )

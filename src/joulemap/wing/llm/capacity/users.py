@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.capacity.question import Question
     from joulemap.wing.llm.capacity.stored import StoredCase
     from joulemap.wing.llm.decoder.column import Asked
+    from joulemap.wing.llm.serving.deployment import Deployment
 
 MOST_DEVICES: Final = 64
 """Maximum devices of all servers together."""
@@ -169,11 +170,11 @@ def find_deployment(
     """
     if case.status == UNSUPPORTED:
         return case.reason
-    options = list(_list_options(question, case, target, questions))
+    options = list(list_options(question, case, target, questions))
     if not options:
         is_held = bool(_list_holding(question, case, questions))
         return TOO_MANY(users=target.users, hardware=case.hardware) if is_held else describe_node(question, case)
-    search = _Search(options, target)
+    search = Search(options, target)
     try:
         met = search.find()
     except UnsupportedError as error:
@@ -217,8 +218,8 @@ def find_likelier(
     `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
     take fewer devices. None if no such deployment exists.
     """
-    options = list(_list_options(found.question, found.case, target, questions))
-    search, most_s = _Search(options, target), most_ratio * found.device_s
+    options = list(list_options(found.question, found.case, target, questions))
+    search, most_s = Search(options, target), most_ratio * found.device_s
     best, most = None, MOST_DEVICES
     tried: list[Deployed] = []
     for count in sorted({search.count(place) for place in range(len(options))}):
@@ -253,7 +254,7 @@ def _list_holding(question: Question, case: Case, questions: dict[int, Question]
     return [(own, one) for own, one in found if one.most >= 1 and not (asked and one.devices not in asked)]
 
 
-def _list_options(
+def list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
     """Yield servers and their number, by devices in all: the fewest that hold the users, twice as many, and so on."""
@@ -269,7 +270,7 @@ def _list_options(
 
 
 @define(eq=False)
-class _Search:
+class Search:
     """Search for the fewest devices among servers of one chip and precision, which are sorted by devices in all."""
 
     options: Sequence[Option]
@@ -342,17 +343,20 @@ class _Search:
     def prepare(self, places: Iterable[int]) -> None:
         """Evaluate the passes of options together, in not much more time than those of one option.
 
-        With pauses, conversations or drafts, passes depend on the results of others, and are evaluated one by one.
+        Only boards with the same cap are evaluated together: their links take a part of it. With pauses, conversations
+        or drafts, passes depend on the results of others, and are evaluated one by one.
         """
-        asked: list[Asked] = []
+        groups: dict[float, tuple[Deployment, list[Asked]]] = {}
         for question, case, servers in (self.options[place] for place in places if place not in self.tried):
             load = _find_load(question, case, self.target, servers)
             if load.pause_s or load.residence or load.speculated_tokens:
                 return
             prompt, _ = cut_prompt(load.prompt_tokens, load.cached_tokens, load.step_tokens)
+            _, asked = groups.setdefault(case.server.chips[0].tdp.value, (case.server, []))
             asked += case.server.ask(Passes.joined((list_passes(load), prompt)))
-        with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused
-            self.options[0][1].server.evaluate(asked)
+        for server, asked in groups.values():
+            with contextlib.suppress(UnsupportedError):  # an option that needs these passes is refused
+                server.evaluate(asked)
 
 
 def _serve(question: Question, case: Case, target: LatencyTarget, servers: int, *, reuses: bool = True) -> Deployed:

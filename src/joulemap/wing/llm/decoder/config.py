@@ -16,6 +16,12 @@ from joulemap.system.record import define, frozen
 
 Norm = Literal["rms_norm", "layer_norm"]
 
+LEAST_BYTES: Final = 2.0
+"""Minimum bytes of a state's element: the precision of the KV cache does not apply to it (vLLM's mamba_cache_dtype)."""
+
+WIDE_BYTES: Final = 4.0
+"""Bytes of a state's element at 32 bits."""
+
 
 @frozen(kw_only=True)
 class Indexer:
@@ -179,6 +185,8 @@ class Recurrence:
     """True if the decay input and both keys of a mamba are normalized, without weights."""
     has_output_norm: bool = True
     """True if the result of a mamba2 or delta recurrence is normalized."""
+    is_wide: bool = attrs.field(default=False, repr=False)
+    """True if states are stored at 32 bits; workloads count them at the precision of activations."""
 
     @property
     def limits(self) -> tuple[int, ...]:
@@ -375,7 +383,7 @@ class Decoder:
 
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the cache bytes of a sequence of `tokens` tokens on one of `devices` devices, states included."""
-        return sum(_count_cached(one, tokens, devices) for layer in self.layers for one in layer.mixers) * item_bytes
+        return sum(_count_cached(one, tokens, devices, item_bytes) for layer in self.layers for one in layer.mixers)
 
     @cached_property
     def is_routed(self) -> bool:
@@ -387,10 +395,17 @@ _IGNORED: Final = ("name", "text", "basis", "source", "notes", "file_notes", "co
 """Fields that do not affect workloads."""
 
 
-def _count_cached(mixer: Mixer, tokens: int, devices: int) -> float:
-    """Return the elements that a layer caches per sequence on one device."""
+def _count_cached(mixer: Mixer, tokens: int, devices: int, item_bytes: float) -> float:
+    """Return the bytes that a layer caches per sequence on one device; no state is narrower than 16 bits."""
     if isinstance(mixer, Recurrence):
-        return (mixer.state_count + mixer.tail_count) / devices
+        near = max(item_bytes, LEAST_BYTES)
+        wide = max(near, WIDE_BYTES) if mixer.is_wide else near
+        return (mixer.state_count * wide + mixer.tail_count * near) / devices
+    return _count_rows(mixer, tokens, devices) * item_bytes
+
+
+def _count_rows(mixer: Attention | Latent | Compressed, tokens: int, devices: int) -> float:
+    """Return the elements that an attention layer caches per sequence on one device."""
     seen = min(tokens, mixer.window) if mixer.window else tokens
     if isinstance(mixer, Latent):
         return seen * mixer.cache_width

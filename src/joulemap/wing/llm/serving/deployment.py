@@ -84,9 +84,10 @@ VERIFIED: Final = 1.0 + MOST_GUESSED
 """Maximum tokens per sequence and pass that count as speculative decoding; more are a prompt."""
 
 UNPACKED_FORMAT: Final = "nf4"
-"""Start of the names of weight formats that some engines dequantize to memory.
+"""Start of the names of weight formats that engines dequantize to memory.
 
-Source: bitsandbytes, `matmul_4bit`: a separate kernel for one row, else `dequantize_4bit` and a 16-bit GEMM.
+Source: bitsandbytes, `matmul_4bit`, which Transformers, vLLM and SGLang call: a separate kernel for one row, else
+`dequantize_4bit` and a 16-bit GEMM.
 """
 
 PACKED_WORDS: Final = {"marlin": MARLIN, "machete": MACHETE}
@@ -385,7 +386,7 @@ class Deployment:
         """Return the kernel families of weight GEMMs, cut into full tiles or not."""
         stack = self.stack
         streamed = STREAMED if stack.streams and not is_tiled else ""
-        unpacked = UNPACKED if stack.unpacks and self.weight_precision.startswith(UNPACKED_FORMAT) else ""
+        unpacked = UNPACKED if self.weight_precision.startswith(UNPACKED_FORMAT) else ""
         named = {
             "linear": f"{streamed} {unpacked or self._packed}".strip(),
             ROUTED[0]: f"{stack.experts} {streamed}".strip(),

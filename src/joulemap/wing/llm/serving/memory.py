@@ -157,11 +157,13 @@ class Room:
         most = _most(lambda tokens: sequences * self.cache(tokens) <= self.free, limit or LONGEST)
         return most if limit or most < LONGEST else None
 
-    @property
-    def cache_tokens(self) -> float:
-        """Total tokens of all sequences that fit at once."""
-        longest = self.deployment.decoder.context_length or 4096
-        return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
+    def count_tokens(self, length: float) -> float:
+        """Return the total tokens of all sequences that fit at once, each `length` long.
+
+        Long sequences need less memory per token if layers have windows or states.
+        """
+        each = self.cache(length)
+        return max(0.0, self.free) / each * length if each else math.inf
 
     def _measure(self, step: Step, sequences: int = 1) -> tuple[float, float]:
         """Return the weight and activation bytes of a pass of `sequences` sequences on the last pipeline stage."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
 from joulemap.system.record import frozen
 from joulemap.wing.llm.serving.memory import Room
 from joulemap.wing.llm.serving.surface import Cost, Floats, Passes
@@ -104,7 +104,7 @@ class Offload:
         own_j = own.joules - self.device.idle_w * own.seconds
         other_j = other.joules - self.host.idle_w * other.seconds
         tokens = passes.sequences * passes.tokens + passes.chunk
-        handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[self.device.precision]
+        handed = tokens * self.device.decoder.hidden * PRECISION_BYTES[carried_precision(self.device.precision)]
         crossings = 2.0 * (0.0 < share < 1.0)
         sent = rest * self.rooms[0].weights * (self.way.s_per_byte > 0.0)
         sent_s = sent * self.way.s_per_byte

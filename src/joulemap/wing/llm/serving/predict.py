@@ -167,7 +167,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)
     if weights is None or is_wide:
         return (wide if stated in WIDE or not stated else stated if stated in has else wide), ""
-    if stack.unpacks and weights.name == "int8":
+    if stack.name == "transformers" and weights.name == "int8":
         return wide, BITSANDBYTES_INT8
     takes = weights.precision
     precision = (

@@ -17,9 +17,6 @@ from joulemap.wing.llm.serving.surface import Surface, Table, tabulate
 if TYPE_CHECKING:
     from joulemap.wing.llm.serving.deployment import Deployment
 
-LONG: Final = 4096
-"""Tokens of a long sequence, for a model that states no maximum."""
-
 MOST_TOKENS: Final = 10**12
 """Cap on the KV cache capacity in tokens, for a model without a KV cache."""
 
@@ -31,21 +28,21 @@ def serve(
 
     `tiers` are memory below the devices for a prefix cache. Raise UnsupportedError if no request fits.
     """
-    limits = find_limits(deployment, draft)
+    limits = find_limits(deployment, load, draft)
     if tiers or load.turns > 1 or (load.trace is not None and load.trace.prefixes is not None):
-        limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment))
+        limits = attrs.evolve(limits, tiers=tiers, token_bytes=measure_token(deployment, load))
     surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
     return simulate(tabulate_for(surface, load, limits, seed), load, limits, seed)
 
 
-def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
-    """Return the limits of a deployment: its stack's settings and the KV cache capacity of its devices."""
+def find_limits(deployment: Deployment, load: Load, draft: Draft | None = None) -> Limits:
+    """Return the limits of a deployment under a load: its stack's settings and the KV cache capacity of its devices."""
     stack = deployment.stack
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     return Limits(
         step_tokens=stack.step_tokens,
         sequences=stack.sequence_limit,
-        cache_tokens=max(2, int(min(room.cache_tokens, MOST_TOKENS))),
+        cache_tokens=max(2, int(min(room.count_tokens(_mean_length(load)), MOST_TOKENS))),
         context_tokens=deployment.decoder.context_length or None,
         mixes=stack.mixes,
         reserves_output=stack.reserves_output,
@@ -56,11 +53,17 @@ def find_limits(deployment: Deployment, draft: Draft | None = None) -> Limits:
     )
 
 
-def measure_token(deployment: Deployment) -> float:
-    """Return the mean KV cache bytes of a token in a long sequence, of which a tier holds one copy."""
-    decoder = deployment.decoder
-    longest = decoder.context_length or LONG
-    return decoder.cache_bytes(longest, Room(deployment=deployment).item_bytes) / longest
+def measure_token(deployment: Deployment, load: Load) -> float:
+    """Return the mean KV cache bytes of a token in the sequences of a load, of which a tier holds one copy."""
+    length = round(_mean_length(load))
+    return deployment.decoder.cache_bytes(length, Room(deployment=deployment).item_bytes) / length
+
+
+def _mean_length(load: Load) -> float:
+    """Return the mean tokens of a request, prompt and answer."""
+    if load.trace is not None:
+        return (sum(load.trace.prompt_tokens) + sum(load.trace.output_tokens)) / len(load.trace.prompt_tokens)
+    return (load.prompt_tokens + load.output_tokens) * (1.0 - load.spread_fraction / 2.0) * (load.turns + 1) / 2.0
 
 
 def tabulate_for(surface: Surface, load: Load, limits: Limits, seed: int) -> Table:
