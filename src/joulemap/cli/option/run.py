@@ -158,12 +158,10 @@ class ModelOptions:
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
-        from joulemap.trace.source import parse_argument
-
         return {
             "batch": read_batches(self.batch),
             "inputs": self.inputs or (),
-            "arguments": dict(parse_argument(text) for text in self.arguments or ()),
+            "arguments": _read_arguments(self.arguments or ()),
             "config": self.config,
             "retrace": self.retrace,
             "trust": self.trust,
@@ -285,6 +283,19 @@ class DeployedRunOptions(CandidateRunOptions):
         """Return the settings of these options as keywords; a requested boundary has no fallback."""
         found = super().keywords()
         return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
+
+
+def _read_arguments(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of a factory's arguments; UsageError for one given twice."""
+    from joulemap.trace.source import parse_argument
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, value = parse_argument(text)
+        if name in found:
+            raise UsageError(f"--model-arg {text}: {name} is set twice")
+        found[name] = value
+    return found
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
