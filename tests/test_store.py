@@ -274,7 +274,7 @@ def test_a_file_of_something_else_is_refused_and_kept(name: str, content: bytes,
     path = tmp_path / f"other.{name}"
     path.write_bytes(content)
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match="not (a DuckDB database|one of joulemap)"), opening(path):
+        with pytest.raises(DatabaseError, match=r"not (a DuckDB database|one of joulemap)"), opening(path):
             pass
     assert path.read_bytes() == content
 
