@@ -169,7 +169,21 @@ BUS = """memory_bus_width = { value = 256, unit = "bit", basis = "published", so
 memory_data_rate = { value = 20, unit = "GT/s", basis = "published", source = "mine" }
 """
 
-REFUSED = {
+CACHES = """
+[[memory_levels]]
+name = "l1"
+kind = "cache"
+per = "unit"
+capacity = {{ value = {l1}, basis = "published", source = "mine" }}
+
+[[memory_levels]]
+name = "l2"
+kind = "cache"
+per = "chip"
+capacity = {{ value = {l2}, basis = "published", source = "mine" }}
+"""
+
+REFUSED: dict[str, tuple[str, ...]] = {
     "GB for GB/s": (BANDWIDTH, BANDWIDTH.replace("GB/s", "GB"), "memory_bandwidth: unit 'GB' measures B, expected B/s"),
     "GB written as bytes": (
         BANDWIDTH,
@@ -247,6 +261,29 @@ REFUSED = {
         'clock = { value = 2.3, unit = "GHz", basis = "published", source = "mine" }\n\n[peaks.fp32]',
         "power_modes.fast.clock: 2.3e+09 Hz is above clock_boost of 2.2e+09 Hz",
     ),
+    "a sustained clock above the boost clock": (
+        "[peaks.fp32]",
+        'clock_sustained = { value = 20, unit = "GHz", basis = "assumed", source = "mine" }\n\n[peaks.fp32]',
+        "clock_sustained: 2e+10 Hz is above clock of 2e+09 Hz",
+    ),
+    "a board that rests at more than its active idle": (
+        "[peaks.fp32]",
+        'static_power = { value = 5, unit = "W", basis = "published", source = "mine" }\n'
+        'idle_power = { value = 15, unit = "W", basis = "published", source = "mine" }\n\n[peaks.fp32]',
+        "idle_power: 15 W is above static_power of 5 W",
+    ),
+    "a memory smaller than the cache": (  # 10 units of 2 MiB
+        'value = 16, unit = "GB"',
+        'value = 16, unit = "MB"',
+        "memory_levels.l1.capacity: 20.9715 MB in all is above the memory_capacity of 16 MB",
+        CACHES.format(l1="2, unit = 'MiB'", l2="4, unit = 'MiB'"),
+    ),
+    "a cache of the chip below that of a unit": (
+        'value = 16, unit = "GB"',
+        'value = 16, unit = "GB"',
+        "memory_levels.l2.capacity: 48 KiB of the chip is below the 128 KiB of one unit's l1",
+        CACHES.format(l1="128, unit = 'KiB'", l2="48, unit = 'KiB'"),
+    ),
     "a host that is no share": (
         "[peaks.fp32]",
         'host_share = { value = 400, unit = "1", basis = "assumed", source = "mine" }\n\n[peaks.fp32]',
@@ -257,10 +294,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_is_refused_with_file_key_and_reason(case: str, tmp_path: Path) -> None:
-    old, new, reason = REFUSED[case]
+    old, new, reason, *more = REFUSED[case]
     assert MINIMAL.count(old) == 1
     with pytest.raises(CatalogueError) as caught:
-        check_files([write(tmp_path, MINIMAL.replace(old, new))])
+        check_files([write(tmp_path, MINIMAL.replace(old, new) + "".join(more))])
     assert "/tiny.toml: " in str(caught.value)
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from joulemap.domain.hardware_ref import HardwareRef, name_configured, name_variant
-from joulemap.system.errors import UsageError
+from conftest import Run
+from joulemap.domain.hardware_ref import HardwareRef, MemoryConfiguration, name_configured, name_variant
+from joulemap.system.errors import ExitCode, UsageError
 
 REFERENCES = {
     "l4": ("l4", (), ""),
@@ -59,10 +60,40 @@ def test_a_memory_configuration_sets_the_bandwidth(text: str, gb_per_s: str) -> 
     assert both.mode == "3GHz"
 
 
-@pytest.mark.parametrize("memory", ["ddr5", "ddr5-5600", "ddr5-x2", "ddr5-5600x0", "lpddr5x-8533x128", "ddr5-5600x2GB"])
+@pytest.mark.parametrize(
+    "memory",
+    ["ddr5", "ddr5-5600", "ddr5-x2", "ddr5-5600x0", "lpddr5x-8533x128", "ddr5-5600x2GB", "ddr9-5600x2", "ddr5-56000x2"],
+)
 def test_a_malformed_memory_configuration_is_refused(memory: str) -> None:
     with pytest.raises(UsageError):
         HardwareRef.read(f"n100+{memory}")
+
+
+@pytest.mark.parametrize(
+    ("memory", "memory_type", "bus_bits", "refusal"),
+    [
+        ("ddr4-3200x2", "DDR4", 128.0, ""),
+        ("ddr4-3200x4", "DDR4", 128.0, "DDR4-3200x2"),  # four modules in two channels
+        ("ddr5-4800x9", "DDR5-4800 8ch", None, "DDR5-4800x8"),
+        ("lpddr4x-4267x1", "LPDDR4X-4267 32-bit", 32.0, r"memory_bandwidth=17\.068GB/s"),  # 4 bytes x 4,267 million
+        ("ddr4-3200x2", "GDDR6X", 384.0, "GDDR6X"),
+        ("ddr4-3200x2", "flash and SRAM on chip", None, "flash"),
+    ],
+)
+def test_modules_fit_the_memory_bus_of_their_chip(
+    memory: str, memory_type: str, bus_bits: float | None, refusal: str
+) -> None:
+    modules = MemoryConfiguration.read(memory)
+    if not refusal:
+        modules.check_fit("chip", memory_type, bus_bits)
+        return
+    with pytest.raises(UsageError, match=refusal):
+        modules.check_fit("chip", memory_type, bus_bits)
+
+
+def test_a_chip_is_refused_modules_for_which_it_has_no_channels(joulemap: Run) -> None:
+    refused = joulemap("compare", "resnet18", "ryzen_9_5950x+ddr4-3200x4")
+    assert refused.returncode == ExitCode.USAGE
 
 
 def test_a_plus_of_a_printed_name_is_no_memory() -> None:

@@ -493,3 +493,88 @@ def test_without_torch_own_models_are_refused_in_one_line(tmp_path: Path, monkey
     assert done.stderr.endswith(
         "joulemap: tracing net.py:net needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it\n"
     )
+
+
+OWN_INPUTS = """
+import torch
+from torch.nn import Linear, Module
+
+class Sum(Module):
+    def __init__(self, bias: bool = True):
+        super().__init__()
+        self.image, self.meta = Linear(16, 8, bias=bias), Linear(4, 8, bias=bias)
+
+    def forward(self, image, meta):
+        return self.image(image) + self.meta(meta)
+
+class Batch(Sum):
+    def forward(self, batch):
+        return super().forward(batch["image"], batch["meta"])
+
+class Match(Module):
+    def forward(self, query, bank):
+        return query @ bank.mT
+
+def inputs():
+    return {"image": torch.zeros(2, 16), "meta": torch.zeros(2, 4)}
+
+def keywords(bias: bool = True):
+    return Sum(bias), inputs()
+
+def positions():
+    return Sum(), (*inputs().values(),)
+
+def one():
+    return Batch(), (inputs(),)
+
+def match():
+    return Match(), (torch.zeros(2, 4), torch.zeros(100, 4))
+"""
+
+
+def test_a_named_input_replaces_one_of_a_models_own(tmp_path: Path) -> None:
+    """The others keep their sizes, and take the batch if all share one: 5 x (16 x 8 + 4 x 8) MACs."""
+    (tmp_path / "own.py").write_text(OWN_INPUTS)
+
+    def trace(factory: str, *inputs: str) -> Workload:
+        found = resolve_model(
+            f"{tmp_path}/own.py:{factory}", load_models(), inputs=[parse_input(one) for one in inputs]
+        )
+        return trace_request(found)
+
+    for factory in ("keywords", "positions", "one"):
+        for inputs in (("image=5,16",), ("meta=5,4", "image=5,16")):
+            workload = trace(factory, *inputs)
+            assert (workload.batch, sum(one.mac_count for one in workload.operators)) == (5, 5 * (16 + 4) * 8)
+    workload = trace("match", "bank=50,4")
+    assert (workload.batch, sum(one.mac_count for one in workload.operators)) == (1, 2 * 4 * 50)
+    with pytest.raises(ModelError, match=r"2x16.*2x4"):
+        trace("keywords", "5,16")
+    with pytest.raises(UsageError, match="image"):
+        trace("keywords", "image=5,16", "image=6,16")
+
+
+@pytest.mark.parametrize(("value", "biases"), [("true", 16), ("False", 0), ("false", 0)])
+def test_words_of_json_are_values_of_arguments(value: str, biases: int, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN_INPUTS)
+    name = f"{tmp_path}/own.py:keywords"
+    assert (
+        trace_request(resolve_model(name, load_models(), arguments=[("bias", value)])).parameter_count == 160 + biases
+    )
+    with pytest.raises(UsageError, match="true or false"):
+        trace_request(resolve_model(name, load_models(), arguments=[("bias", "no")]))
+
+
+def test_an_exported_program_takes_the_sizes_that_were_exported_as_dynamic(tmp_path: Path) -> None:
+    shapes = {"": None, "open": ({0: torch.export.Dim("rows", max=64)},)}
+    fixed, is_open = (str(tmp_path / f"{name}net.pt2") for name in shapes)
+    for path, sizes in zip((fixed, is_open), shapes.values(), strict=True):
+        program = torch.export.export(torch.nn.Linear(16, 8), (torch.zeros(4, 16),), dynamic_shapes=sizes)
+        torch.export.save(program, path)
+    (operator,) = trace_request(resolve_model(is_open, load_models(), batch=7)).operators
+    assert operator.mac_count == 7 * 16 * 8
+    with pytest.raises(ModelError, match="cannot be set to 7"):
+        trace_request(resolve_model(fixed, load_models(), batch=7))
+    for path, given in ((fixed, "7,16"), (is_open, "4,17")):
+        with pytest.raises(UsageError, match="was exported as"):
+            trace_request(resolve_model(path, load_models(), inputs=[parse_input(given)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -140,7 +141,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     _check_bandwidth(given, chip.quantities.memory_bandwidth.explanation)
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     _check_limits(given)
-    _check_clock(given, "clock_boost" if chip.architecture == "gpu" and "clock_boost" in given else "clock")
+    _check_order(given, "clock_boost" if chip.architecture == "gpu" and "clock_boost" in given else "clock")
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     _check_levels(chip, shared)
     _check_geometry(chip, shared)
@@ -158,6 +159,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             raise ValueError(f"geometry.{name}: {number.value:g} is not a whole number")
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
+    _check_capacities(quantities, levels)
     levels = levels or complete_levels(quantities, peaks, shared)
     return Hardware(
         id=chip.id,
@@ -348,11 +350,30 @@ def _check_limits(quantities: Mapping[str, Quantity]) -> None:
         raise ValueError(f"power_limit_highest: {highest.value:g} W is below the tdp of {tdp:g} W")
 
 
-def _check_clock(quantities: Mapping[str, Quantity], full: str) -> None:
-    """Raise ValueError if a board's full clock is above the highest of its die."""
-    clock, highest = quantities[full], quantities.get("clock_die")
-    if highest is not None and clock.value > highest.value:
-        raise ValueError(f"{full}: {clock.value:g} Hz is above clock_die of {highest.value:g} Hz")
+def _check_order(quantities: Mapping[str, Quantity], full: str) -> None:
+    """Raise ValueError if a clock is above the highest of its board or die, or idle power above active idle."""
+    for low, high in ((full, "clock_die"), ("clock_sustained", full), ("idle_power", "static_power")):
+        least, most = quantities.get(low), quantities.get(high)
+        if least is not None and most is not None and least.value > most.value:
+            raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
+
+
+def _check_capacities(quantities: Mapping[str, Quantity], levels: Sequence[MemoryLevel]) -> None:
+    """Raise ValueError for on-chip memory that is larger than the memory behind it."""
+    units, memory = quantities["unit_count"].value, quantities["memory_capacity"].value
+    for level in levels:
+        capacity = level.capacity.value * (units if level.per == "unit" else 1.0)
+        if capacity > memory:
+            raise ValueError(
+                f"memory_levels.{level.name}.capacity: {capacity / 1e6:g} MB in all is above the memory_capacity of "
+                f"{memory / 1e6:g} MB"
+            )
+    for near, far in itertools.pairwise(levels):
+        if near.per == "unit" and far.per == "chip" and near.capacity.value > far.capacity.value:
+            raise ValueError(
+                f"memory_levels.{far.name}.capacity: {far.capacity.value / 1024:g} KiB of the chip is below the "
+                f"{near.capacity.value / 1024:g} KiB of one unit's {near.name}"
+            )
 
 
 def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[str, Quantity]) -> PowerMode:

@@ -14,6 +14,7 @@ import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.host import is_part
 from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, split_words, unmark
 from joulemap.domain.operating_point import read_point
@@ -92,6 +93,8 @@ class Variant:
     """Constants and their new values, as written by the user."""
     place: str
     """Argument that selects the variant."""
+    memory: MemoryConfiguration | None = None
+    """Memory modules of the computer, behind a memory bandwidth among the changes."""
 
 
 @frozen(kw_only=True)

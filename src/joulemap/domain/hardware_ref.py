@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+import attrs
+
 from joulemap.domain.target import DEFAULT_MODE
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -13,7 +15,13 @@ from joulemap.system.record import frozen
 CHANNEL_BITS: Final = 64
 """Data width of one channel of DDR memory. Source: JEDEC JESD79-5 (DDR5: two subchannels of 32 bits)."""
 
-_CONFIGURATION: Final = r"((?:LP)?DDR\dX?)-([1-9]\d{2,4})x([1-9]\d?)"
+FASTEST: Final = 14_400
+"""Highest data rate of memory in MT/s. Source: JEDEC JESD209-6 (LPDDR6)."""
+
+_CONFIGURATION: Final = r"((?:LP)?DDR[1-6]X?)-([1-9]\d{2,4})x([1-9]\d?)"
+
+_CHANNELS: Final = re.compile(r"(\d+)ch\b")
+"""Channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
 
 
 class MemoryConfiguration(NamedTuple):
@@ -27,9 +35,10 @@ class MemoryConfiguration(NamedTuple):
     def read(cls, text: str) -> MemoryConfiguration:
         """Return the configuration that a text such as `DDR5-5600x2` states; UsageError for any other form."""
         found = re.fullmatch(_CONFIGURATION, text.strip(), re.IGNORECASE)
-        if found is None:
+        if found is None or int(found[2]) > FASTEST:
             raise UsageError(
-                f"memory {text}: expected kind, MT/s and 64-bit channels, as DDR5-5600x2 or LPDDR5X-8000x2"
+                f"memory {text}: expected kind, MT/s up to {FASTEST:,} and 64-bit channels, as DDR5-5600x2 or "
+                "LPDDR5X-8000x2"
             )
         return cls(found[1].upper(), float(found[2]) * 1e6, CHANNEL_BITS * int(found[3]))
 
@@ -37,6 +46,21 @@ class MemoryConfiguration(NamedTuple):
     def bytes_per_s(self) -> float:
         """Peak bandwidth."""
         return self.transfers_per_s * self.width_bits / 8.0
+
+    def check_fit(self, chip: str, memory_type: str, bus_bits: float | None) -> None:
+        """Raise UsageError if a chip has memory of its own, or fewer channels."""
+        if not re.search(r"(?<!G)DDR", memory_type):
+            raise UsageError(f"{chip} has no memory modules but {memory_type}: leave out {self.kind}")
+        channels = _CHANNELS.search(memory_type)
+        width = bus_bits or (CHANNEL_BITS * int(channels[1]) if channels else None)
+        if width is None or self.width_bits <= width:
+            return
+        rate, most = f"{self.transfers_per_s / 1e6:.0f}", int(width) // CHANNEL_BITS
+        way_out = f"give its 64-bit channels, not its modules, as {self.kind}-{rate}x{most}"
+        raise UsageError(
+            f"{chip} has a memory bus of {width:g} bits, not of {self.width_bits}: "
+            + (way_out if most else f"set its bandwidth, as {chip}[memory_bandwidth={width / 8e3 * float(rate):g}GB/s]")
+        )
 
 
 @frozen
@@ -52,6 +76,8 @@ class HardwareRef:
     """Constants that are set, in brackets as they are written."""
     mode: str = ""
     """Power mode as it is written; empty for the default mode."""
+    memory: MemoryConfiguration | None = attrs.field(default=None, eq=False)
+    """Memory modules behind a memory bandwidth among the settings."""
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
@@ -66,9 +92,10 @@ class HardwareRef:
             return cls(label, "", mode)
         chip, _, memory = plain.rpartition("+")
         if memory.lower().startswith(("ddr", "lpddr")):
-            bandwidth = f"memory_bandwidth={MemoryConfiguration.read(memory).bytes_per_s / 1e9:.6g}GB/s"
+            modules = MemoryConfiguration.read(memory)
+            bandwidth = f"memory_bandwidth={modules.bytes_per_s / 1e9:.6g}GB/s"
             settings = f"{bandwidth};{settings}" if bracket else f"{bandwidth}]"
-            return cls(chip, f"[{settings}", mode)
+            return cls(chip, f"[{settings}", mode, modules)
         return cls(plain, bracket + settings, mode)
 
     @classmethod

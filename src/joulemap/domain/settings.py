@@ -175,7 +175,8 @@ def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[str | Hardware, ...]:
     is_one = isinstance(value, str) or not isinstance(value, Iterable)
-    found: tuple[str | Hardware, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type,assignment]
+    given: tuple[Any, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type]
+    found = tuple(os.fspath(one) if isinstance(one, os.PathLike) else one for one in given)
     for one in found:
         if not isinstance(one, str) and not hasattr(one, "with_own_digest"):
             raise UsageError(f"hardware is {one!r}, expected a name or a record of hardware")
@@ -259,7 +260,10 @@ def _path(value: str | os.PathLike[str] | None) -> str:
 
 
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
-    return dict(value or {})
+    try:
+        return dict(value or {})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"arguments is {value!r}, expected a mapping of names to values") from error
 
 
 def _within(low: float, high: float, *, is_open: bool) -> Check:
@@ -268,7 +272,7 @@ def _within(low: float, high: float, *, is_open: bool) -> Check:
     def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
         if value is None:
             return
-        if not isinstance(value, Real):
+        if not isinstance(value, Real) or isinstance(value, bool):
             raise UsageError(f"{attribute.name} is {value!r}, expected a number in SI units")
         if not (low < value if is_open else low <= value) or not value <= high:
             word = "above" if is_open else "at least"
@@ -320,6 +324,8 @@ class Settings:
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
     """Precision of activations and GEMMs; empty for the checkpoint's, in served language models."""
+    states_precision: bool = attrs.field(default=False, repr=False)
+    """True if the precision was stated, so that it replaces that of a file even if it is the default one."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
     """Storage precision of GEMM weights, no wider than the activations: `int4`, or `int4:64` with a group size.
     Empty for the activations' precision.
@@ -398,7 +404,8 @@ class Settings:
                 raise UsageError(f"there is no keyword {name!r}; {hint}")
         if not keywords:
             return self
-        usual = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
+        usual: dict[str, Any] = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
+        usual |= {"states_precision": True} if "precision" in keywords else {}
         try:
             return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
         except (AttributeError, TypeError) as error:

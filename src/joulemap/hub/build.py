@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import inspect
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from joulemap.domain.workload import Workload
 from joulemap.hub import detector, file, published, speech, tiny, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.hub.past import build_past
-from joulemap.system.errors import ModelError
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
@@ -53,6 +53,8 @@ class BuiltModel:
     """Method by which the module was built."""
     others: Guesses | None = None
     """Keyword arguments to try if the module does not take these inputs."""
+    own: str = ""
+    """The model's own inputs as text, if other inputs replaced them."""
 
 
 def build_request(request: ModelRequest) -> BuiltModel:
@@ -66,7 +68,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         built, sized = build_operator(operator, batch)
         return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
     made, way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
-    notes = made.notes
+    notes, replaced = made.notes, ""
     if request.sizes is not None:
 
         def run(positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -77,8 +79,19 @@ def build_request(request: ModelRequest) -> BuiltModel:
         notes += remarks
     else:
         own = made.own if made.guesses is None else next(made.guesses)
-        is_given = request.inputs and made.guesses is None  # guesses already contain the given inputs
-        positional, named = _given(request) if is_given else _own(own, request, is_sized=made.is_sized)
+        is_given = bool(request.inputs) and made.guesses is None  # guesses already contain the given inputs
+        merged = _merge(made.module, own, request) if is_given and own is not None else None
+        if merged is not None:
+            positional, named = merged
+            if find_uncommon([tuple(leaf.shape) for leaf in tensors_in(merged)]):
+                request = attrs.evolve(request, batch=None)
+        else:
+            is_open = bool(made.sizes) and all(one and one[0] is None for one in made.sizes.values())
+            positional, named = (
+                _given(request) if is_given else _own(own, request, is_sized=made.is_sized, is_open=is_open)
+            )
+        _check_exported(request, made.sizes, positional, named)
+        replaced = _list_shapes(named_tensors(own)) if is_given and own is not None else ""
     batch, remarks = _batch_of(request, (positional, named))
     return BuiltModel(
         module=made.module,
@@ -88,6 +101,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
         notes=(*notes, *remarks),
         way=way,
         others=None if request.sizes else made.guesses,
+        own=replaced,
     )
 
 
@@ -100,6 +114,8 @@ class _Made:
     notes: tuple[str, ...] = ()
     is_sized: bool = False
     """True if its own inputs have the requested sizes."""
+    sizes: Mapping[str, tuple[int | None, ...]] = {}
+    """Sizes with which an exported program takes each input; None for a dynamic one."""
 
 
 def _make(request: ModelRequest) -> _Made:
@@ -126,7 +142,8 @@ def _make(request: ModelRequest) -> _Made:
     elif request.kind == "exported":
         from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
 
-        module, own = load_exported(request)
+        module, own, sizes = load_exported(request)
+        return _Made(module=module, own=own, sizes=sizes)
     elif request.kind == "file":
         module, own, is_sized = file.build_from_factory(request, _values(request))
         return _Made(module=module, own=own, is_sized=is_sized)
@@ -150,6 +167,8 @@ def _trace(request: ModelRequest) -> Workload:
     try:
         workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
+        if built.own:
+            raise ModelError(f"{error}; its own inputs are {built.own}") from error
         if request.kind != "hf" or request.sizes is not None:
             raise
         found = _trace_with_others(built, request, error)
@@ -225,21 +244,18 @@ def _check_storable(workload: Workload) -> None:
 
 
 def _values(request: ModelRequest) -> dict[str, Any]:
-    """Return a factory's arguments as Python literals, or as text if they are none."""
-
-    def read(text: str) -> Any:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return text
-
-    return {name: read(value) for name, value in request.arguments}
+    """Return a factory's arguments as literals of Python or JSON, or as text if they are none."""
+    return {name: transformers.read_setting(value) for name, value in request.arguments}
 
 
 def _given(request: ModelRequest) -> Inputs:
     if request.layout == "images":
         batch, *image = request.inputs[0].shape
         return ([_empty(attrs.evolve(request.inputs[0], shape=tuple(image)))] * batch,), {}
+    names = [spec.name for spec in request.inputs if spec.name]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--input {name} is given twice")
     positional = tuple(_empty(spec) for spec in request.inputs if not spec.name)
     return positional, {spec.name: _empty(spec) for spec in request.inputs if spec.name}
 
@@ -248,8 +264,62 @@ def _empty(spec: InputSpec) -> torch.Tensor:
     return torch.empty(spec.shape, dtype=DTYPES[spec.dtype], device="meta")
 
 
-def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
-    """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch."""
+def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs | None:
+    """Return a model's own inputs with the given ones in place of those of their names; None if not all are found.
+
+    A name is that of an argument of `forward`, or a key inside one. If the own inputs have a common leading size, the
+    others take the requested batch.
+    """
+    if request.kind == "exported":
+        positional, named = own
+    else:
+        positional, named = _own(own, attrs.evolve(request, batch=None))
+    try:
+        arguments = dict(inspect.signature(module.forward).bind_partial(*positional, **named).arguments)
+    except (TypeError, ValueError):
+        return None
+    places = {f"['{name}']": value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
+    leaves = named_tensors((positional, named))
+    for place, leaf in leaves:
+        places.setdefault(place[place.rfind("[") :], leaf)
+    asked = {f"['{spec.name}']": spec for spec in request.inputs}
+    if len(asked) < len(request.inputs) or not places.keys() >= asked.keys():
+        return None
+    given = {id(places[name]): _empty(spec) for name, spec in asked.items()}
+    sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in leaves}
+    batch = request.batch if len(sizes) == 1 and None not in sizes else None
+
+    def put(leaf: torch.Tensor) -> torch.Tensor:
+        if id(leaf) in given:
+            return given[id(leaf)]
+        return leaf if batch is None or leaf.shape[0] == batch else _resize(leaf, batch)
+
+    positional, named = replace_tensors((tuple(positional), dict(named)), put)
+    return positional, named
+
+
+def _check_exported(
+    request: ModelRequest, sizes: Mapping[str, tuple[int | None, ...]], positional: Sequence[Any], named: Any
+) -> None:
+    """Raise UsageError for a tensor whose sizes contradict those that a program was exported with."""
+    given = {**dict(zip(sizes, positional, strict=False)), **named}
+    for name, exported in sizes.items():
+        value = given.get(name)
+        if not isinstance(value, torch.Tensor):
+            continue
+        has_them = len(exported) == value.dim() and all(
+            a in (None, b) for a, b in zip(exported, value.shape, strict=True)
+        )
+        if not has_them:
+            shown = "x".join("?" if one is None else str(one) for one in exported) or "a number"
+            raise UsageError(f"{request.model}: input {name} was exported as {shown}, not {_shape(value)}")
+
+
+def _own(own: Any, request: ModelRequest, is_sized: bool = False, is_open: bool = False) -> Inputs:
+    """Return the inputs that a model brings, unchanged if `is_sized` and otherwise at the requested batch.
+
+    Those of an exported program can have another batch only if `is_open`.
+    """
     if own is None:
         raise ModelError(
             f"{request.model} has no example inputs: give --input 1,3,224,224, return (module, inputs), "
@@ -260,7 +330,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
             raise ModelError(f"{request.model} has an input of {_shape(leaf)}: its leading size is 0, expected a batch")
     sized = own
     if not is_sized and request.batch is not None and request.kind != "hf":
-        sized = _with_batch(own, request.batch, request)
+        sized = _with_batch(own, request.batch, request, can_resize=is_open or request.kind != "exported")
     if request.kind == "exported":
         positional, named = sized
         return positional, named
@@ -278,7 +348,7 @@ def _own(own: Any, request: ModelRequest, is_sized: bool = False) -> Inputs:
     return (sized,), {}
 
 
-def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
+def _with_batch(own: Any, batch: int, request: ModelRequest, *, can_resize: bool = True) -> Any:
     """Return inputs with the leading size of every tensor set, also inside caches and other objects; numbers stay.
 
     Values that a trace needs are repeated. Raises ModelError if the tensors disagree about the current leading size.
@@ -287,22 +357,25 @@ def _with_batch(own: Any, batch: int, request: ModelRequest) -> Any:
     sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in found}
     if sizes == {batch}:
         return own
-    if len(sizes) != 1 or None in sizes or request.kind == "exported":
-        shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_LISTED])
-        more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    if len(sizes) != 1 or None in sizes or not can_resize:
+        way_out = "give --input" if can_resize else "export it with a dynamic first size"
         raise ModelError(
-            f"{request.model} has inputs of {shapes}{more}: the batch cannot be set to {batch}; leave --batch out "
-            "to take them as they are, or give --input"
+            f"{request.model} has inputs of {_list_shapes(found)}: the batch cannot be set to {batch}; leave "
+            f"--batch out to take them as they are, or {way_out}"
         )
+    return replace_tensors(own, lambda leaf: _resize(leaf, batch) if leaf.dim() else leaf)
 
-    def resize(value: torch.Tensor) -> torch.Tensor:
-        if not value.dim():
-            return value
-        if has_values(value) and batch * value[0].numel() <= MOST_VALUES:
-            return value.detach()[torch.arange(batch) % value.shape[0]]
-        return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
 
-    return replace_tensors(own, resize)
+def _resize(value: torch.Tensor, batch: int) -> torch.Tensor:
+    """Return an input with another leading size; values that a trace needs are repeated."""
+    if has_values(value) and batch * value[0].numel() <= MOST_VALUES:
+        return value.detach()[torch.arange(batch) % value.shape[0]]
+    return torch.empty((batch, *value.shape[1:]), dtype=value.dtype, device="meta")
+
+
+def _list_shapes(found: Sequence[tuple[str, torch.Tensor]]) -> str:
+    shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
+    return f"{shapes} and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else shapes
 
 
 def _shape(tensor: torch.Tensor) -> str:

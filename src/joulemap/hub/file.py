@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 
 from joulemap.hub.package import find_package, list_code
-from joulemap.system.errors import ModelError
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
@@ -45,6 +45,7 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
         sizes: Mapping[str, int] = {}
         if not isinstance(made, torch.nn.Module) and callable(made):
             sizes = _read_sizes(made, request)
+            _check_switches(made, arguments)
             made = made(**{**sizes, **arguments})
         elif arguments:
             raise ModelError(f"{request.model} is not a factory: it takes no --model-arg")
@@ -66,6 +67,17 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
         return {}
     sizes = {"batch": request.sequences, "tokens": asked.tokens, "cached": asked.cached}
     return {name: size for name, size in sizes.items() if name in taken}
+
+
+def _check_switches(factory: Any, arguments: Mapping[str, Any]) -> None:
+    """Raise UsageError for a text given to an argument that is true or false by default: every text counts as true."""
+    try:
+        taken = inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return
+    for name, value in arguments.items():
+        if isinstance(value, str) and name in taken and isinstance(taken[name].default, bool):
+            raise UsageError(f"--model-arg {name}={value}: expected true or false")
 
 
 def _forget(files: list[Path]) -> None:

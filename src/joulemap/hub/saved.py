@@ -97,8 +97,12 @@ class _CodeFoundError(Exception):
     """Part of a file that may run code."""
 
 
-def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
-    """Return (module, (positional, named) inputs that it was exported with, or None if it keeps none).
+Sizes = dict[str, tuple[int | None, ...]]
+"""Name of an input -> its sizes; None for a dynamic one."""
+
+
+def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any, Sizes]:
+    """Return (module, (positional, named) inputs that it was exported with or None, exported sizes by input in order).
 
     Raises ModelError for a file that is damaged, is something else, or may run code and is not trusted.
     """
@@ -117,7 +121,18 @@ def load_exported(request: ModelRequest) -> tuple[torch.nn.Module, Any]:
         raise
     except BaseException as error:
         raise ModelError(f"{path} cannot be read as a torch.export program: {first_line(error)}") from error
-    return module, program.example_inputs
+    return module, program.example_inputs, _read_sizes(program)
+
+
+def _read_sizes(program: torch.export.ExportedProgram) -> Sizes:
+    """Return the sizes of each tensor among the inputs of a program."""
+    given = {*program.graph_signature.user_inputs}
+    found = {one.name: one.meta.get("val") for one in program.graph.nodes if one.op == "placeholder"}
+    return {
+        name: tuple(size if isinstance(size, int) else None for size in value.shape)
+        for name, value in found.items()
+        if name in given and isinstance(value, torch.Tensor)
+    }
 
 
 @cache

@@ -86,6 +86,9 @@ def find_changes(
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
         record = records[entry.digest]
+        if entry.variant is not None and entry.variant.memory is not None:
+            bus = record.memory_bus_width
+            entry.variant.memory.check_fit(entry.variant.base, record.memory_type, bus.value if bus else None)
         target = selection.target(entry, mode, calibration, settings.boundary).bind(record)
         constants = list_numbers(target)
         names |= dict.fromkeys(constants)

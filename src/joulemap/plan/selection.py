@@ -533,7 +533,8 @@ def _make_variant(entry: HardwareEntry, ref: HardwareRef) -> HardwareEntry:
     """Return the variant whose numbers a reference sets; UsageError for one that cannot be read."""
     changes = ref.changes
     name = name_variant(entry.id, changes)
-    return attrs.evolve(entry, id=name, variant=Variant(base=entry.described, changes=changes, place=name))
+    variant = Variant(base=entry.described, changes=changes, place=name, memory=ref.memory)
+    return attrs.evolve(entry, id=name, variant=variant)
 
 
 def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:

@@ -158,12 +158,10 @@ class ModelOptions:
 
     def keywords(self) -> SettingsKeywords:
         """Return the settings of these options as keywords."""
-        from joulemap.trace.source import parse_argument
-
         return {
             "batch": read_batches(self.batch),
             "inputs": self.inputs or (),
-            "arguments": dict(parse_argument(text) for text in self.arguments or ()),
+            "arguments": _read_arguments(self.arguments or ()),
             "config": self.config,
             "retrace": self.retrace,
             "trust": self.trust,
@@ -174,7 +172,8 @@ class ModelOptions:
         """Return the settings of these options and of further keywords."""
         from joulemap.domain.settings import Settings
 
-        return Settings(**{**self.keywords(), **keywords})
+        given = {**self.keywords(), **keywords}
+        return Settings(**given, states_precision="precision" in given)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the words that a follow-up command repeats; none for defaults."""
@@ -187,7 +186,9 @@ class RunOptions(ModelOptions):
     """Options for running a model."""
 
     repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
-    precision: str = precisions("fp32")
+    can_lack_precision: ClassVar[bool] = False
+    """True if settings without a precision have a meaning of their own."""
+    precision: str = precisions("", shown="fp32, or that of a quantized file")
     weight_precision: str = option(
         "", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights, is_advanced=True
     )
@@ -217,6 +218,8 @@ class RunOptions(ModelOptions):
         if self.device_only and self.host:
             raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
+        if not names["precision"] and not self.can_lack_precision:
+            names.pop("precision")
         return cast(
             "SettingsKeywords",
             {
@@ -285,6 +288,19 @@ class DeployedRunOptions(CandidateRunOptions):
         """Return the settings of these options as keywords; a requested boundary has no fallback."""
         found = super().keywords()
         return found if self.boundary else {**found, "boundary": SYSTEM, "fallback_boundary": BOARD}
+
+
+def _read_arguments(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of a factory's arguments; UsageError for one given twice."""
+    from joulemap.trace.source import parse_argument
+
+    found: dict[str, str] = {}
+    for text in texts:
+        name, value = parse_argument(text)
+        if name in found:
+            raise UsageError(f"--model-arg {text}: {name} is set twice")
+        found[name] = value
+    return found
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

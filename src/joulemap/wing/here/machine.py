@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from joulemap.domain.hardware_ref import MemoryConfiguration
 from joulemap.domain.machine import Cpu
 from joulemap.system.record import frozen
 
@@ -42,6 +43,8 @@ class Memory:
     told_bytes_per_s: float | None = None
     """Bandwidth that was measured, or that the catalogue gives for a chip in the same memory."""
     source: str = ""
+    configuration: MemoryConfiguration | None = None
+    """Configuration that the user states."""
 
     @property
     def bytes_per_s(self) -> float | None:

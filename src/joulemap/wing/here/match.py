@@ -329,6 +329,9 @@ def _use(
         from joulemap.wing.llm.serving.memory import find_memory_share
 
         capacity = usable / find_memory_share(find_engine(ENGINE), hardware.memory_type)  # llama.cpp may use all of it
+    if cpu is not None and memory.configuration is not None:
+        bus = hardware.memory_bus_width
+        memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value

@@ -226,7 +226,12 @@ def parse_memory(text: str, found: Memory) -> Memory:
     """Return the memory with a configuration such as `DDR5-5600x2`; UsageError for any other form."""
     read = MemoryConfiguration.read(text)
     return attrs.evolve(
-        found, kind=read.kind, transfers_per_s=read.transfers_per_s, width_bits=read.width_bits, source="--memory"
+        found,
+        kind=read.kind,
+        transfers_per_s=read.transfers_per_s,
+        width_bits=read.width_bits,
+        source="--memory",
+        configuration=read,
     )
 
 
