@@ -230,7 +230,7 @@ BAD = [
 ]
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )

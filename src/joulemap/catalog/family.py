@@ -13,7 +13,7 @@ import csv
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -144,25 +144,28 @@ def _read_members() -> Iterator[Member]:
 
 def find_members(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of the members that texts name: separated by commas or spaces, or by the name of their family."""
+    return tuple(dict.fromkeys(member for text in texts for part in split_names(text) for member in _find_named(part)))
+
+
+@lru_cache(512)
+def _find_named(part: str) -> tuple[str, ...]:
+    """Return the ids of the members that one name, or several separated by spaces, means. Cached: names recur."""
     from joulemap.domain.catalogue import find_alike
     from joulemap.domain.hardware_ref import HardwareRef
 
-    known, families = list_members(), {fold_name(one.family): one.family for one in list_members().values()}
+    known = list_members()
+    plain = HardwareRef.read(part).id
+    folded = fold_name(plain)
+    if folded in _fold_families():
+        return tuple(one.id for one in known.values() if fold_name(one.family) == folded)
     found: dict[str, None] = {}
-    for text in texts:
-        for part in split_names(text):
-            plain = HardwareRef.read(part).id
-            family = families.get(fold_name(plain))
-            if family is not None:
-                found.update(dict.fromkeys(one.id for one in known.values() if one.family == family))
-                continue
-            words = plain.split()
-            spans = ((start, end) for start in range(len(words)) for end in range(len(words), start, -1))
-            for name in (plain, *(" ".join(words[start:end]) for start, end in spans if end - start < len(words))):
-                alike = find_alike(cast("Mapping[str, HardwareEntry]", known), name)
-                found.update(dict.fromkeys(one.id for one in alike))
-                if name == plain and alike:
-                    break
+    words = plain.split()
+    spans = ((start, end) for start in range(len(words)) for end in range(len(words), start, -1))
+    for name in (plain, *(" ".join(words[start:end]) for start, end in spans if end - start < len(words))):
+        alike = find_alike(cast("Mapping[str, HardwareEntry]", known), name)
+        found.update(dict.fromkeys(one.id for one in alike))
+        if name == plain and alike:
+            break
     return tuple(found)
 
 

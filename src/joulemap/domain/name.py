@@ -128,10 +128,19 @@ def find_nearest(name: str, known: Iterable[Sequence[str]]) -> list[str]:
     """Return the first name of each group that contains a similar name, most similar first."""
     from difflib import SequenceMatcher
 
-    folded = fold_name(name)
-    ranked = sorted(
-        (-max(SequenceMatcher(None, folded, fold_name(one)).ratio() for one in names), names[0]) for names in known
-    )
+    matcher = SequenceMatcher(None, fold_name(name))
+    ranked: list[tuple[float, str]] = []
+    for names in known:
+        likeness = 0.0
+        for one in names:
+            matcher.set_seq2(fold_name(one))
+            # upper bounds, which cost less than the ratio itself
+            least = max(LIKENESS, likeness)
+            if matcher.real_quick_ratio() >= least and matcher.quick_ratio() >= least:
+                likeness = max(likeness, matcher.ratio())
+        if likeness >= LIKENESS:
+            ranked.append((-likeness, names[0]))
+    ranked.sort()
     least = max(LIKENESS, -ranked[0][0] - SPREAD) if ranked else LIKENESS
     return [first for unlikeness, first in ranked[:NEAREST] if -unlikeness >= least]
 
