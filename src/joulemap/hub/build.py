@@ -374,8 +374,8 @@ def _resize(value: torch.Tensor, batch: int) -> torch.Tensor:
 
 
 def _list_shapes(found: Sequence[tuple[str, torch.Tensor]]) -> str:
-    shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_TOLD])
-    return f"{shapes} and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else shapes
+    shapes = ", ".join(f"{place.lstrip('.')} {_shape(leaf)}".strip() for place, leaf in found[:MOST_LISTED])
+    return f"{shapes} and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else shapes
 
 
 def _shape(tensor: torch.Tensor) -> str:
