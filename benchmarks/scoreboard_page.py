@@ -78,7 +78,7 @@ HEAD: Final = """\
 Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
 predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
 are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
-quantization kernel but not its numbers. The additional half-width of 0.2 for engines on CPUs was chosen with their rows,
+quantization kernel but not its numbers. The extra half-width of 0.2 for engines on CPUs was chosen with their rows,
 and the static power of the A100 PCIe 80 GB was compared with those of joulebench.
 
 Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
