@@ -266,12 +266,15 @@ def test_a_missing_database_is_named(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database", b"\0" * 5000])
-def test_a_file_of_something_else_is_refused_and_kept(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "other.duckdb"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("duckdb", b""), ("duckdb", b"not a database"), ("duckdb", b"\0" * 5000), ("csv", b"a\n1\n"), ("json", b"[{}]")],
+)
+def test_a_file_of_something_else_is_refused_and_kept(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"other.{name}"
     path.write_bytes(content)
     for opening in (reading, writing):
-        with pytest.raises(DatabaseError, match="not a DuckDB database"), opening(path):
+        with pytest.raises(DatabaseError, match=r"not (a DuckDB database|one of joulemap)"), opening(path):
             pass
     assert path.read_bytes() == content
 

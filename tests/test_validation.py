@@ -245,6 +245,32 @@ def test_a_bad_line_is_named_and_nothing_is_stored(case: str, tmp_path: Path) ->
     assert not (tmp_path / "own.duckdb").exists()
 
 
+def test_power_far_above_a_cap_is_a_wrong_unit(tmp_path: Path) -> None:
+    """1.5 mJ in 0.5 ms are 3 W; written as 1.5 J they are 3 kW, on a board of 700 W."""
+    workspace, path = Workspace(tmp_path / "own.duckdb"), tmp_path / "mine.csv"
+    header = "hardware,model,precision,batch,runtime,boundary,latency_s,energy_j,power_w,source\n"
+    for figures, is_right in ((",,3600", False), ("0.0005,1.9,", False), ("0.0005,0.4,", True), (",,800", True)):
+        path.write_text(f"{header}H100,resnet18,fp16,1,graph,board,{figures},x\n")
+        if is_right:
+            assert workspace.import_measurements(path) == (1, 0)
+        else:
+            with pytest.raises(CatalogueError, match=r"at most 700 W: check the units"):
+                workspace.import_measurements(path)
+
+
+def test_headers_of_other_tools_are_read_or_explained(tmp_path: Path) -> None:
+    workspace, path = Workspace(tmp_path / "own.duckdb"), tmp_path / "mine.csv"
+    path.write_text(f"{HEADER}{GOOD}".replace(",", ", "))
+    assert workspace.import_measurements(path) == (1, 0)
+    for mark in (";", "\t"):
+        path.write_text(f"{HEADER}{GOOD}".replace(",", mark))
+        with pytest.raises(CatalogueError, match="expected commas"):
+            workspace.import_measurements(path)
+    path.write_text(f"{HEADER}{GOOD}".replace("latency_s", "latency_ms"))
+    with pytest.raises(CatalogueError, match="unknown column latency_ms, expected latency_s"):
+        workspace.import_measurements(path)
+
+
 def test_json_and_empty_files(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     row = {"hardware": "H100", "model": "resnet18", "precision": "fp16", "batch": 1, "runtime": "graph",

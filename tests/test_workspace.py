@@ -9,18 +9,20 @@ from collections.abc import Iterable
 from decimal import Decimal
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any
 
 import duckdb
 import pytest
 
 import joulemap
 from compare import assert_close
+from joulemap.answer.hardware_file import template_text
 from joulemap.catalog.chip import _read_class, list_architectures
 from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Limits, Settings
 from joulemap.hub import build
 from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.run import plan_runs
@@ -176,6 +178,24 @@ def test_a_batch_out_of_range_is_refused(batch: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_path_of_the_library_is_the_name_that_it_writes(tmp_path: Path, untraceable: None) -> None:
+    chip = tmp_path / "mine.toml"
+    chip.write_text(template_text("l4", ""))
+    paths: Any = (PurePath("resnet18"), [chip])
+    (row,) = Workspace(tmp_path / "x.duckdb").compare(paths[0], hardware=paths[1], precision="bf16").rows
+    assert row.hardware == "my_l4"
+
+
+def test_values_of_the_wrong_type_are_refused(database: Path) -> None:
+    workspace: Any = Workspace(database)
+    with pytest.raises(UsageError, match="run_id is '1'"):
+        workspace.run("1")
+    with pytest.raises(UsageError, match="arguments is"):
+        workspace.compare("mlp", arguments=("width=8",))
+    with pytest.raises(UsageError, match="max_latency_s is True"):
+        Limits(max_latency_s=True)
+
+
 def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "x.duckdb")
     for batch in (1, 64, 256):

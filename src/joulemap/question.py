@@ -5,6 +5,7 @@ A class lists them with the modules that have them; a module is imported when so
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
 from importlib import import_module
@@ -94,6 +95,7 @@ class ModelQuestion(Question):
             if not (args or named):
                 raise UsageError(f"{self.name} needs a model: a name, or a module with example inputs")
             model, *rest = (*args, *named)
+            model = os.fspath(model) if isinstance(model, os.PathLike) else model
             if isinstance(model, str) or _are_names(model):
                 if called == "model" and not isinstance(model, str):
                     raise UsageError(f"{self.name} takes one model; compare_models, sweep and report take several")

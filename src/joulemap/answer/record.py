@@ -13,7 +13,7 @@ from joulemap.row.run import Allocation, LedgerLine
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
-from joulemap.system.errors import UnsupportedError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -102,6 +102,8 @@ def run(source: Source, run_id: int) -> Run:
     Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
     UnsupportedError with the reason for one that was refused, DatabaseError.
     """
+    if isinstance(run_id, bool) or not isinstance(run_id, int):
+        raise UsageError(f"run_id is {run_id!r}, expected a whole number")
     with reading(source) as connection:
         check_runs(connection, {"run_id": run_id})
         refusal = find_outlines(connection, [run_id])[run_id].refusal

@@ -25,7 +25,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA, PROFILES
 from joulemap.domain.catalogue import HardwareEntry, ModelEntry, find_entry, find_model_name
-from joulemap.domain.configuration import BOUNDARIES, MEASURED_AT, PRECISION_BYTES, RUNTIMES, SYSTEM
+from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, MEASURED_AT, PRECISION_BYTES, RUNTIMES, SYSTEM
 from joulemap.domain.hardware_ref import HardwareRef
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
@@ -99,6 +99,13 @@ KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 """Columns of a table of single runs."""
 
 SHOWN_FAULTS: Final = 5
+
+MOST_ABOVE_CAP: Final = 5.0
+"""Power over a chip's cap above which a unit is wrong.
+
+Source: assumed; the ratio is at most 1.22 in the 1,005 built-in energies and powers, and mJ read as J is a factor of
+1,000.
+"""
 
 MAX_FILE_BYTES: Final = 100_000_000
 
@@ -192,7 +199,11 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""))
-        names = reader.fieldnames or ()
+        names = [name.strip() for name in reader.fieldnames or ()]
+        mark = next((mark for mark in (";", "\t") if len(names) == 1 and mark in names[0]), "")
+        if mark:
+            raise CatalogueError(f"{path}, line 1: columns are separated by {mark!r}, expected commas")
+        reader.fieldnames = names
         for name in names:
             if names.count(name) > 1:
                 raise CatalogueError(f"{path}, line 1: the column {name!r} is there twice")
@@ -201,7 +212,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise CatalogueError(
                     f"{path}, line {reader.line_num}: {'more' if None in row else 'fewer'} cells than the header has"
                 )
-            yield reader.line_num, {name: _unmark(value) for name, value in row.items()}
+            yield reader.line_num, {name: _unmark(value.strip()) for name, value in row.items()}
     except csv.Error as error:
         raise CatalogueError(f"{path}, line {reader.line_num}: {error}") from error
 
@@ -324,6 +335,9 @@ def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
         meant = [one for one in known if one.rpartition("_")[0] == name or one.partition("_per_")[0] == name]
         if meant:
             raise ValueError(f"{name} has no unit in its name, expected {' or '.join(meant)}")
+        meant = [one for one in known if one.rpartition("_")[0] == name.rpartition("_")[0] != ""]
+        if meant:
+            raise ValueError(f"unknown column {name}, expected {' or '.join(meant)}")
     if surplus:
         raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
 
@@ -366,12 +380,25 @@ def _checked(
         "precision": precision,
         "runtime": runtime,
     }
+    if boundary in (CHIP, BOARD):
+        _check_power(figures, find_entry(entries, HardwareRef.read(names["hardware"]).label))
     if boundary == SYSTEM:
         figures = _move_to_wall(figures, counts)
         boundary = ""
     return make_measurement(
         {**row, **dict.fromkeys(DRAWN, ""), **figures, **counts, **names, "boundary": boundary, IDLE: idle}
     )
+
+
+def _check_power(figures: Mapping[str, float], entry: HardwareEntry) -> None:
+    """Raise ValueError if the power of a device, or its energy over its latency, is far above its cap."""
+    powers = {"power_w": figures.get("power_w")}
+    if "energy_j" in figures and "latency_s" in figures:
+        powers["energy_j / latency_s"] = figures["energy_j"] / figures["latency_s"]
+    most = max((*entry.caps_w, *entry.limits_w))
+    for name, power in powers.items():
+        if power is not None and power > MOST_ABOVE_CAP * most:
+            raise ValueError(f"{name} is {power:.4g} W, but {entry.id} draws at most {most:g} W: check the units")
 
 
 def _read_boundary(row: Mapping[str, Any], figures: Collection[str]) -> str:

@@ -123,7 +123,7 @@ def import_(
     from joulemap.answer.measurement import find_doubt
 
     stored, known = database.open().import_measurements(file)
-    emit_line(f"{file}: {stored} measurements stored, {known} already present")
+    emit_line(f"{file}: {stored} measurement{'' if stored == 1 else 's'} stored, {known} already present")
     doubt = find_doubt(file)
     if doubt:
         voice.inform(f"joulemap: {file} is doubtful: {doubt}")

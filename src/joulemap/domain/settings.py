@@ -167,7 +167,8 @@ def _filter_of(noun: str, known: tuple[str, ...]) -> Check:
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware] | None) -> tuple[str | Hardware, ...]:
     is_one = isinstance(value, str) or not isinstance(value, Iterable)
-    found: tuple[str | Hardware, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type,assignment]
+    given: tuple[Any, ...] = () if value is None else (value,) if is_one else tuple(value)  # type: ignore[arg-type]
+    found = tuple(os.fspath(one) if isinstance(one, os.PathLike) else one for one in given)
     for one in found:
         if not isinstance(one, str) and not hasattr(one, "with_own_digest"):
             raise UsageError(f"hardware is {one!r}, expected a name or a record of hardware")
@@ -251,7 +252,10 @@ def _path(value: str | os.PathLike[str] | None) -> str:
 
 
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
-    return dict(value or {})
+    try:
+        return dict(value or {})
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"arguments is {value!r}, expected a mapping of names to values") from error
 
 
 def _within(low: float, high: float, *, is_open: bool) -> Check:
@@ -260,7 +264,7 @@ def _within(low: float, high: float, *, is_open: bool) -> Check:
     def check(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
         if value is None:
             return
-        if not isinstance(value, Real):
+        if not isinstance(value, Real) or isinstance(value, bool):
             raise UsageError(f"{attribute.name} is {value!r}, expected a number in SI units")
         if not (low < value if is_open else low <= value) or not value <= high:
             word = "above" if is_open else "at least"

@@ -97,7 +97,8 @@ def _refuse(path: Path, error: duckdb.Error) -> DatabaseError | EngineError:
         found = re.search(r"PID (\d+)", text)
         holder = f"process {found.group(1)}" if found else "another process"
         return LockedDatabaseError(f"{path} is locked by {holder}")
-    if "not a valid DuckDB database file" in text:
+    # The engine opens csv, json and parquet in memory.
+    if "not a valid DuckDB database file" in text or "Cannot launch in-memory database" in text:
         return DatabaseError(f"{path} is not a DuckDB database; choose another --db")
     if "WAL" in text and ("does not match database file" in text or "older version of this database" in text):
         return DatabaseError(
