@@ -25,6 +25,7 @@ from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import find_fixed_batch, read_program
+from joulemap.wing.file.name import find_precision
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
@@ -92,6 +93,43 @@ def test_quantized_pairs_are_one_product(tmp_path: Path) -> None:
     work = read(write(tmp_path / "m.onnx", nodes, weights, [2, 64]))
     (linear,) = (one for one in work.operators if not one.is_view)
     assert (linear.operation, linear.mac_count, linear.elementwise_count) == ("linear", 2 * 64 * 80, 160)
+
+
+def _write_stored(folder: Path, kind: str) -> str:
+    """Write a product of 64 x 80 weights as a file stores them."""
+    scales = {"s": np.float32(0.1), "z": np.int8(0)}
+    pair = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+    ]
+    widen, cast = (
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["v"]),
+        helper.make_node("Cast", ["x"], ["c"], to=10),
+    )
+    nodes, weight = {
+        "coded": ([*pair, widen, helper.make_node("MatMul", ["d", "v"], ["y"])], np.int8),
+        "weights": ([widen, helper.make_node("MatMul", ["x", "v"], ["y"])], np.int8),
+        "half": ([cast, helper.make_node("MatMul", ["c", "w"], ["y"])], np.float16),
+        "plain": ([helper.make_node("MatMul", ["x", "w"], ["y"])], np.float32),
+    }[kind]  # fmt: skip
+    return str(write(folder / f"{kind}.onnx", nodes, {**scales, "w": np.ones((64, 80), weight)}, [2, 64]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [("coded", ("int8", "")), ("weights", ("", "int8")), ("half", ("fp16", "")), ("plain", ("", ""))],
+)
+def test_a_file_runs_at_its_stored_precision_unless_one_is_stated(
+    kind: str, stored: tuple[str, str], tmp_path: Path
+) -> None:
+    name = _write_stored(tmp_path, kind)
+    assert find_precision(name) == stored
+    workspace = Workspace(tmp_path / "x.duckdb")
+    workspace.compare(name, hardware="l4")
+    workspace.compare(name, hardware="l4", precision="fp32")
+    rows = workspace.sql("SELECT precision, weight_precision FROM runs ORDER BY run_id").rows
+    usual = stored[0] or "fp32"
+    assert [*dict.fromkeys(rows)] == [*dict.fromkeys([(usual, stored[1] or usual), ("fp32", "fp32")])]
 
 
 def test_an_einsum_is_a_product_of_groups(tmp_path: Path) -> None:

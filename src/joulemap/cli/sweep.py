@@ -35,7 +35,7 @@ class SweepRunOptions(ManyRunOptions):
         metavar="N,...",
         shown="1,2,4,...,128",
     )
-    precision: str = precisions("fp32", PRECISIONS_HELP, is_list=True)
+    precision: str = precisions("", PRECISIONS_HELP, shown="fp32, or that of a quantized file", is_list=True)
     runtime: str = option(
         "",
         "Execution modes to try: eager, graph, fused or engine.",

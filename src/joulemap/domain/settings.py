@@ -316,6 +316,8 @@ class Settings:
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
     )
     """Precision of activations and GEMMs; empty for the checkpoint's, in served language models."""
+    states_precision: bool = attrs.field(default=False, repr=False)
+    """True if the precision was stated, so that it replaces that of a file even if it is the default one."""
     weight_precision: tuple[str, ...] = attrs.field(default=(), converter=_weight_precisions)
     """Storage precision of GEMM weights, no wider than the activations: `int4`, or `int4:64` with a group size.
     Empty for the activations' precision.
@@ -394,7 +396,8 @@ class Settings:
                 raise UsageError(f"there is no keyword {name!r}; settings are {', '.join(known)}{hint}")
         if not keywords:
             return self
-        usual = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
+        usual: dict[str, Any] = {"runtime": ()} if self.runtime == _usual_runtime(self) else {}
+        usual |= {"states_precision": True} if "precision" in keywords else {}
         try:
             return attrs.evolve(self, **cast("ModelKeywords", {**usual, **keywords}))
         except (AttributeError, TypeError) as error:

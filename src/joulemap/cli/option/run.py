@@ -172,7 +172,8 @@ class ModelOptions:
         """Return the settings of these options and of further keywords."""
         from joulemap.domain.settings import Settings
 
-        return Settings(**{**self.keywords(), **keywords})
+        given = {**self.keywords(), **keywords}
+        return Settings(**given, states_precision="precision" in given)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the words that a follow-up command repeats; none for defaults."""
@@ -185,7 +186,9 @@ class RunOptions(ModelOptions):
     """Options for running a model."""
 
     repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
-    precision: str = precisions("fp32")
+    can_lack_precision: ClassVar[bool] = False
+    """True if settings without a precision have a meaning of their own."""
+    precision: str = precisions("", shown="fp32, or that of a quantized file")
     weight_precision: str = option(
         "", WEIGHT_HELP, metavar="FORMAT", shown="--precision", complete=complete_weights, is_advanced=True
     )
@@ -215,6 +218,8 @@ class RunOptions(ModelOptions):
         if self.device_only and self.host:
             raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
+        if not names["precision"] and not self.can_lack_precision:
+            names.pop("precision")
         return cast(
             "SettingsKeywords",
             {

@@ -5,7 +5,8 @@ message ─► sizes of inputs ─► node by node: all inputs known? compute it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -29,6 +30,10 @@ IDLE: Final = frozenset({"Identity", "Constant"})
 PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention")
 """Parts of the names of operators with MACs."""
 """Operators that compute nothing."""
+
+WIDE: Final = ("fp16", "bf16")
+STORED: Final[Mapping[str, str]] = {**dict(zip(WIDE, WIDE, strict=True)), "int8": "int8", "uint8": "int8"}
+"""Dtype of stored weights -> precision; any other is fp32."""
 
 CARRIED: Final = frozenset(
     {"Identity", "Transpose", "Reshape", "Cast", "Unsqueeze", "Squeeze", "Flatten", "DequantizeLinear",
@@ -88,6 +93,38 @@ def find_fixed_batch(model: ModelProto) -> int | None:
     if not fixed:
         return None
     return fixed[0] if fixed[0] == inputs[0] and set(outputs) == {fixed[0]} else 1
+
+
+def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
+    """Return the precision of most activations of a model, and of its weights if that is narrower.
+
+    Empty texts represent fp32. Activations are quantized if those of most matrix products are.
+    """
+    makers = {name: one for one in model.graph.node for name in one.output}
+    weights = {one.name: one for one in model.graph.initializer}
+    products = [one for one in model.graph.node if any(part in one.op_type for part in PRODUCTS)]
+    coded = sum(
+        one.op_type.startswith("QLinear") or one.op_type.endswith("Integer") or _is_coded(one, makers, weights)
+        for one in products
+    )
+    sizes: dict[str, int] = {}
+    for one in weights.values():
+        if len(one.dims) > 1:
+            precision = STORED.get(DTYPES.get(one.data_type, ("", 0))[0], "")
+            sizes[precision] = sizes.get(precision, 0) + math.prod(one.dims)
+    stored = max(sizes, key=lambda name: sizes[name], default="")
+    if 2 * coded > len(products):
+        return "int8", ""
+    return (stored, "") if stored in WIDE else ("", stored)
+
+
+def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Collection[str]) -> bool:
+    """Return whether the activations of a matrix product pass a pair of quantize and dequantize nodes."""
+    maker = makers.get(product.input[0]) if product.input else None
+    if maker is None or maker.op_type != "DequantizeLinear":
+        return False
+    before = makers.get(maker.input[0])
+    return maker.input[0] not in weights and before is not None and before.op_type != "Constant"
 
 
 def _list_free(model: ModelProto, weights: Collection[str]) -> list[ValueInfoProto]:

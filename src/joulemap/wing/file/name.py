@@ -106,7 +106,7 @@ class FileNames(ModelNames):
         return fuse(made)
 
     def list_precisions(self, model: str) -> tuple[tuple[Precision, ...], tuple[str, ...]] | None:
-        """Return the precision of a quantized TFLite file and of its weights; None for any other file."""
+        """Return the precision of a quantized or fp16 file and of its weights; None for any other file."""
         found = find_precision(model)
         if not any(found):
             return None
@@ -115,12 +115,17 @@ class FileNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return the precision of quantized TFLite files, unless others are given or a chip lacks it.
+        """Return the precision of quantized and fp16 files, unless others are given or a chip lacks it.
 
         Raise UsageError for models of different precisions in one question.
         """
         found = {one: find_precision(one) for one in models}
-        if settings.precision != SETTINGS.precision or settings.weight_precision or not any(map(any, found.values())):
+        if (
+            settings.states_precision
+            or settings.precision != SETTINGS.precision
+            or settings.weight_precision
+            or not any(map(any, found.values()))
+        ):
             return models, settings
         if len(set(found.values())) > 1:
             told = ", ".join(f"{one} has {' and '.join(filter(None, has)) or 'wide'}" for one, has in found.items())
@@ -134,10 +139,14 @@ class FileNames(ModelNames):
 
 
 def find_precision(name: str) -> tuple[str, str]:
-    """Return the precision in which a TFLite file stores most activations, and its weights if these are narrower.
+    """Return the precision in which a file stores most activations, and its weights if these are narrower.
 
     Empty texts are for wide numbers and for models of other formats.
     """
+    if name.lower().endswith(ONNX):
+        from joulemap.wing.file.graph import measure_onnx_precision
+
+        return measure_onnx_precision(_read_onnx(Path(name))[0])
     if not name.lower().endswith(TFLITE):
         return "", ""
     from joulemap.wing.file.lite_graph import measure_precision

@@ -81,7 +81,7 @@ def apply_file(
 
     named = tuple(_name_step(one) if _is_bare_file(one) else one for one in models)
     files = [one for one in named if is_weight_file(one)]
-    if settings.precision != SETTINGS.precision or settings.weight_precision:
+    if settings.states_precision or settings.precision != SETTINGS.precision or settings.weight_precision:
         return named, settings
     stored = {one: find_published(drop_arguments(one)) for one in files}
     if len(files) < len(named) or len(set(stored.values())) > 1:

@@ -280,7 +280,7 @@ class PassRunOptions(WholeRunOptions):
     def _with_usual(self) -> PassRunOptions:
         """Return the options with default precision and, for a pass, the engine's runtime filled in."""
         if self.phase is None:
-            return attrs.evolve(self, precision=self.precision or "fp32")
+            return self
         from joulemap.wing.llm.engine import find_runtime
 
         runtime = self.runtime or find_runtime(self.engine or ENGINE)
@@ -292,6 +292,7 @@ class ServedRunOptions(ManyRunOptions):
     """Options for running a served language model."""
 
     repeated: ClassVar[tuple[str, ...]] = GIVEN
+    can_lack_precision: ClassVar[bool] = True
     batch: str = option("1,8,64", "Batch sizes: sequences per step.", "--batch", "-b", metavar="N,...")
     precision: str = precisions(
         "",
