@@ -151,7 +151,7 @@ def test_the_cap_is_told_with_what_would_be_drawn_without(everything: list[dict[
 
 @pytest.mark.slow
 def test_sanity_on_the_command_line(joulemap: Run) -> None:
-    done = joulemap("hardware", "sanity", "--hardware", "A100,kpu_t64@6W")
+    done = joulemap("hardware", "sanity", "A100", "kpu_t64@6W")
     assert done.returncode == ExitCode.OK
     assert "kpu_t64@6W" in done.stdout
     assert "probes: " in done.stdout

@@ -184,7 +184,13 @@ def detect(
 @app.command()
 @command
 def sanity(
-    *, hardware: str = option("", SEVERAL_HARDWARE, metavar="NAME,...", shown=False), output: OutputOptions
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[HARDWARE]...", help=SEVERAL_HARDWARE, autocompletion=complete_hardware),
+    ] = None,
+    *,
+    hardware: str = option("", "The same, as an option.", metavar="NAME,...", shown=False),
+    output: OutputOptions,
 ) -> None:
     """Compare the predicted power of two simple kernels with the cap and with measurements.
 
@@ -193,10 +199,10 @@ def sanity(
 
     \b
     joulemap hardware sanity
-    joulemap hardware sanity --hardware A100,H100,H200,tpu_v4
-    joulemap hardware sanity --hardware ./mine.toml --format json
+    joulemap hardware sanity A100 H100 H200 tpu_v4
+    joulemap hardware sanity mine.toml --format json
     """
-    answer = output.workspace().sanity((hardware,) if hardware else ())
+    answer = output.workspace().sanity((*(names or ()), *([hardware] if hardware else ())))
     output.write(answer.document())
 
 

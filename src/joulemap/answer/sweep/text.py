@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.domain.settings import SweepDivision
 from joulemap.present.template import Template
 
-TITLE: Final = Template("{models}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}: {runs} runs")
+TITLE: Final = Template("{models}, {batches}, {hardware:n chip}, {precisions:list}, {runtimes:list}: {runs:n run}")
 MANY_MODELS: Final = Template("{count} models")
 BATCH: Final = Template("batch {first}")
 BATCHES: Final = Template("{count} batch sizes from {first} to {last}")
