@@ -286,13 +286,12 @@ def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs |
     if len(asked) < len(request.inputs) or not places.keys() >= asked.keys():
         return None
     given = {id(places[name]): _empty(spec) for name, spec in asked.items()}
-    sizes = {leaf.shape[0] if leaf.dim() else None for _, leaf in leaves}
-    batch = request.batch if len(sizes) == 1 and None not in sizes else None
+    batch = request.batch if len({leaf.shape[0] for _, leaf in leaves if leaf.dim()}) == 1 else None
 
     def put(leaf: torch.Tensor) -> torch.Tensor:
         if id(leaf) in given:
             return given[id(leaf)]
-        return leaf if batch is None or leaf.shape[0] == batch else _resize(leaf, batch)
+        return leaf if batch is None or not leaf.dim() or leaf.shape[0] == batch else _resize(leaf, batch)
 
     positional, named = replace_tensors((tuple(positional), dict(named)), put)
     return positional, named
