@@ -10,6 +10,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
+from math import inf
 from typing import Any, Final
 
 from joulemap.catalog.chip import load_content
@@ -23,7 +24,9 @@ ENDING: Final = "_left_out"
 """Ending of the id of a description without a board's own measurements."""
 
 LOADS: Final = "loads"
-QUANTITIES: Final = ("static_power", "tdp")
+STATIC: Final = "static_power"
+IDLE: Final = "idle_power"
+QUANTITIES: Final = (STATIC, "tdp")
 
 
 @cache
@@ -55,6 +58,8 @@ def _replace(content: dict[str, Any], row: Row) -> None:
         modes = [one for one in content.get("power_modes", ()) if one["name"] == mode]
         (place,) = modes if mode else [content["quantities"]]
         place[number] |= {"value": value, "unit": row["unit"], "basis": basis}
+        if place.get(IDLE, {}).get("value", 0.0) > place.get(STATIC, {}).get("value", inf):
+            del place[IDLE]  # measured on the board too, and a file with an idle power above the active one is refused
     elif action:
         prices = content["energy_overrides"]
         (price,) = (one for one in prices if (one["component"], one["action"]) == (component, action))
