@@ -179,11 +179,11 @@ def test_who_cannot_be_bought_says_who_says_so() -> None:
 def test_a_hardware_whose_only_price_is_a_guess_is_none_to_be_had() -> None:
     l4 = load_catalogue().find("l4")
     assert l4.price_cloud is not None
-    guessed = attrs.evolve(l4, price_cloud=attrs.evolve(l4.price_cloud, basis="assumed"))
+    guessed = attrs.evolve(l4, price_purchase=None, price_cloud=attrs.evolve(l4.price_cloud, basis="assumed"))
     assert guessed.with_own_digest().unavailable == "nobody asks its price, which is a guess: price_cloud"
     dollars = attrs.evolve(l4.price_cloud, value=2500.0, unit="USD", basis="assumed")
     assert attrs.evolve(l4, price_purchase=dollars).with_own_digest().is_available
-    assert attrs.evolve(l4, price_cloud=None).with_own_digest().is_available
+    assert attrs.evolve(l4, price_cloud=None, price_purchase=None).with_own_digest().is_available
 
 
 def told(answer: RunAnswer) -> dict[str, Any]:
@@ -334,7 +334,7 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
 
 
 def test_a_break_even_takes_calendar_years_at_the_busy_hours(workspace: Workspace) -> None:
-    names, usage = ("jetson_orin_nano_8gb", "l4"), Usage(utilization=5.0 / 24.0)
+    names, usage = ("jetson_orin_nano_8gb", "a10"), Usage(utilization=5.0 / 24.0)
     answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, usage=usage)
     row = answer.break_even
     assert row is not None and row.break_even_years is not None and row.break_even_inferences is not None

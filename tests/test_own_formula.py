@@ -130,13 +130,13 @@ def test_an_uncounted_operator_is_told_with_the_way_to_count_it(tmp_path: Path) 
     path = tmp_path / "space_f.py"
     path.write_text(FILE.format(space="space_f", imports=""))
     answer = Workspace(tmp_path / "own.duckdb").compare(f"{path}:net", hardware=["l4", "t4"])
-    counts = '@joulemap.formula("space_f::attend") counts them'
-    told = f"not counted: operations of 1 x space_f::attend, only its bytes; {counts}"
+    adds = '@joulemap.formula("space_f::attend") adds them'
+    told = f"operations of 1 x space_f::attend are not counted, only bytes; {adds}"
     assert told in answer.scope.describe()
 
 
 def test_the_hint_names_the_operator() -> None:
     row = Caveat(kind="uncounted", text="mine.attend.default", operator_count=2)
     assert describe_caveat(row) == (
-        'not counted: operations of 2 x mine::attend, only its bytes; @joulemap.formula("mine::attend") counts them'
+        'operations of 2 x mine::attend are not counted, only bytes; @joulemap.formula("mine::attend") adds them'
     )

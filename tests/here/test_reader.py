@@ -84,11 +84,13 @@ def test_memory_is_stated_where_it_cannot_be_read() -> None:
         parse_memory("fast", Memory())
 
 
-def test_memory_with_more_channels_than_a_processor_has_is_doubted() -> None:
+def test_memory_with_more_channels_than_a_processor_has_is_refused() -> None:
     recording = load_recording(MACHINES / "old_laptop.json")  # DDR4 in two channels, 34.1 GB/s in the catalogue
-    for told, is_doubted in (("DDR4-2400x2", False), ("DDR4-3200x4", True)):
-        notes = match_machine(read_machine(recording, told)).notes
-        assert any("102 GB/s" in note and "34.1 GB/s" in note for note in notes) == is_doubted
+    for configuration, is_doubted in (("DDR4-2400x2", False), ("DDR4-4800x2", True)):
+        notes = match_machine(read_machine(recording, configuration)).notes
+        assert any("76.8 GB/s" in note and "34.1 GB/s" in note for note in notes) == is_doubted
+    with pytest.raises(UsageError):
+        match_machine(read_machine(recording, "DDR4-3200x4"))
 
 
 def test_lspci_names_products_and_skips_what_computes_nothing() -> None:

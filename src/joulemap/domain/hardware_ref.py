@@ -20,7 +20,7 @@ FASTEST: Final = 14_400
 
 _CONFIGURATION: Final = r"((?:LP)?DDR[1-6]X?)-([1-9]\d{2,4})x([1-9]\d?)"
 
-_CHANNELS: Final = re.compile(r"(\d+)ch\b")
+_CHANNELS: Final = r"(\d+)ch\b"
 """Channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
 
 
@@ -51,7 +51,7 @@ class MemoryConfiguration(NamedTuple):
         """Raise UsageError if a chip has memory of its own, or fewer channels."""
         if not re.search(r"(?<!G)DDR", memory_type):
             raise UsageError(f"{chip} has no memory modules but {memory_type}: leave out {self.kind}")
-        channels = _CHANNELS.search(memory_type)
+        channels = re.search(_CHANNELS, memory_type)
         width = bus_bits or (CHANNEL_BITS * int(channels[1]) if channels else None)
         if width is None or self.width_bits <= width:
             return
