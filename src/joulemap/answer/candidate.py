@@ -67,10 +67,10 @@ RUNTIME: Final = "runtime | "
 PROJECTION: Final = Template(
     "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
 )
-LEFT_OUT: Final = Template("{count:n chip} left out, because {reason} (--format json lists them)")
+LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}; --format json lists them")
 OTHER_SELLER: Final = "of another kind of seller"
 """Beginning of the reason of a configuration whose price is not compared."""
-PRICED_ELSEWHERE: Final = "only another kind of seller states a price (--seller chooses the kind)"
+PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
 
 DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
 JOINTLY_TIED: Final = "statistically tied"

@@ -90,7 +90,7 @@ MISSED_PRICE: Final = Template(
     "its price is not known, so the limit of {bound} on its {metric.label} cannot be checked"
 )
 ALONE: Final = "No other hardware meets the limits."
-HOST: Final = Template("The value includes {host}; without it, it would be {alone}.")
+HOST: Final = Template("The value includes {host}; for the chip alone, it would be {alone}.")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
