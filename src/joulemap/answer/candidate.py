@@ -335,7 +335,7 @@ class CandidateAnswer(RunAnswer):
         return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
-        """Return the line on available hardware without a value of the ranking metric; empty for none."""
+        """Return the line on available hardware without a value of the ranking metric; empty if there is none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         reason = rows[0].reason if rows else ""
         shown = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason

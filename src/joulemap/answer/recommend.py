@@ -377,7 +377,7 @@ class RecommendAnswer(RankedAnswer):
         return show_interval(value, self._metric.unit, half_width)
 
     def _describe_host(self, row: RankedConfiguration) -> str:
-        """Return the sentence on the host that the value includes; empty for none."""
+        """Return the sentence on the host that the value includes; empty if there is none."""
         if row.hostless_value == row.objective_value:
             return ""
         return HOST(host=self._name_host(row), alone=self._show_objective(row.hostless_value))
