@@ -113,6 +113,7 @@ BAD = [
     (("compare", "resnet18", "--deployment", "dpu"), ExitCode.UNKNOWN_NAME, "a class of hardware: --architecture dpu"),
     (("compare", "resnet18", "--architecture", "edge"), ExitCode.UNKNOWN_NAME, "a deployment: --deployment edge"),
     (("compare", "resnet18", "--hardware", "robot"), ExitCode.UNKNOWN_NAME, "a scenario: --scenario robot"),
+    (("compare", "resnet18", "edge"), ExitCode.UNKNOWN_NAME, "a deployment: --deployment edge"),
     (("edp", "resnet19", "tpu_v4"), ExitCode.UNKNOWN_NAME, "did you mean resnet18"),
     (("edp", "re'sn;et", "tpu_v4"), ExitCode.UNKNOWN_NAME, """unknown model "re'sn;et\""""),
     (("edp", "resnet18", "h100_sxm4"), ExitCode.UNKNOWN_NAME, "did you mean h100_sxm5"),

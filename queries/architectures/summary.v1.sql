@@ -1,6 +1,6 @@
 /*
 record = "ArchitectureSummary"
-summary = "Energy of a model on each architecture by common category, of the run and of one MAC, with the counts per MAC"
+summary = "Energy of the run and of one MAC on each architecture by common category, with event counts per MAC"
 grain = "one row per requested run; refused ones have null figures"
 order = ["position in run_ids", "run_id"]
 [parameters]

@@ -1,6 +1,6 @@
 /*
 record = "Contender"
-summary = "Each subgraph or operator on each chip, with the one of least cost"
+summary = "Each subgraph or operator on each chip, ranked by a metric"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]
 [parameters]

@@ -1,6 +1,6 @@
 /*
 record = "Victory"
-summary = "Kinds of subgraph or operator that each chip runs at the least cost"
+summary = "Kinds of subgraph or operator for which each chip has the lowest value of a metric"
 grain = "one row per workload, hardware and kind of the workload"
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "metric as in `compare.part`: energy, latency, edp or memory" }

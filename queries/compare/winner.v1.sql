@@ -1,5 +1,5 @@
 /*
-summary = "Each subgraph with the hardware that runs it at the least cost"
+summary = "Each subgraph with the hardware that has the lowest value of a metric for it"
 grain = "one row per subgraph"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }

@@ -1,5 +1,5 @@
 /*
-summary = "Latency of runs by what bounds it"
+summary = "Latency of runs by bottleneck"
 grain = "one row per run and bound"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`; refused ones are omitted" }

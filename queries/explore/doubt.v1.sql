@@ -1,6 +1,6 @@
 /*
 record = "DesignDoubt"
-summary = "Uncertainty of the ratio between two designs, each like the chip of a run"
+summary = "Uncertainty of the ratio between two designs, each based on the chip of a run"
 grain = "one row per ordered pair of evaluated runs, each also with itself"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs resemble; refused ones are omitted" }

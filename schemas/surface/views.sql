@@ -319,7 +319,7 @@ FROM (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 ) AS s;
-COMMENT ON VIEW run_settings IS 'Requested settings of each run by dimension; empty where it equals another dimension, as usual';
+COMMENT ON VIEW run_settings IS 'Requested settings of each run by dimension; a value that only repeats another dimension is empty';
 COMMENT ON COLUMN run_settings.setting IS 'The dimension';
 COMMENT ON COLUMN run_settings.value IS 'Value as a text';
 COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';

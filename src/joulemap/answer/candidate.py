@@ -67,10 +67,10 @@ RUNTIME: Final = "runtime | "
 PROJECTION: Final = Template(
     "{name} is not available, but its {label} would be {ratio:x} {way}: {value} (--all ranks it)"
 )
-LEFT_OUT: Final = Template("{count:n chip} left out, because {reason} (--format json lists them)")
+LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}; --format json lists them")
 OTHER_SELLER: Final = "of another kind of seller"
 """Beginning of the reason of a configuration whose price is not compared."""
-PRICED_ELSEWHERE: Final = "only another kind of seller states a price (--seller chooses the kind)"
+PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
 
 DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
 JOINTLY_TIED: Final = "statistically tied"
@@ -335,7 +335,7 @@ class CandidateAnswer(RunAnswer):
         return [UNKNOWN(reason=rows[0].reason, **values)] if rows else []
 
     def _describe_left_out(self, status: str) -> list[str]:
-        """Return the line on available hardware without a value of the ranking metric; empty for none."""
+        """Return the line on available hardware without a value of the ranking metric; empty if there is none."""
         rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
         reason = rows[0].reason if rows else ""
         shown = PRICED_ELSEWHERE if reason.startswith(OTHER_SELLER) else reason

@@ -338,7 +338,7 @@ class CostAnswer(RankedAnswer):
         return lines
 
     def _describe_unlike(self) -> list[str]:
-        """Return a line on hardware priced by another kind of seller, which has no rank; empty for none."""
+        """Return a line on hardware priced by another kind of seller, which has no rank; empty if there is none."""
         rows = first_of_each(row for row in self.rows if self._is_asked(row) and not row.is_alike and row.is_available)
         if not rows:
             return []

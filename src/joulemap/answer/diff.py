@@ -72,7 +72,7 @@ SAME_WORK: Final = Template(
     "{share} of the energy of {before} is in kernels that {after} also has, so their errors cancel; the 80 % intervals "
     "cover the errors of all other kernels"
 )
-NO_SAME_WORK: Final = "no errors of the two versions cancel; the 80 % intervals cover the whole change"
+NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
 LEAST_SHARED: Final = 0.01
 """Share of the energy in kernels of both versions below which it is not stated."""
 

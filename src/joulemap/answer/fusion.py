@@ -73,7 +73,7 @@ UNFUSED: Final = Template("{count:n unfused subgraph} {takes} {change}[ {total}]
 TAKES, TAKE = "takes", "take"
 IN_TOTAL: Final = "in total"
 SAME_SIGN: Final = Template("{amounts:and} {direction}")
-MIXED: Final = Template("{first} but {second}")
+MIXED: Final = Template("{first} (but {second})")
 LARGEST: Final = Template(
     "{fusion_pattern} saves most: {saved_energy_j:J} and {saved_latency_s:s} in {subgraph_count:n subgraph}, "
     "{saved_edp_share_fraction:%} of the energy x delay saved"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{count:n chip}: {classes:list}[; {unavailable} not available][; families have {members}: "
-    "`joulemap hardware list --family all`]."
+    "{count:n chip}: {classes:list}[; {unavailable} not available][; chip families contain {members} "
+    "(`joulemap hardware list --family all`)]."
 )
 EVERY_FAMILY: Final = "all"
 """Name of all families in a list."""

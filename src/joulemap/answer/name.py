@@ -12,7 +12,7 @@ from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.name import is_name, list_known
-from joulemap.plan.selection import find_chip, is_hardware, split_hardware
+from joulemap.plan.selection import find_chip, is_hardware, refuse_scenario, split_hardware
 from joulemap.system.errors import UnknownNameError
 
 
@@ -26,7 +26,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return the models and the hardware among words.
 
     A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
-    it. Raises UnknownNameError for a word that resembles a chip and no model, beside a model.
+    it. Raises UnknownNameError for a scenario, or a word that resembles a chip and no model, beside a model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):
@@ -40,6 +40,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
         names = [(name, *entry.aliases) for name, entry in load_models().items()]
         names += [(name,) for name in list_known()]
         for word in unknown:
+            refuse_scenario(word)
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)
     return (*models, *unknown), hardware

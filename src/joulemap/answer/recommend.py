@@ -90,7 +90,7 @@ MISSED_PRICE: Final = Template(
     "its price is not known, so the limit of {bound} on its {metric.label} cannot be checked"
 )
 ALONE: Final = "No other hardware meets the limits."
-HOST: Final = Template("The value includes {host}; without it, it would be {alone}.")
+HOST: Final = Template("The value includes {host}; for the chip alone, it would be {alone}.")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
 ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
@@ -377,7 +377,7 @@ class RecommendAnswer(RankedAnswer):
         return show_interval(value, self._metric.unit, half_width)
 
     def _describe_host(self, row: RankedConfiguration) -> str:
-        """Return the sentence on the host that the value includes; empty for none."""
+        """Return the sentence on the host that the value includes; empty if there is none."""
         if row.hostless_value == row.objective_value:
             return ""
         return HOST(host=self._name_host(row), alone=self._show_objective(row.hostless_value))

@@ -46,7 +46,7 @@ KEEP: Final = "precision | status | power ratio | model"
 COUNTS: Final = Template("{total:n probe}: {counts:list}")
 COUNT: Final = Template("{count} {status}")
 MEANING: Final = (
-    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most that; partial: the product occupies only "
+    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; partial: the product occupies only "
     "part of the chip; anchored: unattributed energy, set from the power limit, makes up the rest; measured: a "
     "measured load sets the energies"
 )

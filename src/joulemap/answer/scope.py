@@ -162,7 +162,7 @@ class Scope:
     slots: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a host -> its kind of connection, as `PCIe slot`."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that needs a host -> host that is counted with it; empty for none."""
+    """Hardware that needs a host -> host that is counted with it; empty if there is none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
     """Launches as returned by `find_launches`."""
     placements: Mapping[str, str] = attrs.field(factory=dict)
@@ -393,7 +393,7 @@ class Scope:
         return (Text(text.LEFT_OUT(reasons="; ".join(unsupported))),) if unsupported else ()
 
     def describe_unsupported(self) -> list[str]:
-        """Return the count of unsupported configurations, with the reasons or an example; empty for none."""
+        """Return the count of unsupported configurations, with the reasons or an example; empty if there is none."""
         if not self.refused:
             return []
         chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
@@ -628,7 +628,7 @@ class Scope:
 
 
 def _join(notes: Sequence[str]) -> list[str]:
-    """Return one note for all notes with the same cause; empty for none."""
+    """Return one note for all notes with the same cause; empty if there is none."""
     return ["; ".join(notes)] if notes else []
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
-from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings
+from joulemap.answer.flip.pair import Varied, describe_constant, describe_meanings, show_value
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
@@ -16,7 +16,6 @@ from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.domain.value import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
@@ -209,7 +208,7 @@ class SensitivityAnswer(RunAnswer):
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
             ranked="change",
             word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
-            value=lambda row: show_constant(row.value, row.unit, DIGITS),
+            value=lambda row: show_value(row, row.value, DIGITS),
             spread=_show_range,
             metric_value=lambda row: _show_metric(row, metric.unit),
             span_fraction=lambda row: show_share(row.span_fraction),
@@ -224,9 +223,9 @@ class SensitivityAnswer(RunAnswer):
             ranked="change",
             limit=limit,
             noun="constants",
-            value=lambda row: show_constant(row.value, row.unit),
-            low=lambda row: "" if row.low is None else show_constant(row.low, row.unit),
-            high=lambda row: "" if row.high is None else show_constant(row.high, row.unit),
+            value=lambda row: show_value(row, row.value),
+            low=lambda row: "" if row.low is None else show_value(row, row.low),
+            high=lambda row: "" if row.high is None else show_value(row, row.high),
             metric_low=lambda row: show_quantity(row.metric_low, metric.unit),
             metric_high=lambda row: show_quantity(row.metric_high, metric.unit),
             span_fraction=lambda row: show_share(row.span_fraction),
@@ -264,7 +263,7 @@ def _find_factor(row: Sensitivity) -> float:
 
 def _show_range(row: Sensitivity) -> str:
     """Return the range of a constant; one end if the other is impossible, empty if it is exact."""
-    ends = [show_constant(one, row.unit, DIGITS) for one in (row.low, row.high) if one is not None]
+    ends = [show_value(row, one, DIGITS) for one in (row.low, row.high) if one is not None]
     if row.spread == "exact" or not ends:
         return ""
     return show_span(*ends) if len(ends) > 1 else (FROM if row.high is None else UP_TO)(end=ends[0])

@@ -118,7 +118,8 @@ def evaluating_measured(
 ) -> Iterator[tuple[Connection, list[str], tuple[str, ...]]]:
     """Predict the selected measurements that have no stored prediction; yield a connection, calibrations and notes.
 
-    `which` has hardware, model, precision and source, empty texts for all. Raises NoMeasurementError without any.
+    `which` has hardware, model, precision and source; an empty string selects all. Raises NoMeasurementError if no
+    measurement is selected.
     """
     update_measurements(database)
     selected = {name: which[name] for name in ("hardware", "model", "source")}
@@ -195,7 +196,7 @@ def validate_operators(
 
 
 def _name_measured(source: Source, hardware: str, model: str, precision: str) -> dict[str, str]:
-    """Return the filters with the names under which measurements are stored; empty texts for all."""
+    """Return the filters with the names under which measurements are stored; an empty string selects all."""
     return {
         "hardware": name_measured(source, hardware),
         "model": name_models(model),
@@ -216,8 +217,8 @@ def _ensure_runs(
 
     Calibrations are `HARDWARE LABEL` of those that apply. Notes name rows that are not scored, because their code did
     not run, or because they cannot be read, found or traced. `measured` names configurations; `which` contains the
-    filters that selected them, empty texts for all; `beside` is the hardware of further rows. NoMeasurementError if
-    there are none.
+    filters that selected them; an empty string selects all. `beside` is the hardware of further rows. Raises
+    NoMeasurementError if there are none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:

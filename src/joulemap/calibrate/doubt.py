@@ -120,7 +120,7 @@ class Residual:
     predicted: float
     measured: float
     compiler: str = ""
-    """Compiler with a list of operators; empty for none."""
+    """Compiler with a list of operators; empty if there is none."""
     half_width: float | None = None
     """Half-width of the interval that the run states; None for a single operator."""
     seen: str = ""

@@ -311,7 +311,7 @@ def _explain_place(error: OSError) -> tuple[str, ExitCode] | None:
 
 
 def _find_damage() -> str:
-    """Return the damage of the database after a command failed for no known reason; empty for none."""
+    """Return the damage of the database after a command failed for no known reason; empty if there is none."""
     from joulemap.cli.output import opened
     from joulemap.system.errors import DatabaseError
 

@@ -21,7 +21,7 @@ def diff(
     hardware: NamedHardwareOptions,
     fail_above: list[str] | None = option(
         None,
-        "Exit with 10 if latency, energy, memory or cost grows by more, interval included, e.g. energy=5%; repeatable.",
+        "Exit with 10 if latency, energy, memory or cost grows significantly and by more than PERCENT; repeatable.",
         metavar="METRIC=PERCENT",
         shown="never",
     ),

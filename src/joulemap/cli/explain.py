@@ -38,7 +38,7 @@ def explain(
     The table adds up exactly to the difference. `--level action` lists its terms: actions of one chip only, different
     counts, different energies per action, and static energy.
 
-    A difference in latency is split by what bounds each subgraph. json has every level, csv one table.
+    A difference in latency is split by the bottleneck of each subgraph. json has every level, csv one table.
 
     \b
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy

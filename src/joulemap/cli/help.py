@@ -98,7 +98,7 @@ def _name_value(parameter: Any) -> str:
 
 
 def _show_default(parameter: Any, context: typer.Context) -> str:
-    """Return the default of an option as help shows it; empty for none."""
+    """Return the default of an option as help shows it; empty if there is none."""
     if isinstance(parameter.show_default, str):
         return str(parameter.show_default)
     value = parameter.get_default(context, call=False) if parameter.show_default else None

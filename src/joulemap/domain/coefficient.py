@@ -18,7 +18,7 @@ the widest spread of any class, exp(4 x 0.7) = 16.4, rounded up.
 """
 
 ROUNDING: Final = 1e-4
-"""Relative tolerance at that limit for digits that a file drops."""
+"""Relative tolerance of `MOST_RATIO` for digits that a file drops."""
 
 SHARE: Final = (0.0, 1.0)
 """Range of a share used as a divisor: above 0 and at most 1."""

@@ -152,7 +152,7 @@ class Compiler:
     follow a name (`pool.max_pool kernel=1-7 stride=1-8`); `ANY` limits every operator.
     """
     host: str = ""
-    """Default host for fallback operators, as `NAME` or `NAME@MODE`; empty for none."""
+    """Default host for fallback operators, as `NAME` or `NAME@MODE`; empty if there is none."""
     basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     source: str = attrs.field(validator=attrs.validators.min_len(1))
 

@@ -28,7 +28,7 @@ class Dimension(NamedTuple):
     shown: str = ""
     """SQL of the view column; empty for the table's column."""
     label: str = ""
-    """Text in a run's label, ending with `{}` for the value; empty for none."""
+    """Text in a run's label, ending with `{}` for the value; empty if there is none."""
     beside: str = ""
     """Dimension whose label directly precedes this one."""
     usual: str = ""

@@ -42,10 +42,10 @@ class Event:
     per: str
     """Unit of the count: `instruction`, `line`, `warp` …"""
     part_of: str
-    """Event of the same component that includes this one; empty for none."""
+    """Event of the same component that includes this one; empty if there is none."""
     meaning: str
     divisor: str
-    """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty for none."""
+    """Hardware quantity that divides the sum, e.g. `coefficient.cache_line`; empty if there is none."""
     terms: tuple[EventTerm, ...]
 
     @property

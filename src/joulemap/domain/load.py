@@ -82,7 +82,7 @@ class Prefixes:
     next_turn: Sequence[int] = ()
     """Request that follows each one in its conversation, -1 for none; empty if requests arrive independently."""
     pause_s: Sequence[float] = ()
-    """Time before each request that follows another one; empty for none."""
+    """Pause before each request that continues a conversation; empty without pauses."""
     filled_s: float = 0.0
     """Time at which the server is full; earlier requests are not counted."""
 

@@ -562,8 +562,8 @@ class Serving:
     engine: str = "vllm"
     """Inference engine, by name or with its date."""
     devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
-    """Tensor-parallel devices, one number or several to compare; empty for the fewest that hold the model and the
-    smallest batch.
+    """Tensor-parallel devices, one number, or several that are compared; empty for the fewest that hold the model and
+    the smallest batch.
     """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
     """Devices that share whole experts (expert parallelism)."""
@@ -651,7 +651,7 @@ class Training:
     """Training setup: devices, parallelism, optimizer, and memory savings."""
 
     devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
-    """Total devices, one number or several to compare."""
+    """Total devices: one number, or several that are compared."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Tensor-parallel devices of a language model, out of the total."""
     sequence_parallel: bool = False

@@ -114,7 +114,7 @@ class Format:
     group: str = ""
     """Key that names a run of several objects; empty if each object is a run."""
     last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Keys that name a run with cumulative objects; only the last object counts."""
+    """Keys that identify a run whose objects are cumulative: only its last object is read."""
     line: str = LINE
     """Pattern of a text line with a name and a value."""
     split: str = ""

@@ -166,7 +166,7 @@ class RunTotals(RunFacts):
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency divided by what bounds it: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
         return self.compute_fs, self.memory_fs, self.launch_fs
 
 
@@ -203,7 +203,7 @@ class RunColumns(RunFacts):
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency divided by what bounds it: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
         parts = self.subgraphs
         launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
         pass_fs = np.minimum(np.rint(parts.pass_s * FS_PER_S).astype(np.int64), parts.latency_fs - launch_fs)

@@ -62,7 +62,7 @@ class Timing:
     clock_fraction: Floats
     """Clock under the cap as a fraction of the full clock, per workload."""
     voltage_factor: Floats
-    """Energy of an on-chip action at that clock, relative to the full voltage of the die, per workload."""
+    """Energy of an on-chip action at the capped clock, relative to the full voltage of the die, per workload."""
     uncapped_power_w: Floats
     """Power at the full clock, per workload."""
 

@@ -510,6 +510,14 @@ def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]
     return list(entry.distinct_modes) if default == "every mode" else [DEFAULT_MODE]
 
 
+def refuse_scenario(name: str) -> None:
+    """Raise UnknownNameError for the name of a deployment or a scenario in place of hardware."""
+    if name in get_args(Deployment):
+        raise UnknownNameError("hardware", name, (), f"it is a deployment: --deployment {name}")
+    if name in load_scenarios():
+        raise UnknownNameError("hardware", name, (), f"it is a scenario: --scenario {name}")
+
+
 def _find(
     known: Mapping[str, HardwareEntry], name: str, power_mode: str, default: Default
 ) -> list[tuple[HardwareEntry, str]]:
@@ -518,8 +526,7 @@ def _find(
     if ref.settings:
         (entry, found), *_ = _find(known, str(HardwareRef(plain, "", ref.mode)), power_mode, default)
         return [(_make_variant(entry, ref), found)]
-    if plain in load_scenarios():
-        raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
+    refuse_scenario(plain)
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
         return [(one, found) for one in entries for found in _modes(one, ref.mode or power_mode, default)]

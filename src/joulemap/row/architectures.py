@@ -52,8 +52,8 @@ class ArchitectureCategory(Row, query="architectures.category"):
 
 
 class ArchitectureSummary(Row, query="architectures.summary"):
-    """Energy of a model on each architecture by common category, of the run and of one MAC, with the counts per
-    MAC; one row per requested run; refused ones have null figures.
+    """Energy of the run and of one MAC on each architecture by common category, with event counts per MAC; one row
+    per requested run; refused ones have null figures.
     """
 
     architecture: str

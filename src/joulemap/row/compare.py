@@ -177,7 +177,7 @@ class ModelMix(Row, query="compare.mix"):
 
 
 class Contender(Row, query="compare.part"):
-    """Each subgraph or operator on each chip, with the one of least cost; one row per part of a workload and run."""
+    """Each subgraph or operator on each chip, ranked by a metric; one row per part of a workload and run."""
 
     model: str
     part_index: int
@@ -401,8 +401,8 @@ class EnergyBranch(Row, query="compare.tree"):
 
 
 class Victory(Row, query="compare.victory"):
-    """Kinds of subgraph or operator that each chip runs at the least cost; one row per workload, hardware and kind
-    of the workload.
+    """Kinds of subgraph or operator for which each chip has the lowest value of a metric; one row per workload,
+    hardware and kind of the workload.
     """
 
     model: str

@@ -59,7 +59,7 @@ class Outline:
     is_node_board: bool
     """True for an accelerator of a server without its own slot: it shares the server's host with other boards."""
     host: str
-    """Host that was named for the run; empty for none."""
+    """Host that was named for the run; empty if there is none."""
     runtime: str
     has_helper: bool
     """True if a host computes operators that its compiler does not support."""

@@ -146,7 +146,7 @@ def take(path: str, kind: Kind, limit_s: float) -> bool:
 
 
 def find_earlier(path: str) -> str:
-    """Return the earlier process that blocks access to a locked database; empty for none."""
+    """Return the earlier process that blocks access to a locked database; empty if there is none."""
     turn = _uses[path].turn
     return "" if turn is None or turn.has_come else turn.holder
 

@@ -40,7 +40,7 @@ class RunIdentity:
     calibration: str
     """Label of the calibration, or `none`."""
     calibration_digest: str
-    """Digest of the calibration; empty for none."""
+    """Digest of the calibration; empty if there is none."""
     formula_version: str
     """Digest of the formulas."""
     package_version: str

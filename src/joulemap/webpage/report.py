@@ -36,7 +36,7 @@ class Exhibit:
     chooses: str = ""
     """Property that distinguishes the figures; empty for one figure."""
     opens: str = ""
-    """Trees that a click on a figure opens; empty for none."""
+    """Trees that a click on a figure opens; empty if there is none."""
 
 
 @frozen(kw_only=True)

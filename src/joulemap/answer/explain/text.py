@@ -108,12 +108,12 @@ TERM_COLUMNS: Final = (
     "*count B count_b | *energy each of A energy_per_action_a_j | *energy each of B energy_per_action_b_j | per | "
     "basis basis_a"
 )
-METRIC_TERM_TABLE: Final = "Terms"
+METRIC_TERM_TABLE: Final = "Terms of the difference"
 METRIC_TERM_COLUMNS: Final = (
     "term | *place | *+difference | *share share_fraction | subgraphs part_count | *count A count_a | "
     "*count B count_b | *cost each of A price_a | *cost each of B price_b | per"
 )
-NO_TERM: Final = "No term differs."
+NO_TERM: Final = "Every term is equal on both."
 SMALLER: Final = Template("{count} smaller terms")
 SUM: Final = "sum of all terms"
 

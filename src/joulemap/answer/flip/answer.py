@@ -11,7 +11,7 @@ import attrs
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import described, make_table
 from joulemap.answer.flip import text
-from joulemap.answer.flip.pair import Flip, Pair, describe_meanings
+from joulemap.answer.flip.pair import SCALE, Flip, Pair, describe_meanings, show_value
 from joulemap.answer.layout import lay
 from joulemap.answer.price import find_prices
 from joulemap.answer.scope import DOUBTED_IN, TIE_RATIO, find_scope
@@ -53,9 +53,6 @@ LEAST_SHARE: Final = 5e-3
 
 DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
-
-SCALE: Final = "_time_scale"
-"""Suffix of the name of a constant that scales a time."""
 
 DOUBLE: Final = 2.5
 """Ratio above which the chance of a factor of two is stated too."""
@@ -280,14 +277,14 @@ class FlipAnswer(RunAnswer):
             self.rows.with_rows(chosen),
             text.COLUMNS,
             **cells,
-            value=lambda row: show_constant(row.value, row.unit, DIGITS),
+            value=lambda row: show_value(row, row.value, DIGITS),
         )
         every = lay(
             self.rows,
             text.ALL_COLUMNS,
             **cells,
             hardware=self._owner,
-            value=lambda row: show_constant(row.value, row.unit),
+            value=lambda row: show_value(row, row.value),
             ratio_elasticity=lambda row: _show_sign(row.ratio_elasticity),
             low_ratio=lambda row: text.SPREAD(down=1.0 / row.low_ratio, up=row.high_ratio),
         )
@@ -306,7 +303,7 @@ class FlipAnswer(RunAnswer):
     def _show_break_even(self, row: Flip) -> str:
         """Return the value of a constant that makes both equal, or that there is none."""
         if row.flip_value is not None:
-            return show_constant(row.flip_value, row.unit, DIGITS)
+            return show_value(row, row.flip_value, DIGITS)
         if row.constant == STATIC:
             limit_w = self.limits_w["AB".index(row.side)] if row.side in "AB" else min(self.limits_w)
             return text.NOT_BELOW(limit=show_constant(limit_w, "W"))

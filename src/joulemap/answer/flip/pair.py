@@ -23,9 +23,13 @@ from joulemap.answer.flip import text
 from joulemap.domain.constant import STATIC, Constant
 from joulemap.domain.doubt import NORMAL
 from joulemap.domain.metric import VariedMetricName
+from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
+
+SCALE: Final = "_time_scale"
+"""Suffix of the name of a constant that scales a time."""
 
 Place = tuple[str, str]
 """Side of a constant, `A`, `B` or `both`, and its name."""
@@ -59,6 +63,12 @@ def describe_constant(one: Constant) -> dict[str, Any]:
     """Return the columns that describe a constant."""
     names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
     return {"constant": one.name, **{name: getattr(one, name) for name in names}}
+
+
+def show_value(row: Varied, value: float, digits: int = 6) -> str:
+    """Format a value of a constant; the scale of a time becomes a factor, such as 2x."""
+    shown = show_constant(value, row.unit, digits)
+    return f"{shown}x" if row.constant.endswith(SCALE) else shown
 
 
 def describe_meanings(rows: Iterable[Varied]) -> list[str]:

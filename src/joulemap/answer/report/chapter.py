@@ -272,7 +272,7 @@ class Drawn:
     def _exhibit(
         self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""
     ) -> tuple[Exhibit, ...]:
-        """Return one exhibit of the answers' figures with this name; empty if there are none."""
+        """Return an exhibit with the figure of this name from each answer; empty if no answer has it."""
         choices = tuple(
             Choice(label=label or self._mark(figure.title.rpartition(": ")[2]), figure=figure)
             for label, answer in asked

@@ -59,7 +59,7 @@ class ReportPart:
         raise NotImplementedError(self.name)
 
     def describe(self, answer: Any) -> str:
-        """Return the line of an answer in the verdict; empty for none."""
+        """Return the line that an answer adds to the verdict; empty if it adds none."""
         del answer
         return ""
 

@@ -7,7 +7,7 @@ from joulemap.row import Row
 
 
 class DesignDoubt(Row, query="explore.doubt"):
-    """Uncertainty of the ratio between two designs, each like the chip of a run; one row per ordered pair of
+    """Uncertainty of the ratio between two designs, each based on the chip of a run; one row per ordered pair of
     evaluated runs, each also with itself.
     """
 

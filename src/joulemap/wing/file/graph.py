@@ -98,7 +98,7 @@ def find_fixed_batch(model: ModelProto) -> int | None:
 def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
     """Return the precision of most activations of a model, and of its weights if that is narrower.
 
-    Empty texts represent fp32. Activations are quantized if those of most matrix products are.
+    An empty string means fp32. Activations are quantized if those of most matrix products are.
     """
     makers = {name: one for one in model.graph.node for name in one.output}
     weights = {one.name: one for one in model.graph.initializer}

@@ -373,7 +373,7 @@ FORMS: Final[Mapping[str, Callable[[Stage, list[Value]], Iterator[Made]]]] = {
 def measure_precision(model: LiteModel) -> tuple[str, str]:
     """Return the precision of most activations of a model, and of its weights if that is narrower.
 
-    Empty texts represent real numbers.
+    Either is empty for floating-point numbers.
     """
     graph = model.graphs[0]
     made = {index for one in graph.operators for index in one.outputs if index >= 0}

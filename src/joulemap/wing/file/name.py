@@ -141,7 +141,7 @@ class FileNames(ModelNames):
 def find_precision(name: str) -> tuple[str, str]:
     """Return the precision in which a file stores most activations, and its weights if these are narrower.
 
-    Empty texts are for wide numbers and for models of other formats.
+    A string is empty if the file has no precision below fp32, and for models of other formats.
     """
     if name.lower().endswith(ONNX):
         from joulemap.wing.file.graph import measure_onnx_precision

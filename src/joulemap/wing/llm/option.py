@@ -25,7 +25,7 @@ Phase = Literal["prefill", "decode"]
 SERVING: Final = "Serving"
 """Panel of these options in help."""
 
-DEVICES_HELP: Final = "Tensor-parallel devices; several to compare."
+DEVICES_HELP: Final = "Tensor-parallel devices; several values are compared."
 
 PRECISION: Final = "bf16"
 """Default precision of a language model."""

@@ -26,7 +26,7 @@ class TrainingOptions:
     """Options for training a model."""
 
     panel: ClassVar[str] = "Training"
-    devices: str = option("1", "Devices that share the batch; several to compare.", metavar="N,...")
+    devices: str = option("1", "Devices that share the batch; several values are compared.", metavar="N,...")
     tensor_devices: int = option(
         1, "Tensor-parallel devices of a language model, out of --devices.", min=1, is_advanced=True
     )

@@ -54,7 +54,7 @@ d4096`.
 BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 
 COUNTED: Final = {"M": 1e6, "B": 1e9}
-"""Unit of the parameters in a llama-bench table -> count; the table has two decimals of it."""
+"""Unit of the parameter count in a llama-bench table -> factor; the table rounds counts to two decimals."""
 
 ON_HOST: Final = ("n_cpu_moe", "no_kv_offload", "nkvo", "tensor_buft_overrides", "ot")
 """Fields of llama-bench that keep a part of a model in host memory."""

@@ -337,7 +337,7 @@ UNGROUPED: Final = ("fp32", "tf32")
 """Precisions at which PyTorch 2.11 has no fused attention for fewer key heads than query heads."""
 
 SHARED: Final = 0.75
-"""Bytes of keys, as a share of those of repeated heads, below which heads share keys."""
+"""Ratio of stored key bytes to the bytes of keys repeated per head, below which heads share keys."""
 
 
 @define(kw_only=True, eq=False)

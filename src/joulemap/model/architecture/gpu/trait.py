@@ -60,17 +60,17 @@ NORM_THREADS: Final = 128.0
 vectorized rows."""
 
 SUM_THREADS: Final = 512.0
-"""Threads of a reduction's block. This and the next four are of PyTorch, ATen/native/cuda/Reduce.cuh, setReduceConfig
-(recalled); times of 104 poolings inside 14 models on one H200 follow its steps."""
+"""Threads per block of a reduction. This and the next four constants are from PyTorch, ATen/native/cuda/Reduce.cuh,
+setReduceConfig (recalled); times of 104 poolings inside 14 models on one H200 follow its steps."""
 
 SUM_VECTOR: Final = 4.0
-"""Loads that a thread of a reduction has in flight, and outputs of a thread that reduces a strided dimension."""
+"""Loads in flight per thread of a reduction; also the outputs per thread if the reduced dimension is strided."""
 
 SUM_WARP: Final = 32.0
 """Minimum width of a reduction's block, unless it has fewer outputs or elements."""
 
 SUM_FEW: Final = 16.0
-"""Elements of a thread below which its block or grid is not divided further."""
+"""Elements per thread below which the block or grid is not divided further."""
 
 SUM_MANY: Final = 256.0
 """Elements of a thread above which several blocks reduce to one output."""

@@ -77,7 +77,7 @@ class FleetAnswer(RunAnswer):
     engine: str
     """Inference engine of a language model, with its date; empty for other models."""
     reused: str = ""
-    """Reuse of prefixes of a language model's prompts, as in the title; empty for none."""
+    """Reuse of prefixes of a language model's prompts, as in the title; empty if there is none."""
     serving: Serving | None = None
     """Requests of a language model; None for other models."""
     rows: Table[FleetRow]

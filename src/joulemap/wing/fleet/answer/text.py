@@ -156,7 +156,7 @@ LEAST_ENERGY: Final = Template(
 GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
 
 SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low}\N{EN DASH}{devices}")
-SURE_OF_ONE: Final = Template("[{name}: ]{devices:n device} over the whole 80 % interval")
+SURE_OF_ONE: Final = Template("80 % interval of the number of devices[ of {name}]: {devices} at both ends")
 
 OWNED_ELSEWHERE: Final = Template("{names:and} (owned, but not among the compared hardware)")
 UNPRICED: Final = Template("{names} without a known {price}{other}")

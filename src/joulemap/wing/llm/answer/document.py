@@ -75,9 +75,9 @@ class LlmAnswer(RunAnswer):
     not_taken: tuple[str, ...] = ()
     """Default hardware that lacks the precision, with the reasons."""
     host_bound: str = ""
-    """Warning about chips whose steps slow hosts may lengthen; empty for none."""
+    """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
     wide_cache: str = ""
-    """Note on 16-bit caches beside 4-bit floating-point weights; empty for none."""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_loaded: tuple[str, ...] = ()
     """Configurations that hold the model but cannot take the request load, with the reasons."""
 
@@ -240,7 +240,7 @@ class LlmAnswer(RunAnswer):
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
     def _find_tied(self, winner: ServedWinner) -> str:
-        """Return the hardware that is statistically tied with a winner, in words; empty for none."""
+        """Return the hardware that is statistically tied with a winner, in words; empty if there is none."""
         rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])  # together better than 20 %
         if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
             return ""

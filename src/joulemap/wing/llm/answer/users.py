@@ -179,16 +179,16 @@ class UsersAnswer(RunAnswer):
     pay: str
     """Payment for chips: rented, bought or both."""
     stored: str
-    """Note on the checkpoint, as in the title; empty for none."""
+    """Note on the checkpoint, as in the title; empty if there is none."""
     rows: Table[UserRow]
     assumptions: Table[AssumedNumber]
     """Assumptions behind cost and carbon."""
     host_bound: str = ""
-    """Warning about chips whose steps slow hosts may lengthen; empty for none."""
+    """Warning about chips whose steps slow hosts may lengthen; empty if there is none."""
     forms: str = ""
     """Comparison of chunked prefill with separate pools on the first row; empty if only one was computed."""
     wide_cache: str = ""
-    """Note on 16-bit caches beside 4-bit floating-point weights; empty for none."""
+    """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_taken: tuple[str, ...] = ()
     """Reasons of hardware that cannot serve the model at all."""
 

@@ -60,7 +60,7 @@ class SlowHost:
 
 
 def describe_slow(engine: str, deployments: Iterable[tuple[str, Deployment]]) -> str:
-    """Return a sentence on (label, deployment) pairs that may have slow hosts; empty for none."""
+    """Return a sentence on (label, deployment) pairs that may have slow hosts; empty if there is none."""
     found = {label: host for label, one in deployments if (host := SlowHost.of(one)).added_s}
     if not found:
         return ""

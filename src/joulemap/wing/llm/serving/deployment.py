@@ -395,7 +395,7 @@ class Deployment:
 
     @property
     def _packed(self) -> str:
-        """Word of the kernel that unpacks integer weights in the registers of a GEMM; empty for none."""
+        """Word of the kernel that unpacks integer weights in the registers of a GEMM; empty if there is none."""
         if not self.weight_precision or self.precision not in WIDE:
             return ""
         weights = read_weight_format(self.weight_precision)

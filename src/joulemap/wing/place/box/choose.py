@@ -40,7 +40,7 @@ GAIN: Final = 0.01
 """Minimum relative growth of the bound that justifies another round."""
 
 PATIENCE: Final = 3
-"""Maximum consecutive rounds without that growth."""
+"""Maximum consecutive rounds in which the bound grows by less than `GAIN`."""
 
 LINK_WEIGHT: Final = 0.1
 """Initial weight of a link, relative to a device."""

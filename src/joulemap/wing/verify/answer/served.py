@@ -111,7 +111,7 @@ def _by_model(rows: Sequence[ServingRow], is_prompt: bool) -> dict[str, list[int
 
 
 def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
-    """Return the column of a row that tells the time of a phase; empty for none."""
+    """Return the column of a row that tells the time of a phase; empty if there is none."""
     if is_prompt:
         names = ["time_to_first_token_s", *(["total_tokens_per_s"] if row.scope == "prefill_step" else [])]
     else:
