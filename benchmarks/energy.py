@@ -18,7 +18,7 @@ from joulemap.tools.doubt import read_foreign, read_residuals, read_served
 from joulemap.workspace import Workspace
 
 ROWS: Final = """
-SELECT *, split_part(hardware, '@', 1) AS board
+SELECT *, split_part(hardware, '@', 1) AS board, starts_with(calibration, board || ' ') AS is_calibrated
 FROM energy_errors
 WHERE half_width IS NOT NULL
 ORDER BY measurement_id, serving_measurement_id, boundary
@@ -33,7 +33,8 @@ def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
     """Return the rows of `energy_errors` of models and of what is served, whose intervals were made without them.
 
     A served row is judged without its source, any other row without its board: also without the numbers that the
-    board's measurements gave, in its `low` and `high`. With `unseen`, rows that a coefficient or a calibration was
+    board's measurements gave, in its `low` and `high`. The exception is `is_calibrated`: a calibration of the board
+    keeps its own interval, of held-out model families. With `unseen`, rows that a coefficient or a calibration was
     fitted to are left out. The stored intervals are as before afterwards.
     """
     rows = [row for row in _read(workspace) if not (unseen and row["seen"])]

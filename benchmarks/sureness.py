@@ -39,6 +39,9 @@ has its own interval). About 90 % of the pairs predicted with a probability of 9
 """
 
 
+CALIBRATED: Final = "family, calibrated"
+"""What is held out from the intervals of a calibration: each model family, but not the board."""
+
 PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "all": lambda _: "all",
     "class": lambda one: one.architecture,
@@ -189,15 +192,13 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     by_family = leave_out(latencies, lambda one: one.family)
     yield from _rows("latency", "board", by_board)
     yield from _rows("latency", "family", by_family, ("all",))
-    for quantity in ("latency", "energy"):
-        calibrated = [one for one in own if one[0].quantity == quantity]
-        yield from _rows(quantity, "family, calibrated", calibrated, ("all",))
+    timed = [one for one in own if one[0].quantity == "latency"]
+    yield from _rows("latency", CALIBRATED, timed, ("all",))
     yield from _energy_rows(judge_energies(workspace))
     yield ""
     yield PAIR_TEXT
     yield "| % called | pairs | mean call | % right |"
     yield f"|{'---|' * 4}"
-    timed = [one for one in own if one[0].quantity == "latency"]
     for call in score_calls(call_pairs(workspace, [*by_board, *timed])):
         yield (
             f"| {100.0 * call.least:.0f} to {100.0 * call.most:.0f} | {call.pair_count:,} | "
@@ -210,12 +211,14 @@ def _energy_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield how often intervals of energies and powers hold what was measured, by class, boundary and subject."""
     parts: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        left_out = "source" if row["subject"] == "served" else "board"
+        left_out = CALIBRATED if row["is_calibrated"] else "source" if row["subject"] == "served" else "board"
         parts[row["quantity"], left_out].append(row)
         name = f"{row['architecture']} {row['boundary']}"
         parts[f"{row['quantity']}, {name}", left_out].append(row)
     for (name, left_out), some in sorted(parts.items()):
         quantity, _, part = name.partition(", ")
+        if part and len(some) == len(parts[quantity, left_out]):
+            continue  # equal to the row of all
         covered = float(np.mean([row["low"] <= row["measured"] <= row["high"] for row in some]))
         width = float(np.median([row["half_width"] for row in some]))
         yield f"| {quantity} | {left_out} | {part or 'all'} | {len(some):,} | {_per_cent(covered)} | {width:.3f} |"

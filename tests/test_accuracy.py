@@ -189,3 +189,22 @@ def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Pat
         "boards": (1, 1.0),
         "systems of four devices and more": (1, 0.0),
     }
+
+
+def test_energies_of_a_calibrated_board_are_not_of_a_board_held_out() -> None:
+    """Its interval is that of its calibration, which was fitted to the same rows with each family left out in turn."""
+    like = {
+        "subject": "models",
+        "quantity": "energy",
+        "architecture": "gpu",
+        "boundary": "board",
+        "low": 1.0,
+        "high": 2.0,
+    }
+    rows = [like | {"is_calibrated": own, "measured": measured, "half_width": width}
+            for own, measured, width in ((True, 1.5, 0.1), (True, 3.0, 0.1), (False, 1.5, 0.4))]  # fmt: skip
+    energy_rows = runpy.run_path(str(ROOT / "benchmarks" / "sureness.py"))["_energy_rows"]
+    assert list(energy_rows(rows)) == [
+        "| energy | board | all | 1 | 100.0 | 0.400 |",
+        "| energy | family, calibrated | all | 2 | 50.0 | 0.100 |",
+    ]

@@ -148,7 +148,7 @@ def test_the_evidence_on_the_command_line(joulemap: Run, tmp_path: Path) -> None
     assert joulemap("measurements", "import", str(path), *database).returncode == ExitCode.OK
     done = joulemap("validate", "--evidence", "--hardware", "l4", "--source", "mine", *database)
     assert done.returncode == ExitCode.OK, done.stderr
-    assert done.stdout.startswith("measured energies: 1 on gpu\n")
+    assert done.stdout.startswith("measured energies: 1 on gpu; 1 of them held out\n")
 
 
 def test_an_energy_of_a_served_model_has_the_errors_of_its_time_and_power(tmp_path: Path) -> None:

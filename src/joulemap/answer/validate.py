@@ -69,7 +69,11 @@ UNKNOWN_HARDWARE: Final = Template("{hardware} is not in the catalogue and no ru
 MEASURED: Final = Template("measured energies: {classes:and}")
 CLASS: Final = Template("{count:#} on {architecture}")
 NONE: Final = Template("none on {classes:and}")
+HELD_OUT: Final = Template("{count:#} of them held out")
 POWER: Final = Template("{count:n measured power} without a latency")
+FITTED: Final = Template(
+    "intervals were fitted to these measurements; those of the scoreboard leave out the board or source"
+)
 ABSENT: Final = Template("not in this database: {tables:and}: `joulemap measurements import NAME` adds their energies")
 
 STORED: Final = (
@@ -329,17 +333,19 @@ def energy_evidence(
         found = fetch(connection, EnergyEvidence, hardware=which["hardware"], source=source, classes=classes)
         stored = set(connection.execute(STORED).fetchall())
         absent = [one.address for one in load_public_tables().values() if one.has_energy and not one.keys() <= stored]
-        notes = (*notes, *([ABSENT(tables=absent)] if absent and classes else []))
+        notes = (*notes, FITTED(), *([ABSENT(tables=absent)] if absent and classes else []))
         return attrs.evolve(find_projected(connection, found), notes=notes)
 
 
 def describe_evidence(rows: Table[EnergyEvidence]) -> str:
-    """Return the number of measured energies of each class, and the classes without any."""
+    """Return the number of measured energies of each class, how many are held out, and the classes without any."""
     counts = {row.architecture: row.class_energy_count for row in rows}
     known = [CLASS(architecture=name, count=count) for name, count in counts.items() if count]
     unknown = [name for name, count in counts.items() if not count]
+    held_out = sum(row.held_out_count for row in rows if row.quantity == "energy")
     powers = sum(row.measurement_count for row in rows if row.quantity == "power")
     parts = [MEASURED(classes=known) if known else ""]
+    parts += [HELD_OUT(count=held_out)] if known else []
     parts += [NONE(classes=unknown)] if unknown else []
     parts += [POWER(count=powers)] if powers else []
     return "; ".join(filter(None, parts))
