@@ -10,7 +10,7 @@ from torch import nn
 
 from joulemap.catalog.hardware import read_compiler
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.compiler import Compiler, read_window
+from joulemap.domain.compiler import Compiler, is_single_output, read_window
 from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.workspace import Workspace
 from models import columns
@@ -247,6 +247,15 @@ def test_documented_cases(name: str, kind: str, asked: str, expected: str) -> No
 )
 def test_windows_are_read(scalars: str, window: tuple[int, int]) -> None:
     assert read_window(scalars) == window
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_single"),
+    [((1, 64, 1, 1), True), ((1, 1, 1, 64), True), ((1, 25, 5, 64), False), ((1, 64, 1, 5), False), ((1, 64), True)],
+)
+def test_an_output_of_one_position_has_its_channels_first_or_last(shape: tuple[int, ...], *, is_single: bool) -> None:
+    # Vela 3.10, constraint_stride_width_no_upper_limit: any stride where the output is one position high and wide
+    assert is_single_output(shape) == is_single
 
 
 @pytest.mark.parametrize("entry", ["relu kernel", "relu depth=1-3", "relu kernel=1-x", "conv.conv2d stride="])

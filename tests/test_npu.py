@@ -242,6 +242,23 @@ def test_a_model_that_does_not_fit_a_chip_without_dram_or_host_memory_is_refused
         run(small, "int8", convolution())
 
 
+@pytest.mark.parametrize(("name", "rates"), [("hailo_8", (67.0, 141.0)), ("hailo_8l", (50.0, 87.0))])
+def test_contexts_start_as_fast_as_the_model_zoo_measured(name: str, rates: tuple[float, float]) -> None:
+    # Model Zoo, yolov8m at batch 1 and 8: a batch takes start + batch x image, so start = (8 / 67 - 8 / 141) / 7 =
+    # 8.9 ms on Hailo-8 and 9.7 ms on Hailo-8L: 25.9 MB of weights arrive at more than the 1.97 GB/s of two lanes
+    one_s, eight_s = (
+        1e-15 * run(find_hardware(name), "int8", shipped("yolov8m", batch), "engine").latency_fs for batch in (1, 8)
+    )
+    measured_s = (8.0 / rates[0] - 8.0 / rates[1]) / 7.0
+    assert_close((8.0 * one_s - eight_s) / 7.0, measured_s, rel=0.4)
+
+
+def test_a_small_network_does_not_slow_a_microcontroller() -> None:
+    # 5 us of a Cortex-M55 at 73 mW start a program: 0.365 uJ, 4 % of the 9 uJ that 90 mW allow in 100 us
+    found = run(find_hardware("alif_e7_u55"), "int8", shipped("mlperf_tiny_kws"), "engine")
+    assert found.clock_fraction == 1.0
+
+
 def test_a_fabric_has_nothing_to_lay_out_where_a_host_computes_all() -> None:
     rotary = find_operator("rotary(rows=64,heads=32,head_dim=128)")
     assert rotary is not None

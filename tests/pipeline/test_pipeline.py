@@ -115,6 +115,7 @@ def test_a_picture_is_its_encoders_steps_and_decoder() -> None:
     assert (str(found), found.frames_per_s) == ("sdxl-txt2img(steps=7)", 0.0)
     assert read_pipeline(str(found)) == found
     assert {stage.model: stage.count for stage in found.stages}["sdxl-unet-guided"] == 7
+    assert "picture" in found.inference and "frame" in read_pipeline("yolov8n:30fps").inference
     for name in list_named():
         pipeline = read_pipeline(name)
         assert max(stage.count for stage in pipeline.stages) == int(str(pipeline).partition("=")[2].rstrip(")"))
@@ -127,6 +128,7 @@ def test_speech_is_an_encoder_and_a_step_for_each_token() -> None:
         ("whisper_tiny_encoder", 1),
         ("whisper_tiny_decoder", 100),
     ]
+    assert "30 s of speech" in found.inference and "100 tokens" in found.inference
     short = read_pipeline("openai/whisper-large-v3-turbo(tokens=7)")
     assert (str(short), short.stages[1].count) == ("whisper_turbo(tokens=7)", 7)
     assert NAMES.is_name("whisper_small") and not NAMES.is_name("whisper_small_decoder")

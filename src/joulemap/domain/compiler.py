@@ -122,6 +122,12 @@ def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
     return kernel or 1, 1 if is_single else stride or kernel or 1
 
 
+def is_single_output(shape: Sequence[int]) -> bool:
+    """Return True if an output has one position, with its channels first, or last as in TFLite files."""
+    is_last = len(shape) > 3 and all(size == 1 for size in shape[1:-1])
+    return is_last or all(size == 1 for size in shape[2:])
+
+
 def name_sizes(kernel: Any, stride: Any, rank: Any) -> dict[str, Any]:
     """Return the sizes that limits refer to, by name: window length, stride and output rank, of one or several
     operators.

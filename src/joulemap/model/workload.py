@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.compiler import read_window
+from joulemap.domain.compiler import is_single_output, read_window
 from joulemap.domain.configuration import CARRIED, OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format, read_weight_format
@@ -570,7 +570,7 @@ def columns_of(workload: Workload) -> WorkloadColumns:
 
 def _find_window(operator: Operator) -> tuple[int, int]:
     """Return the longest side and step of an operator's window."""
-    return read_window(operator.scalars, is_single=all(size == 1 for size in operator.output_shape[2:]))
+    return read_window(operator.scalars, is_single=is_single_output(operator.output_shape))
 
 
 def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:

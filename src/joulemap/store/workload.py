@@ -202,7 +202,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np
 
-    from joulemap.domain.compiler import read_window
+    from joulemap.domain.compiler import is_single_output, read_window
     from joulemap.domain.kind import KINDS, ROLES
     from joulemap.model.workload import OPERATOR_COUNTS, WorkloadColumns, number_calls
 
@@ -260,7 +260,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     for name in ("operation", "variant"):
         operators[name] = operators[name].astype(np.str_)
     shaped = zip(operators.pop("scalars").tolist(), operators.pop("output_shape").tolist(), strict=True)
-    found = [read_window(one, is_single=set(shape.split("x")[2:]) <= {"1"}) for one, shape in shaped]
+    found = [read_window(one, is_single=is_single_output(_sizes(shape))) for one, shape in shaped]
     windows = np.array(found, dtype=np.int64).reshape(-1, 2)
     return WorkloadColumns(
         batch=int(batch),

@@ -18,6 +18,9 @@ PICTURE: Final = "-txt2img"
 SPEECH: Final = ("whisper", "openai/whisper")
 """Beginnings of the names of pipelines that transcribe speech."""
 
+FRAME: Final = "an inference is one frame"
+"""Inference of a pipeline with a frame rate, for its note."""
+
 UNITS: Final = ("fps", "/s", "/frame")
 """Units of a stage's rate."""
 

@@ -9,18 +9,20 @@ from typing import Final
 import attrs
 
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
+from joulemap.wing.pipeline import FRAME
 
-BETWEEN: Final = (
-    "an inference is one frame, whose stages run one after another; work between them, such as cropping, is not counted"
-)
-"""Note on every pipeline."""
+BETWEEN: Final = "; its stages run one after another; work between them, such as cropping, is not counted"
+"""End of the note on every pipeline."""
 
 WEIGHT: Final = "weight"
 """Role of accesses whose bytes do not grow with the runs."""
 
 
-def merge_workloads(stages: Sequence[tuple[Workload, int]], model: str, key: WorkloadKey) -> Workload:
-    """Return the fused workload of one frame, from (workload, runs per frame) of each stage.
+def merge_workloads(
+    stages: Sequence[tuple[Workload, int]], model: str, key: WorkloadKey, inference: str = FRAME
+) -> Workload:
+    """Return the fused workload of one frame, from (workload, runs per frame) of each stage. Its first note starts with
+    `inference`.
 
     Runs of a stage are equal and share its weights, so its operators appear once with a run count. The first part of a
     module path names the stage.
@@ -41,7 +43,7 @@ def merge_workloads(stages: Sequence[tuple[Workload, int]], model: str, key: Wor
         edges=tuple(joined.edges),
         buffers=tuple(joined.buffers),
         subgraphs=tuple(joined.subgraphs),
-        notes=(BETWEEN, *(f"{name}: {note}" for name, work in names.items() for note in work.notes)),
+        notes=(inference + BETWEEN, *(f"{name}: {note}" for name, work in names.items() for note in work.notes)),
     )
 
 

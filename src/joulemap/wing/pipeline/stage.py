@@ -32,7 +32,7 @@ from joulemap.domain.operator.name import Argument, read_arguments
 from joulemap.plan.model import Model
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
-from joulemap.wing.pipeline import JOIN, PICTURE, UNITS
+from joulemap.wing.pipeline import FRAME, JOIN, PICTURE, UNITS
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -53,6 +53,12 @@ class NamedPipeline:
 
     def __str__(self) -> str:
         return f"{self.name}({self.runs}={self.count})"
+
+    @property
+    def inference(self) -> str:
+        """Inference of the pipeline, for its note."""
+        made = "one picture" if self.runs == STEPS else "30 s of speech"
+        return f"an inference is {made} in {self.count} {self.runs}"
 
 
 @cache
@@ -90,6 +96,12 @@ def read_named(name: str) -> NamedPipeline | None:
     return NamedPipeline(name=known, runs=argument.name, count=count, stages=row["stages"].format(count=count))
 
 
+STEPS: Final = "steps"
+"""Argument of a pipeline that makes a picture."""
+
+ONCE: Final = "an inference is one run of the pipeline"
+"""Inference of stages without rates, for its note."""
+
 KIND: Final = "pipeline"
 """Kind of requests for pipelines."""
 
@@ -126,6 +138,8 @@ class Pipeline:
     stages: tuple[Stage, ...]
     name: str = ""
     """Name of a known pipeline; empty for one of named stages."""
+    inference: str = FRAME
+    """Inference of the pipeline, for its note."""
 
     def __str__(self) -> str:
         if self.name:
@@ -147,6 +161,8 @@ class Frame:
 
     parts: tuple[tuple[Model, int], ...]
     """(Model, runs per frame) of each stage."""
+    inference: str
+    """Inference of the pipeline, for its note."""
 
     def describe(self, model: Model, talk: Talk) -> Workload:
         """Return the workload of one frame; raise UsageError if it has too many operators."""
@@ -160,17 +176,17 @@ class Frame:
                 f"a frame of {quote(model.request.model)} has {operators:,} operators, expected at most "
                 f"{MOST_OPERATORS:,}: name fewer stages"
             )
-        return merge_workloads(found, model.request.model, model.request.key)
+        return merge_workloads(found, model.request.model, model.request.key, self.inference)
 
 
 @cache
 def read_pipeline(name: str) -> Pipeline:
     """Return the pipeline of a name; raise UsageError if only some stages have a rate, or one cannot be parsed."""
     if (named := read_named(name)) is not None:
-        return attrs.evolve(read_pipeline(named.stages), name=str(named))
+        return attrs.evolve(read_pipeline(named.stages), name=str(named), inference=named.inference)
     texts = re.split(SPLIT, name.strip())
     if not any(":" in text and text.lower().rstrip().endswith(UNITS) for text in texts):
-        return Pipeline(frames_per_s=0.0, stages=tuple(map(_read_repeated, texts)))
+        return Pipeline(frames_per_s=0.0, stages=tuple(map(_read_repeated, texts)), inference=ONCE)
     first, *rest = map(_read_stage, texts)
     model, rate, unit = first
     if unit == "/frame":
@@ -245,7 +261,7 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
         ),
         retrace=settings.retrace,
         may_run=all(part.may_run for part, _ in parts),
-        names=Frame(parts=parts),
+        names=Frame(parts=parts, inference=pipeline.inference),
     )
 
 
