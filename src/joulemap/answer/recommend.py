@@ -136,8 +136,8 @@ OTHER_WAY: Final = Template("{name} is {cheapest}: {value} (--pay {way})")
 KEEPS: Final = Template("{name} meets the limits with {probability_kept:chance} probability")
 
 CHANCE_NOTE: Final = (
-    "confidence: probability of being the best, of a chip in any of its configurations; under `Every configuration`, "
-    "of that configuration"
+    "confidence: probability that a chip is the best, in any of its configurations; under `Every configuration`, "
+    "probability that this configuration is the best"
 )
 MISS_NOTE: Final = (
     "configurations that miss a limit are ordered by their largest relative miss: value / limit - 1, or "
@@ -146,8 +146,8 @@ MISS_NOTE: Final = (
 HOST_NOTE: Final = (
     "Rankings and limits by energy or power include a host, unlike compare, pareto and explain. For USB and M.2 "
     "accelerators this is the static power of the host's board (`cost` counts an idle host at the wall instead); for a "
-    "part of a module or SoC, that of the rest. For other chips it is the share that fleet and cost use; complete "
-    "computers need none. `--host` selects the host"
+    "part of a module or SoC, it is the static power of the rest of it. For other chips it is the share that fleet and "
+    "cost use; complete computers need none. `--host` selects the host"
 )
 RATE_NOTE: Final = Template(
     "{inputs} arrive at a fixed {rate}: energy and power include the idle power of chip and host between {inputs}. "

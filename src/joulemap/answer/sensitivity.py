@@ -55,8 +55,8 @@ INT8: Final = "int8"
 SUPPLY: Final = f"peak.{INT8}"
 """Constant of GPUs that sets how fast operands reach their tensor cores, at every precision."""
 ELASTICITY_NOTE: Final = (
-    "elasticity: percent of the metric per percent of the constant, each constant alone; of a count, the mean from "
-    "half to twice its value"
+    "elasticity: percent of the metric per percent of the constant, each constant alone; for a count, the "
+    "mean elasticity between half and twice its value"
 )
 LINEAR_NOTE: Final = (
     "at full clock, changing an energy per action changes energy by that action's share and leaves latency unchanged"

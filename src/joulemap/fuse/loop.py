@@ -184,8 +184,8 @@ def _carries(
 ) -> bool:
     """Return whether each repetition computes something and passes a value on to the next.
 
-    A value that only crosses to the next repetition does not count: a repetition may begin anywhere in the body of the
-    loop, and then reads values from before its start.
+    Such values must form a chain through nearly all repetitions. A value that crosses a single boundary is no evidence:
+    the found start may lie inside the body of the loop, and a repetition then reads values from before it.
     """
     if all(operator.is_view for operator in operators[start : start + period]):
         return False

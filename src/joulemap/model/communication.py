@@ -14,8 +14,8 @@ and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
 A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
 the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
 own_share of the buffer through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST
-bytes within a host whose devices are all directly connected; otherwise engines use the library too. A word of `variant`
-names a specific library.
+bytes within a host whose devices are all directly connected. Every other sum uses the library. A word of
+`variant` names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1

@@ -183,7 +183,7 @@ class Sums:
 
     @cached_property
     def share_fs(self) -> Integers:
-        """Parts of the latency that follow compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency due to compute, to memory and to launches, in the order of `BOTTLENECKS`."""
         compute, memory, launch, again = self.bounds_s
         launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
         pass_fs = np.minimum(np.rint(again * FS_PER_S), self.pattern_fs - launch_fs)

@@ -196,8 +196,8 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Quantity -> field of its half-width."""
 
 ENGINE_NOTE: Final = (
-    "without --engine, GGUF files run on llama.cpp, as does any model if all hardware is CPUs outside data centres, "
-    "with q4_k_m weights unless a precision is given; everything else runs on vLLM"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp; so does any model if all hardware is CPUs outside "
+    "data centres, with q4_k_m weights unless a precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "

@@ -181,7 +181,8 @@ def _assume(energy_fj: float, basis: str, *, is_static: bool) -> AssumedEnergy:
 def list_devices(problem: Problem, run: PlacedRun | None, *, overlaps: bool) -> list[DeviceRow]:
     """Return the devices' rows of a placement; empty for devices side by side.
 
-    If batches overlap, a device is busy for its interval between them: a CPU computes several batches at once.
+    If batches overlap, a device is busy for its interval between batches, not for the latency of its part: a CPU
+    computes several batches at once.
     """
     found = []
     for number, member in enumerate(problem.members if run is not None else ()):
