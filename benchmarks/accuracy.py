@@ -126,7 +126,7 @@ For these errors, a correction did not lower held-out errors, or a single board 
 - **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight
   boards takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
-- **Prefill on RTX 6000 Ada and L40** takes 2.3x and 1.4x the prediction: 80 to 101 and 98 to 99 TFLOP/s. An L20 of the
+- **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
   same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a GEMM of 0.46 s runs
   at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
 - **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the

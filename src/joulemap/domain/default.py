@@ -10,9 +10,7 @@ from joulemap.domain.settings import Limits, Settings, Usage
 SETTINGS: Final = Settings(tf32="allowed")
 """Defaults of a single run: fp32 with torch.compile's kernels, on the hardware that the question chooses."""
 
-CANDIDATES: Final = Settings(
-    precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, tf32="allowed"
-)
+CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, tf32="allowed")
 """Defaults of a choice among hardware: every chip and power mode, at batch sizes 1, 8 and 32."""
 
 DEPLOYED: Final = Settings(
