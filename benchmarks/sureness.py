@@ -127,7 +127,7 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
         for one in rows:
             key = one.key(len(ALIKE) - 1)
             if key not in kept:
-                like = {field.name: getattr(one, field.name, None) for field in attrs.fields(Subject)}
+                like: dict[str, Any] = {field.name: getattr(one, field.name, None) for field in attrs.fields(Subject)}
                 kept[key] = find_scale(scales, one.quantity, Subject(**like))
             if (scale := kept[key]) is not None:
                 found.append((one, scale.half_width))
