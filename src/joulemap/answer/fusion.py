@@ -82,7 +82,7 @@ BYTES: Final = Template(
     "[{inside} of the bytes that operators read and write stay inside kernels; ]"
     "[off-chip traffic falls by {less:B} ({saved_dram_fraction:%})][off-chip traffic rises by {more:B}][{same}]"
 )
-SAME_BYTES: Final = "off-chip traffic is the same as without fusion"
+SAME_BYTES: Final = "off-chip traffic is the same as without fusion, where on-chip memory held what fused kernels keep"
 
 PASSED: Final = "operators after a library's GEMM run in a separate pass, which reads and writes the result again"
 MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of a separate one"

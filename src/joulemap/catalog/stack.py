@@ -77,6 +77,8 @@ class Stack:
     """True if quantized weights are dequantized ahead of floating-point GEMMs."""
     streams: bool
     """True if GEMMs of few rows use kernels that stream weights and cut no tiles."""
+    rescales: bool
+    """True if int8 weights are used in int8 GEMMs alone, each rescaled to the 16 bits of all other operators."""
     kernels: Mapping[str, str]
     """Microarchitecture or `any` -> family of attention kernels, as single operators name it."""
     packed: Mapping[str, str]
@@ -245,6 +247,7 @@ _FLAGS: Final = (
     "compiles",
     "widens",
     "streams",
+    "rescales",
 )
 
 

@@ -35,7 +35,7 @@ NODE_DATA: Final = (".json", "node data in JSON")
 class FileOptions(DatabaseOptions):
     """Options for the database and the exported file."""
 
-    output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout; pprof needs a file")
+    output: Path | None = option(None, "File to write.", "--output", "-o", shown="stdout")
     force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:
@@ -57,6 +57,13 @@ class FileOptions(DatabaseOptions):
                 voice.inform(f"wrote {self.output}")
 
 
+@frozen(kw_only=True)
+class ProfileOptions(FileOptions):
+    """Options for the database and a binary file, which is never written to the terminal."""
+
+    output: Path | None = option(None, "File to write (required).", "--output", "-o", shown=False)
+
+
 @app.command()
 @command
 def pprof(
@@ -72,7 +79,7 @@ def pprof(
     ),
     mode: ModeOptions,
     run: WholeRunOptions,
-    file: FileOptions,
+    file: ProfileOptions,
 ) -> None:
     """Write a run as a profile for pprof or speedscope.
 

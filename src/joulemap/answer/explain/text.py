@@ -193,7 +193,7 @@ NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
     "launch": Template("{count:plain} kernels at {price:s} each"),
     "memory": Template("{count:B} on and off chip at {rate:B/s}"),
-    "compute": Template("{count:~} MAC slots at {rate:1/s}[ on {units}]"),
+    "compute": Template("{count:~} MACs with padding at {rate:1/s}[ on {units}]"),
 }
 """Bound of time -> text with its amount of work and its mean rate."""
 

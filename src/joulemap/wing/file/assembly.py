@@ -198,14 +198,14 @@ class Assembly:
                 self.edges[maker, operator, place.base] = None
             self.see(output, place, strides)
 
-    def add_call(self, node: Node, aten: AtenCall, path: str, own: bool) -> None:
+    def add_call(self, node: Node, found: AtenCall, path: str, own: bool) -> None:
         """Add an operator that computes or moves."""
         outputs = node.outputs
-        seen = [Turned(outputs[0], shape=aten.output_shape), *outputs[1:]] if aten.output_shape else outputs
-        call = Call(aten.args, {}, tuple(seen))  # type: ignore[arg-type]
-        cost = count(aten.aten, call)
-        operator = self.add(aten.aten, cost, outputs[0], path, own)
-        values = list(_list_values(aten.args))
+        seen = [Turned(outputs[0], shape=found.output_shape), *outputs[1:]] if found.output_shape else outputs
+        call = Call(found.args, {}, tuple(seen))  # type: ignore[arg-type]
+        cost = count(found.aten, call)
+        operator = self.add(found.aten, cost, outputs[0], path, own)
+        values = list(_list_values(found.args))
         limits: dict[int, int] = {}
         if cost.gathers and values:
             rows = outputs[0].count if cost.gathered_count is None else cost.gathered_count

@@ -80,6 +80,9 @@ WIDE_CACHE: Final = Template(
 SHORTAGE: Final = Template(
     "needs {lacking:B} more than its usable {capacity:B} for batch {batch}[ ({fitting} would fit)]"
 )
+WEIGHTS: Final = Template(
+    "needs {needed:B} for weights alone, but has {capacity:B} usable[ ({fitting} would fit at batch {batch})]"
+)
 
 
 @frozen(kw_only=True, eq=False)
@@ -262,7 +265,10 @@ def describe_shortage(question: Question, case: Case) -> str:
     ways += [f"{case.needed} devices"] if case.needed is not None else []
     narrow = _find_narrower(question, case)
     ways += [f"{narrow} weights"] if narrow else []
-    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=join_names(ways, "or"))
+    fitting = join_names(ways, "or")
+    if room.weights > room.usable:
+        return WEIGHTS(case, needed=room.weights, capacity=room.usable, fitting=fitting)
+    return SHORTAGE(case, lacking=needed - room.usable, capacity=room.usable, fitting=fitting)
 
 
 def _find_narrower(question: Question, case: Case) -> str:

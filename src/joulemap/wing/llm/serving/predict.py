@@ -157,7 +157,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 
     A stated activation precision decides; else a weight precision that the units accept directly; else 16 bits. If the
     row states no weight precision, the engine's default applies. bitsandbytes uses int8 in GEMMs alone, with a scale
-    for each output; all between them has 16 bits.
+    for each output; all other operators use 16 bits.
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
@@ -167,7 +167,7 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
     is_wide = weights is None or weights.name in WIDE or (stack.widens and not stated)
     if weights is None or is_wide:
         return (wide if stated in WIDE or not stated else stated if stated in has else wide), ""
-    if stack.name == "transformers" and weights.name == "int8":
+    if stack.rescales and weights.name == "int8":
         return wide, BITSANDBYTES_INT8
     takes = weights.precision
     precision = (
