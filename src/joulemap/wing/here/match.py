@@ -253,9 +253,9 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
     if len(found) == 1:
         entry = found[0]
         device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
-        told, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
-        if machine.memory.source == "--memory" and told is not None and told > FASTER * known_rate:
-            notes.append(text.FASTER_MEMORY(label=entry.id, told=told, known=known_rate, ratio=told / known_rate))
+        rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
+        if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
+            notes.append(text.FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
         if entry.core_count and cpu.core_count > entry.core_count and not cpu.core_count % entry.core_count:
             notes.append(text.SOCKETS(label=entry.id, count=cpu.core_count // entry.core_count))
         elif cpu.is_virtual and 0 < cpu.core_count < entry.core_count:

@@ -337,7 +337,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
         count = sum(int(one.get("NumberOfCores") or 0) for one in processors)
         threads = int(first.get("NumberOfLogicalProcessors") or 0) // max(int(first.get("NumberOfCores") or 1), 1)
         name = " ".join(str(first["Name"]).split())
-        vendor = next((objects for objects in ("AMD", "Qualcomm") if objects.lower() in find_vendors(name)), "Intel")
+        vendor = next((one for one in ("AMD", "Qualcomm") if one.lower() in find_vendors(name)), "Intel")
         cpu = Cpu(
             name=name,
             vendor=vendor,

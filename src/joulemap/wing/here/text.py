@@ -101,7 +101,7 @@ NO_DMIDECODE: Final = (
 )
 NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
 FASTER_MEMORY: Final = Template(
-    "the bandwidth of --memory, {told:B/s}, is {ratio:x} the {known:B/s} that the catalogue has for {label}: check the "
+    "the bandwidth of --memory, {rate:B/s}, is {ratio:x} the {known:B/s} that the catalogue has for {label}: check the "
     "number of channels"
 )
 AMBIGUOUS: Final = Template("{name} may be any of {names:list}: name one with `joulemap llm MODEL NAME`")
