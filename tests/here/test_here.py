@@ -95,6 +95,8 @@ def test_a_model_that_no_chip_runs_is_not_supported(tmp_path: Path) -> None:
     assert not workspace.here("resnet50", recorded=recorded, precision="fp8").runs_model
     with pytest.raises(UsageError, match="--weight-precision"):
         workspace.here("resnet50", recorded=recorded, asked=Asked(weights="int4"))
+    # without a model, the popular models include language models
+    assert workspace.here(recorded=MACHINES / "nothing.json", asked=Asked(weights="int4")).document().answer
     with pytest.raises(UsageError, match="--precision"):
         workspace.here("llama-3.1-8b", recorded=recorded, precision="int8")
 

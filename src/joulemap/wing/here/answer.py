@@ -207,7 +207,7 @@ def _answer(
     source: Source, model: str, found: Found, asked: Asked, settings: Settings, precision: str
 ) -> tuple[list[ServedHere], list[RunHere]]:
     is_served = bool(model) and is_language_model(model)
-    if asked.weights and not is_served:
+    if model and asked.weights and not is_served:
         raise UsageError("--weight-precision is for a language model: name one, or use --precision")
     if precision and is_served:
         raise UsageError("--precision is for other models: use --weight-precision for a language model")
