@@ -11,15 +11,15 @@ hardware_digest = { type = "VARCHAR", meaning = "version of the hardware" }
 hardware_id = { type = "VARCHAR", meaning = "catalogue id, without a power mode" }
 way = { type = "VARCHAR", meaning = "rented or bought" }
 usd = { type = "DOUBLE", unit = "USD", meaning = "price of one device, per hour where it is rented: the median over sellers" }
-half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the price's logarithm, over sellers; 0 for a given one" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the price's logarithm, over sellers; 0 for a given price" }
 basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price of the question" }
 kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
-seller = { type = "VARCHAR", meaning = "group of prices with a common error: the one seller, or the kind of several sellers with the hardware" }
+seller = { type = "VARCHAR", meaning = "group of prices with a common error: the only seller, or the kind of seller and the hardware if several sell it" }
 told = { type = "VARCHAR", meaning = "seller and date of the price" }
-is_alike = { type = "BOOLEAN", meaning = "true if it is of the compared kind of seller, or of no kind" }
+is_alike = { type = "BOOLEAN", meaning = "true if the price is from the compared kind of seller, or of no kind" }
 compared_kind = { type = "VARCHAR", meaning = "compared kind of seller; empty where no price is of a kind" }
-price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives it" }
-price_note = { type = "VARCHAR", meaning = "contents of the price, or of each seller's" }
+price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives the price" }
+price_note = { type = "VARCHAR", meaning = "notes on the price, such as what it includes; per seller if several have offers" }
 */
 WITH version AS (
     SELECT

@@ -1,5 +1,5 @@
 /*
-summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, beside its operators as separate kernels"
+summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, against its operators as separate kernels"
 grain = "one row per place; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]
 [parameters]
@@ -13,9 +13,9 @@ name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the ope
 kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
 operations = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its kernel in order, and where a bias is part of it" }
 fusion_pattern = { type = "VARCHAR", of = "pattern, subgraph, operator", meaning = "operations of its subgraph in order" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs in it" }
-operator_count = { type = "BIGINT", meaning = "operators in it" }
-folded_count = { type = "BIGINT", meaning = "operators that depend on no input and are computed once: they run separately, and not fused" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs in the place" }
+operator_count = { type = "BIGINT", meaning = "operators in the place" }
+folded_count = { type = "BIGINT", meaning = "operators that depend on no input: the separate run computes them, the fused run does not" }
 is_folded = { type = "BOOLEAN", meaning = "true if it depends on no input, so that a compiler computes it once and the fused run not at all" }
 biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }
 bias_addition_count = { type = "BIGINT", meaning = "additions of its bias; 0 without one" }
@@ -29,9 +29,9 @@ separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate laten
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes read and written off chip" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes across kernel boundaries at any level" }
-separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across its boundary" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes written and read again by passes that the runtime adds, an epilogue of a library's product" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, a bias in a kernel of its own, a batch norm alone" }
+separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across kernel boundaries at any level" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes written and read again by passes that the runtime adds, such as an epilogue after a library's GEMM" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, such as a bias as its own kernel, or a separate batch norm" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; sums to E T of the fused run" }
 separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of separate energies and latencies" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "fused energy" }

@@ -5,7 +5,7 @@ grain = "one row per model, precision, runtime, metric, pair of hardware and bat
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
 metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from this batch on" }
+overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric at batch" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
 overtaker_value = { type = "DOUBLE", meaning = "value at batch, in unit" }

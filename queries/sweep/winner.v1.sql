@@ -13,7 +13,7 @@ candidate_count = { type = "BIGINT", meaning = "number of chips that run this ba
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
-is_overtaking = { type = "BOOLEAN", meaning = "true if the previous winner runs this batch too and is beaten; false where it cannot run it" }
+is_overtaking = { type = "BOOLEAN", meaning = "true if the winner changes although previous_winner runs this batch too" }
 */
 WITH candidate AS (
     SELECT
