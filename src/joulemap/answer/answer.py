@@ -83,7 +83,7 @@ class Answer:
         return self.figures()
 
     def _lay(self, table: Table[Any], columns: str, **shown: Any) -> Grid:
-        """Return rows of a table as a grid for display, with projected hardware marked; `shown` is as of `lay`."""
+        """Return rows of a table as a grid for display, with projected hardware marked; `shown` goes to `lay`."""
         return lay(table, columns, projected=self.projected, **shown)
 
     def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
@@ -118,14 +118,14 @@ class Answer:
         return {name: _to_plain(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats: the question and every row of every table; `totals` is one `total`."""
+        """Return the data for machine formats: the question and every table; the row of `totals` is `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
         return {**self._read_about(), **total, **rows}
 
 
 _TABLE: Final = re.compile(r"Table\[(\w+)\]")
-"""Type annotation of a field that holds the rows of a query."""
+"""Pattern of the type annotation of a field that holds the rows of a query."""
 
 
 NO_RECORDS: Final[Mapping[str, type[Any]]] = {}
@@ -194,11 +194,11 @@ class RunAnswer(Answer):
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; empty up to a third."""
+        """Return the assumed share of the energies in a headline; empty if no share exceeds a third."""
         return self.scope.describe_assumed(headline, chosen)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a clause on hosts that a choice omits; empty for an answer that chooses nothing."""
+        """Return a clause on hosts whose energy a choice leaves out; empty for an answer that chooses nothing."""
         warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
         return f"{warning}; `recommend` ranks with hosts" if warning else ""
 

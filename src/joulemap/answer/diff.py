@@ -241,8 +241,8 @@ def diff(
     """Compare two versions of a model on each chip: named ones, or four typical ones by default.
 
     A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
-    repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
-    latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
+    repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its
+    largest relative increase that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
     commit.
     """
     settings.check_single("diff")

@@ -20,7 +20,7 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> value format: as uncertainty, in full, or without a unit."""
+"""Sign before a field -> format of the value: as uncertainty, in full, or without a unit."""
 
 
 MORE: Final = Template("{count} more[ {noun}]")
@@ -33,7 +33,7 @@ def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
 
 
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
-    """Return the text of a template whose fields that name hardware are marked."""
+    """Return the text of a template, with projected hardware in its fields marked."""
     names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)
     marked = {name: mark_projected(found, projected) for name in names if (found := getattr(row, name, None))}
     return template(row, **{**marked, **values})
@@ -126,7 +126,7 @@ def lay_beside(
 
 
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:
-    """Return the function of a cell; that of a template marks hardware."""
+    """Return the function of a cell; if a template formats the cell, projected hardware in it is marked."""
     return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made
 
 

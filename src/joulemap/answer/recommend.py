@@ -310,7 +310,7 @@ class RecommendAnswer(RankedAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return whether tables for display show a row: it has a rank, or its hardware was named."""
+        """Return True if tables for display show a row: if it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property

@@ -514,8 +514,7 @@ class Scope:
         ]
 
     def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return sentences on what hosts compute for chips in shown texts: operators that are left out, and shares of
-        time unless they are small.
+        """Return sentences on the work of hosts for chips in shown texts: operators left out, and large shares of time.
 
         Chips are in the order in which the texts name them, so that the winner of a headline comes first.
         """
@@ -549,7 +548,7 @@ class Scope:
         return "" if is_part else show_assumed(whole)
 
     def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
-        """Return the assumed share of the energies in a headline; empty up to a third.
+        """Return the assumed share of the energies in a headline; empty if no share exceeds a third.
 
         For hardware with `chosen` runs, only those count.
         """
@@ -639,7 +638,7 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]]) -> str:
-    """Return the narrowest and the widest 80 % interval of each quantity, relative to the prediction; empty for none.
+    """Return the narrowest and widest 80 % interval of each quantity, relative to the prediction; empty without any.
 
     `widths` has the half-widths of each quantity with the names of their chips; None is an unknown half-width.
     """

@@ -143,7 +143,7 @@ class StreamOptions(OutputOptions):
     )
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
-        """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises as running does."""
+        """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises like `run`."""
         from joulemap.present.format import write_rows
 
         workspace = self.workspace()

@@ -166,7 +166,7 @@ def fetch_all(
 ) -> dict[str, Table[Any]]:
     """Return name -> rows of a row type as `fetch` returns them, with the parameters that its query declares.
 
-    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises as
+    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises like
     `run_query`.
     """
     queries = {name: _find_query_of(record) for name, record in records.items()}

@@ -105,7 +105,7 @@ def spell_stub() -> str:
     modules: dict[str, list[str]] = {}
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
-    head = [f"# {GENERATED}", '"""Public names: each is imported as itself from its home."""', ""]
+    head = [f"# {GENERATED}", '"""Public names, each imported from the module that defines it."""', ""]
     return "\n".join([*head, *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
 
 

@@ -155,7 +155,7 @@ class ArchitecturesAnswer(RunAnswer):
     """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
 
     asked: Precision
-    """Requested precision; hardware without it uses the nearest that it has."""
+    """Requested precision; hardware without it uses the nearest precision that it has."""
     rows: Table[ArchitectureSummary]
     """Rows in the order of the hardware, refused ones included."""
     categories: Table[ArchitectureCategory]
@@ -197,7 +197,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
     def place(self, row: ArchitectureSummary) -> list[str]:
-        """Return sentences on a class: its rank, its static power if that is most, and the overhead of a MAC."""
+        """Return sentences on a class: rank, static energy if that is the largest part, and the overhead of a MAC."""
         lines: list[str] = []
         if len(self.answered) > 1:
             dynamic = sorted(self.answered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
@@ -432,8 +432,8 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     """Compare architecture classes on a model: energy by category, energy per MAC, and reasons.
 
     Without named hardware, one chip represents each of the eight classes. Hardware that lacks the precision uses the
-    nearest that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises as
-    `compare`.
+    nearest precision that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises
+    like `compare`.
     """
     with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
         found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)

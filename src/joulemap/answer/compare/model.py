@@ -77,7 +77,7 @@ class ModelsAnswer(RunAnswer):
         return text.WON_BY(first=insights[0], others=others or None, near=self._list_near() or None)
 
     def _list_near(self) -> list[str]:
-        """Return the second chip of each model that is within 0.5 % of the best."""
+        """Return, for each model, the second chip if it is within 0.5 % of the best."""
         near = []
         for contest in self._contests():
             second = next((row for row in contest if row.hardware_rank == 2), None)

@@ -34,7 +34,7 @@ from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 FEWEST_FOR_MEDIAN: Final = 3
-"""Number of chips from which a comparison with the median says more than the table."""
+"""Minimum chips for a comparison with the median; with fewer chips it repeats the table."""
 
 
 @frozen(kw_only=True)

@@ -41,7 +41,7 @@ SHOWN_INSIGHTS: Final = 3
 """Maximum sentences that compare the best with another chip."""
 
 FULL: Final = 0.9995
-"""Share of the full clock from which a clock is shown as full."""
+"""Share of the full clock above which a clock is shown as full."""
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
@@ -199,7 +199,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def _describe_doubt(self, row: Recommendation) -> str:
-        """Return the confidence in the winner of a goal, with the chips that are too likely to be better."""
+        """Return the confidence in the winner of a goal, with the chips that are statistically tied with it."""
         is_joint = not row.rivals and is_tied(row.probability_best)
         jointly = text.JOINTLY_TIED if is_joint else ""
         return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], jointly=jointly)
@@ -370,7 +370,7 @@ class CompareAnswer(RunAnswer):
         is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
         values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in self.answered}
         if not self.varying and rival in values and values[rival] == values.get(winner):
-            steps = text.STEPS_OF_ONE  # two that are equal have no difference to explain and no order to flip
+            steps = text.STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
         spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
             one.words(
@@ -411,7 +411,7 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
-        is_choice = len(scope.evaluated_ids) > 1  # a single run has nothing to beat
+        is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         find = start if is_choice else start_none
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]

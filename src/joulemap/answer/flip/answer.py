@@ -44,10 +44,10 @@ SHOWN: Final = 10
 """Default number of constants in the main table, both sides together."""
 
 SHOWN_STILL: Final = 4
-"""Maximum constants in that table that cannot reverse the order alone; the most uncertain ones are kept."""
+"""Maximum constants in the main table that cannot reverse the order alone; the most uncertain ones are kept."""
 
 LEAST_LIKELY: Final = 1e-3
-"""Likelihood below which a constant, if its share is below `LEAST_SHARE` too, is only in the details."""
+"""Likelihood below which a constant is only in the details, if its uncertainty share is below `LEAST_SHARE` too."""
 
 LEAST_SHARE: Final = 5e-3
 
@@ -104,7 +104,7 @@ class FlipAnswer(RunAnswer):
     rows: Table[Flip]
     """Rows by spreads needed for a flip, fewest first; then those that cannot flip, by variance, largest first."""
     batches: Table[BatchWinner]
-    """Winner per batch size; empty if the model would have to be traced for them."""
+    """Winner per batch size; empty if the model would have to be traced for each."""
 
     @property
     def winner(self) -> str:
@@ -213,7 +213,7 @@ class FlipAnswer(RunAnswer):
         )
 
     def _of(self, side: str) -> list[Flip]:
-        """Return the constants of a side, the most likely flips first, then by share of the variance."""
+        """Return the constants of a side, most likely flips first, then largest shares of the variance."""
         rows = (row for row in self.rows if row.side == side)
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 

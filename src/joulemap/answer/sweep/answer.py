@@ -323,7 +323,7 @@ class SweepAnswer(RunAnswer):
         return text.GROUP(settings=settings) if settings else ""
 
     def changes(self) -> list[str]:
-        """Return for each metric the best hardware at the smallest batch, and each change of it at larger ones."""
+        """Return for each metric the best hardware at the smallest batch, and its changes at larger batches."""
         groups: dict[tuple[str, ...], list[SweepWinner]] = {}
         for row in self.winners:
             groups.setdefault((row.model, row.precision, row.runtime, row.metric), []).append(row)
@@ -362,7 +362,7 @@ class SweepAnswer(RunAnswer):
         return lines
 
     def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
-        """Return the chips that are tied with the best of a span, each with the batches unless it is the whole span."""
+        """Return the chips tied with the best of a span of batches, each with its batches unless they are the span."""
         every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
         for row in rows:
             if _is_tied(row):
@@ -518,10 +518,10 @@ def _show_pair(unit: str, one: float, other: float) -> str:
 def sweep(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
 ) -> SweepAnswer:
-    """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each chip.
+    """Return the best batch size of each chip; runs that are not stored are evaluated, as by `evaluate`.
 
-    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
-    `evaluate`; UnsupportedError if no hardware can run any of it.
+    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises like
+    `evaluate`; UnsupportedError if no hardware can run any of the configurations.
     """
     asked = attrs.evolve(settings, batch=choose_batches(models, settings, BATCHES))
     with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:
