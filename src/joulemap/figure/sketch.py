@@ -27,7 +27,7 @@ MOST_EACH: Final = 4
 """Maximum sketches of a declaration that makes one for each value of a column."""
 
 MOST_PARTS: Final = 9
-"""Maximum parts of stacked bars that are found in rows; the smallest beyond it are merged."""
+"""Maximum parts of stacked bars, if the rows determine the parts; further, smaller parts are merged."""
 
 BEYOND: Final = 2.0
 """Factor by which a roofline extends beyond the points under it."""
@@ -265,7 +265,7 @@ def make_heat(
 ) -> Heat:
     """Return a heat map of the ratio of each `column` to the best one of each `row`.
 
-    The first of a row is the best; the note names it, or the number of tied ones.
+    The first cell of a row is the best; the note names its column, or counts the tied ones.
     """
     heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
     groups = _split(rows, row)

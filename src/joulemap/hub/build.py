@@ -155,7 +155,7 @@ def _make(request: ModelRequest) -> _Made:
 
 
 def trace_request(request: ModelRequest) -> Workload:
-    """Trace a request to a workload that is not yet fused; ModelError says what failed."""
+    """Trace a request to a workload that is not yet fused; ModelError if the module cannot be built or traced."""
     with hosting(request.model), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
@@ -265,7 +265,7 @@ def _empty(spec: InputSpec) -> torch.Tensor:
 
 
 def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs | None:
-    """Return a model's own inputs with the given ones in place of those of their names; None if not all are found.
+    """Return a model's own inputs with given inputs in place of those of the same names; None if a name is not found.
 
     A name is that of an argument of `forward`, or a key inside one. If the own inputs have a common leading size, the
     others take the requested batch.
@@ -384,8 +384,8 @@ def _shape(tensor: torch.Tensor) -> str:
 def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ...]]:
     """Return the batch as requested, else the leading size of the first tensor, and notes on it.
 
-    If the leading size of another tensor of as many dimensions differs, as of nodes and edges, neither counts
-    inferences: one forward pass is one.
+    If the leading sizes of two tensors of as many dimensions differ, such as those of nodes and edges, neither counts
+    inferences: the forward pass counts as one inference.
     """
     if request.batch is not None:
         return request.batch, ()

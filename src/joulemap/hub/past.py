@@ -207,7 +207,7 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
 
 
 def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
-    """Return the dimension of a past that counts sequences: of those of size `batch`, the one at index `first`."""
+    """Return the dimension of a past that counts sequences: of those with size `batch`, the one at index `first`."""
     alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
     return {alike[first]: "batch"} if first < len(alike) else {}
 

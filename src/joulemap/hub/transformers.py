@@ -114,7 +114,7 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the dtype of stored weights, and without a wish to download any."""
+    """Return settings without the dtype of stored weights, and without settings that download weights."""
     return {
         name: _without_dtypes(value) if isinstance(value, Mapping) else name != _PRETRAINED and value
         for name, value in values.items()

@@ -184,7 +184,7 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
             connection = stack.enter_context(reading(path, patience))
-        except EngineError as error:  # on opening
+        except EngineError as error:  # raised on opening
             raise _damaged(path, error.__cause__ or error) from error
         try:
             _check_blocks(connection, stream, path)

@@ -42,7 +42,7 @@ TURN_S: Final = 0.004
 """Seconds between checks whether earlier threads are done."""
 
 POLL_S: Final = 0.02
-"""Initial seconds between checks whether another process has released the database; later checks are more frequent."""
+"""Minimum initial delay in seconds between checks for the release of the database; it falls with time."""
 
 TELL_AFTER_S: Final = 1.0
 """Seconds of waiting after which the reason is printed."""
@@ -139,7 +139,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
                 raise _give_up(str(refused), patience) from error
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
-                tell_at = math.inf  # once is enough
+                tell_at = math.inf  # the message is given once
             time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 

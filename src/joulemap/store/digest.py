@@ -6,11 +6,11 @@ hardware version, a calibration, a measurement, an estimate, or a measurement an
 hyphens. Each group of digits is a digest
 
 - of the row itself, from the Python text of its values in the order of the table's columns;
-- or of the rows of another table, as they are stored: see `digest_groups`, which digests many things together.
+- or of the rows of another table, as they are stored: see `digest_groups`, which digests many records together.
 
 Numbers that only identify rows of one database are omitted or replaced by the content that they refer to. A run thus
-has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So
-have the sets of sealed things, so that the removal of a whole thing is detected.
+has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So have
+the sets of sealed records, so that the removal of a whole record is detected.
 
 A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four thousand
 million. They are not signatures, because anybody who changes rows can recompute them.

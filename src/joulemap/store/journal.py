@@ -167,8 +167,8 @@ def settle(path: Path) -> None:
 def put_back(file: Path, path: Path, descriptor: int) -> None:
     """Restore a journal's blocks to an open database file, unless the checkpoint is complete.
 
-    A log that the checkpoint moved into the file is removed. Raises DatabaseError unless the file is a journal of this
-    database, or is needed and not whole, FileNotFoundError if there is none, and OSError.
+    A log that the checkpoint moved into the file is removed. Raises DatabaseError if the file is not a journal of this
+    database, or is needed and damaged; FileNotFoundError if there is none; and OSError.
     """
     with _opening(file) as (stream, journal):
         now = Head(read_at(descriptor, HEAD, 0))

@@ -113,7 +113,7 @@ def _place(sql: str, computed: Sequence[str] | None) -> str:
 def prepare_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
 ) -> Statement:
-    """Return a query that was bound and not run; SqlError if its columns are not those of its header."""
+    """Return a query that is bound but not run; SqlError if its columns are not those of its header."""
     bound = bind(query, given)
     with bounding(connection, bounds), blaming():
         sql = _place(query.sql, _compute(connection, query.sql, bound))
@@ -209,7 +209,7 @@ def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) ->
 
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
-    """Yield the rows of the query that a row type names as records, held batch by batch; raises like `run_query`."""
+    """Yield the rows of the query that a row type names, one batch in memory at a time; raises like `run_query`."""
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)
@@ -227,7 +227,7 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both of its steps read the same
+    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both steps read the same tables
         spelled = {name: literal.write(value) for name, value in parameters.items()}
         if None not in spelled.values():
             text = (query, {name: one or "" for name, one in spelled.items()})
@@ -299,7 +299,7 @@ def reads_parts(query: Query) -> bool:
 
 
 def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:
-    """Raise UsageError, saying how to evaluate it, for the first run without a ledger that a query would find empty."""
+    """Raise UsageError, with advice, for the first run without a ledger of which a query would find no rows."""
     named = _list_runs(given)
     if not named or not reads_parts(query):
         return

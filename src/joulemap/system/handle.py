@@ -3,8 +3,9 @@
     lock_file, try_lock_file     whole file; belongs to the descriptor, so that another of this process is refused too
     try_lock_bytes               range of bytes, shared or exclusive; on POSIX systems it belongs to the process
 
-Locks end with their descriptor or process. Windows lets nobody else read locked bytes. Therefore the lock of a whole
-file is there one byte that no file reaches, and `try_lock_bytes` conflicts even with another lock of the descriptor.
+Locks end with their descriptor or process. Windows lets nobody else read locked bytes. There, the lock of a whole file
+is therefore the lock of one byte beyond the end of any file. `try_lock_bytes` conflicts even with another lock of the
+same descriptor.
 """
 
 from __future__ import annotations

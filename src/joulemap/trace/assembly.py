@@ -1,4 +1,4 @@
-"""Operators and memory of a workload in the making, and values passed between the operators of one call."""
+"""Operators and memory of a workload under construction, and values passed between the operators of one call."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ OWN_FORMULAS: Final = " formulas="
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
-"""Form of a text in an error: in quotes, and without the middle if it is long."""
+"""Function that quotes a text for an error, without the middle if it is long."""
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 

@@ -2,8 +2,8 @@
 tokens.
 
 A tensor on the meta device that is computed from known values alone (`arange`, `zeros`, a comparison of both) has a
-real twin here, computed beside it. If such a tensor decides the number of rows, or which branch is taken, the answer is
-correct and needs no stand-in.
+real twin here, which is computed along with it. If such a tensor decides the number of rows, or which branch is taken,
+the answer is correct and needs no stand-in.
 
 The experts of a token depend on data. A choice of k of n (`topk`, `argmax`) for each of T tokens gets a balanced answer
 instead, with as many different experts as independent choices hit on average:

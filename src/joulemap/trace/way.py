@@ -4,9 +4,9 @@
      │        └ values: `.item()`, numpy, packed weights of int8 modules, `torch.jit.trace`
      └ tensors of `torch.empty`, and values computed from them, have shapes only; all else is as written
 
-The second way is taken if the first fails. In both an accelerator is replaced by the host, so that it need not exist.
-Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is not
-theirs.
+The second way is taken if the first fails. Both ways replace an accelerator by the host, so that the machine needs
+none. Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is
+not theirs.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ SCALAR: Final = 2.0
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
-"""Storage of keys and values by attention -> their dtype."""
+"""Storage format of keys and values in attention -> dtype of their tensors."""
 
 
 _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
