@@ -106,7 +106,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
 
 
 @attrs.frozen(kw_only=True)
-class _Made:
+class _BuiltModule:
     module: torch.nn.Module
     own: Any = None
     """Inputs that the module brings."""
@@ -118,15 +118,15 @@ class _Made:
     """Sizes with which an exported program takes each input; None for a dynamic one."""
 
 
-def _make(request: ModelRequest) -> _Made:
+def _make(request: ModelRequest) -> _BuiltModule:
     """Build the module of a request, with its inputs if it brings any."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
-        return _Made(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
+        return _BuiltModule(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
     if request.kind == "hf":
         module, guesses, notes = transformers.build_transformers(request)
-        return _Made(module=module, guesses=guesses, notes=notes)
+        return _BuiltModule(module=module, guesses=guesses, notes=notes)
     if request.kind == "block":
         if request.model in tiny.NETWORKS:
             module, own = tiny.build_tiny(request.model, _values(request))
@@ -136,22 +136,22 @@ def _make(request: ModelRequest) -> _Made:
             module, own = speech.build_whisper(request.model, _values(request))
         elif request.model in published.load_published():
             module, guesses, notes = published.build_published(request)
-            return _Made(module=module, guesses=guesses, notes=notes, is_sized=True)
+            return _BuiltModule(module=module, guesses=guesses, notes=notes, is_sized=True)
         else:
             module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
         from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
 
         module, own, sizes = load_exported(request)
-        return _Made(module=module, own=own, sizes=sizes)
+        return _BuiltModule(module=module, own=own, sizes=sizes)
     elif request.kind == "file":
         module, own, is_sized = file.build_from_factory(request, _values(request))
-        return _Made(module=module, own=own, is_sized=is_sized)
+        return _BuiltModule(module=module, own=own, is_sized=is_sized)
     elif request.kind == "module":
         module, own = request.held  # type: ignore[misc]
     else:
         module, own = library.build_timm(request, _values(request))
-    return _Made(module=module, own=own)
+    return _BuiltModule(module=module, own=own)
 
 
 def trace_request(request: ModelRequest) -> Workload:

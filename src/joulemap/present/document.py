@@ -30,7 +30,7 @@ Shown = tuple[str, "str | Callable[[Row], str]"]
 
 
 @frozen
-class Made:
+class FieldCell:
     """Function that formats a row's cell, with the name of the field that it shows."""
 
     field: str
@@ -439,7 +439,7 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
             return row[places[name]] if name in places else None
         return getattr(row, name, None)
 
-    found = what.find_run(row) if isinstance(what, Made) and what.find_run else read(ENERGY_RUNS[field])
+    found = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(ENERGY_RUNS[field])
     return None if found is None else EnergyCell(field, found, read(field))
 
 

@@ -181,7 +181,7 @@ def _show_set(total: int) -> str:
     return f"{total % 2**64:016x}"
 
 
-NO_THINGS: Final = _show_set(0)
+NO_RECORDS: Final = _show_set(0)
 """Digest of an empty set."""
 
 
@@ -438,7 +438,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
-    sets = [seal for seal in SEALS if stored.get(seal.table, NO_THINGS) == before.read_set(seal)]
+    sets = [seal for seal in SEALS if stored.get(seal.table, NO_RECORDS) == before.read_set(seal)]
     yield
     after = Digester(connection)
     for seal, keys in whole:

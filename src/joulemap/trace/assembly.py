@@ -129,7 +129,7 @@ class Assembly:
 
 
 @attrs.define
-class Held:
+class PassedValue:
     """Value that an operator of a call passes to a later one; it is created when it is first written."""
 
     assembly: Assembly

@@ -143,7 +143,7 @@ AT_BATCH: Final = Template(
 DOMINANT: Final = 0.5
 """Share of an energy, or of a time, above which a part explains it."""
 
-OFTEN: Final = 0.01
+LEAST_COUNT_PER_MAC: Final = 0.01
 """Actions per MAC below which the count is written as MACs per action."""
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
@@ -425,7 +425,7 @@ def _show_count(row: ArchitectureAction) -> str:
         return ""
     if row.per == "s":
         return show_quantity(count, "s")
-    return f"{count:.3g} {unit}".rstrip() if count >= OFTEN else RARE(unit=unit, every=1.0 / count)
+    return f"{count:.3g} {unit}".rstrip() if count >= LEAST_COUNT_PER_MAC else RARE(unit=unit, every=1.0 / count)
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
