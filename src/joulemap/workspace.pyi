@@ -137,13 +137,13 @@ class Workspace:
         baseline: str = "",
         **keywords: Unpack[SettingsKeywords],
     ) -> CompareAnswer:
-        """Compare a model on each chip: named ones, those of an architecture or deployment, or the default four.
+        """Compare a model on several chips: named chips, those of an architecture or deployment, or the default four.
 
         `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
-        followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
-        to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row
-        with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
-        if no hardware can run it.
+        followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
+        to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row with
+        its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError if no
+        hardware can run it.
         """
     @overload
     def compare(
@@ -190,11 +190,11 @@ class Workspace:
     ) -> ReportAnswer:
         """Return a report on models on each chip; its `save` writes one page that needs no network.
 
-        The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
-        `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
-        to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
-        Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
-        for an unknown chapter.
+        The report asks `compare` and related questions on the same hardware; without given batches, it sweeps the default
+        batches of `sweep`. `between` names the two chips to explain, by default the best and each other one. `asked` maps
+        further chapters to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the
+        page's own command. Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or
+        runtimes; UnknownNameError for an unknown chapter.
         """
     @overload
     def report(
@@ -555,8 +555,8 @@ class Workspace:
     ) -> RecommendAnswer:
         """Return the configurations that meet the limits, best first, and the violations of the others.
 
-        Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
-        violation is the smallest, and `shortfall` describes it. Raises like `compare`.
+        Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the configuration with the
+        smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
         """
     @overload
     def recommend(
@@ -958,7 +958,7 @@ class Workspace:
     ) -> Table[ActionPrice]:
         """Return the energy reference table of one chip, as runs at this boundary use it.
 
-        Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
+        Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
         hardware lacks.
         """
     def sanity(
@@ -1092,7 +1092,7 @@ class Workspace:
         fail_above: Mapping[str, float] = NOTHING,
         **keywords: Unpack[SettingsKeywords],
     ) -> DiffAnswer:
-        """Compare two versions of a model on each chip: named ones, or four typical ones by default.
+        """Compare two versions of a model on several chips: named chips, or four typical chips by default.
 
         A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
         repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its
@@ -1109,7 +1109,8 @@ class Workspace:
         """Write the named runs, or all, to a new or empty folder; return their number.
 
         `parquet` holds everything that `import_runs` needs; `json` and `csv` hold the stable views of these runs. Raises
-        UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        UnknownNameError for a run that is not stored, UsageError for a folder that is not empty or an unknown form,
+        DatabaseError.
         """
     def import_runs(
         self,

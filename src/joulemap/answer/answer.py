@@ -141,7 +141,7 @@ def fetch_tables(
 ) -> dict[str, Table[Any]]:
     """Return field -> rows for each table of an answer; the field's type names the query.
 
-    `but` lists fields that the caller fills, `more` optional fields with their records. Each query receives the
+    `but` lists fields that the caller fills; `more` maps optional fields to their records. Each query receives the
     parameters that it declares. Raises like `fetch_all`.
     """
     from joulemap.store.query import fetch_all
@@ -221,7 +221,7 @@ class RunAnswer(Answer):
 
         `chosen` are the runs that `answer` names, if it chooses among the runs of each chip; None for all.
 
-        `sure` defaults to the spread of the runs, and `notes` to those of their scope. There are no commands for a
+        `sure` defaults to the intervals of the runs, and `notes` to those of their scope. There are no commands for a
         module in memory, because a shell cannot name it.
         """
         is_held = any(map(is_module_name, self.scope.models))
@@ -291,7 +291,7 @@ class RunAnswer(Answer):
     def _fill_steps(
         self, steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any
     ) -> list[list[str]]:
-        """Return follow-up commands with the repeated options; a stored query needs only its database."""
+        """Return follow-up commands with the repeated options; `query` commands repeat only the database."""
         filled = (step.words(row, **values) for step in steps)
         return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
 
@@ -318,7 +318,7 @@ def find_place(repeated: Sequence[str]) -> list[str]:
 
 
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
-    """Return repeated options without the named ones, each of which has a value."""
+    """Return repeated options without the named options and their values."""
     return [
         word
         for index, word in enumerate(repeated)

@@ -154,7 +154,7 @@ def is_use_case(settings: Settings) -> bool:
 
 
 def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate of inferences per second: that of a pipeline, else the minimum throughput of a use case.
+    """Return the fixed rate of inferences per second: the pipeline's rate, else the minimum throughput of a use case.
 
     0 stands for full speed.
     """
@@ -177,7 +177,7 @@ def drop_idle_hours(usage: Usage) -> Usage:
 
 
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the query parameters of a usage, and those of payment.
+    """Return (query parameters of a usage, query parameters of payment).
 
     Negative numbers select the catalogue's assumptions; a region is given by its id. Payment is the way and the kind of
     seller. Raises UnknownNameError for an unknown region.

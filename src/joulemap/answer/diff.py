@@ -74,7 +74,7 @@ SAME_WORK: Final = Template(
 )
 NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
 LEAST_SHARED: Final = 0.01
-"""Share of the energy in kernels of both versions below which it is not stated."""
+"""Share of the energy in kernels that both versions have, below which the share is not stated."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
@@ -238,7 +238,7 @@ def diff(
     *,
     fail_above: Mapping[str, float] = NOTHING,
 ) -> DiffAnswer:
-    """Compare two versions of a model on each chip: named ones, or four typical ones by default.
+    """Compare two versions of a model on several chips: named chips, or four typical chips by default.
 
     A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
     repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its

@@ -203,7 +203,7 @@ class FusionAnswer(RunAnswer):
         return (SAVES if gains else COSTS)(total, gains=gains, costs=costs, name=self.scope.mark(total.hardware))
 
     def insights(self) -> list[str]:
-        """Return at most three sentences: where fusion costs, what it saves, and what changes without it."""
+        """Return at most three sentences: the costs of fusion, its savings, and changes in unfused subgraphs."""
         total = self.total
         if not total.fused_subgraph_count:
             return describe_unfused(self.subgraphs, total)[:INSIGHTS]

@@ -300,7 +300,7 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy reference table of one chip, as runs at this boundary use it.
 
-    Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
+    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
     hardware lacks.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):

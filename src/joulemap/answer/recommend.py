@@ -601,8 +601,8 @@ def recommend(
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
-    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
-    violation is the smallest, and `shortfall` describes it. Raises like `compare`.
+    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the configuration with the
+    smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))

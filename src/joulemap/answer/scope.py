@@ -191,7 +191,7 @@ class Scope:
     def warn_unlisted(self, headline: str) -> str:
         """Return a clause on hardware of a headline without a list of supported operators; empty for none.
 
-        It names those of them on which no model was measured.
+        It names only hardware on which no model was measured.
         """
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
         if not named:
@@ -251,7 +251,7 @@ class Scope:
 
     @property
     def model(self) -> str:
-        """First model; the only one of most answers."""
+        """First model; most answers have only one."""
         return self.models[0]
 
     @property
@@ -399,7 +399,7 @@ class Scope:
         chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
         has_all = len(self.refusals) <= text.MOST_REASONS
         reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
-        if len(reasons) > 1:  # without what each has instead
+        if len(reasons) > 1:  # drops the alternatives that each chip has
             reasons = [reason.partition("; it has ")[0] for reason in reasons]
         return [
             text.REFUSED(
@@ -470,7 +470,7 @@ class Scope:
         return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
 
     def _describe_hosts(self) -> list[str]:
-        """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
+        """Return the notes on hardware whose power excludes a host, and on the hosts that are counted."""
         groups: dict[tuple[bool, str], list[str]] = {}
         alone: list[str] = []
         for name, host in self.hosts.items():

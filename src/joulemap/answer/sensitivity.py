@@ -126,7 +126,7 @@ class SensitivityAnswer(RunAnswer):
     rows: Table[Sensitivity]
     """Rows by hardware in the order of the question, then by effect on the metric, largest first."""
     capped: tuple[str, ...]
-    """Hardware whose clock the power cap lowers, so that energies per action change times."""
+    """Hardware whose clock the power cap lowers, so that energies per action affect times too."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
         """Return the rows of one chip."""

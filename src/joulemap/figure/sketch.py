@@ -150,10 +150,10 @@ def make_bars(
 ) -> Bars:
     """Return a bar for each row, the largest first if `order` is `value`; a refused row has no value.
 
-    `value` is divided by `per`. Its interval is that of `half_width`, the half-width of the logarithm, or the columns
-    `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows, each a
-    `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the rows that
-    are cut.
+    `value` is divided by `per`. Its interval comes from `half_width`, the half-width of the logarithm, or from the
+    columns `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows,
+    each a `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the
+    rows that are cut.
     """
     names: tuple[str, ...] = tuple(parts.values())
     stacks: list[Stacked] = [

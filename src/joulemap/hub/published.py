@@ -61,7 +61,7 @@ class Published:
     calls: Mapping[str, str] = attrs.field(factory=dict)
     """Method that one pass runs -> its input; empty for the forward pass."""
     untied: tuple[str, ...] = ()
-    """Modules whose weight the checkpoint stores separately, although the library ties it to that of the embedding."""
+    """Modules whose weight the checkpoint stores separately, although the library ties it to the embedding's weight."""
     lacks: tuple[str, ...] = ()
     """Parts that these methods do not use."""
     note: str = ""

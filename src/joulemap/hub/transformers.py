@@ -167,7 +167,7 @@ def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
-    """Return the model class that the request or a folder's configuration names; None for that of AutoModel."""
+    """Return the model class that the request or a folder's configuration names; None for the class of AutoModel."""
     name = request.factory
     if not name:
         architectures = (values or {}).get("architectures") or ()

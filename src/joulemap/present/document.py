@@ -125,7 +125,7 @@ class Grid:
     tied: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each cell that is statistically tied with the best of its column."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
-    """Row and column of each cell with the energy of a run."""
+    """(row, column) of each cell with the energy of a run -> that energy."""
 
     def marked(self, mark: str = STAR) -> Grid:
         """Return the grid with a mark before each best cell and a word before each tied cell."""

@@ -36,7 +36,7 @@ _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\s(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
-"""Expressions that read columns without naming them."""
+"""Pattern of expressions that read columns without naming them."""
 _JOIN = re.compile(r"^LEFT JOIN [\w.]+ AS (\w+) ON .*\n", re.MULTILINE)
 _USED = re.compile(r"\b(\w+)\.")
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)

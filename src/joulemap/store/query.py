@@ -289,7 +289,7 @@ TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 
 
 SUMS: Final = "point_total"
-"""Table of sums that replace parts in runs with totals only."""
+"""Table of the sums that runs with totals only have instead of parts."""
 
 
 def reads_parts(query: Query) -> bool:
@@ -345,7 +345,7 @@ SAMPLES: Final[dict[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 0.0, "BOO
 
 
 def sample(kind: str) -> Any:
-    """Return a value of a parameter's type, of a list one element; SqlError for a type that parameters do not have."""
+    """Return a value of a parameter's type, for a list one with one element; SqlError for a type of no parameter."""
     inner = kind.upper().removesuffix("[]")
     if inner not in SAMPLES:
         raise SqlError(f"parameters have no type {kind}, only {', '.join(SAMPLES)} and lists of them")
@@ -355,7 +355,7 @@ def sample(kind: str) -> Any:
 def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
     """Raise SqlError, naming file and reason, unless a query is one SELECT with the header's parameters and columns.
 
-    The connection holds the views of `schema_version`, and is confined where the file is a person's own.
+    The connection holds the views of `schema_version`, and is confined for a user's own file.
     """
     try:
         _check(connection, query, schema_version)

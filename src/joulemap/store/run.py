@@ -170,7 +170,7 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return the distinct models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs."""
+    """Return the distinct models, precisions (`bf16/int4` with the weight precision) and runtimes of stored runs."""
     statement = (
         "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
         "ORDER BY list_position($ids, run_id)"

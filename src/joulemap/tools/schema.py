@@ -48,7 +48,7 @@ ENVELOPE: Final[dict[str, Any]] = {
     "properties": {**HEAD, "rows": {"type": "array", "items": {"type": "object"}}},
     "required": [*HEAD, "rows"],
 }
-"""Document of a single table, if an object was requested."""
+"""Document of a single table, if `--envelope` requests an object."""
 
 OPTIONAL: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},

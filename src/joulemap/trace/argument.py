@@ -76,7 +76,7 @@ def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Return whether an input's values matter: those of small integers and booleans with storage do."""
+    """Return whether an input's values matter, as they do for small integers and booleans with storage."""
     return (
         not tensor.is_meta
         and not isinstance(tensor, FakeTensor)
@@ -97,7 +97,7 @@ def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Tenso
 
 
 def _find_held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, TensorOrModule]]:
-    """Yield the tensors and modules that an object is or holds."""
+    """Yield an object if it is a tensor or module, else the tensors and modules in it."""
     if isinstance(leaf, torch.Tensor | torch.nn.Module):
         yield place, leaf
         return

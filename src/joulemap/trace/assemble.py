@@ -62,7 +62,7 @@ class _Assembly(Assembly):
         self.last_operator.append(operator)
 
     def takes_place(self, call: RecordedCall) -> bool:
-        """Return whether the first result of a call takes the place of its first argument."""
+        """Return whether the first result of a call is written into the memory of its first argument."""
         return self.recorder.tensors[call.writes[0]].storage in self.places.taken
 
     def find_reads(self, call: RecordedCall) -> tuple[int, ...]:

@@ -298,7 +298,7 @@ def _keep_torch() -> Iterator[None]:
     warns_only = torch.is_deterministic_algorithms_warn_only_enabled()
     has_gradient = torch.is_grad_enabled()
     hooks = [(known, dict(known)) for name, known in vars(module).items() if _is_hooks(name, known)]
-    if dtype != torch.float32:  # the setting holds for other threads too
+    if dtype != torch.float32:  # the setting applies to other threads too
         torch.set_default_dtype(torch.float32)
     if device.type != "cpu":
         torch.set_default_device(None)

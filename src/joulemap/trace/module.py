@@ -65,7 +65,7 @@ def _weight(value: torch.Tensor) -> torch.Tensor:
 
 
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return the traced form of an input: sparse ones, small integers and booleans with values, others without."""
+    """Return the traced form of an input: with values if it is sparse, or small integers or booleans; else without."""
     if is_sparse(value):
         return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)

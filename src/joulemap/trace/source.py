@@ -135,7 +135,7 @@ class ModelRequest:
     inputs: tuple[InputSpec, ...] = ()
     """Given inputs; empty if the model brings its own."""
     layout: str = "tensors"
-    """Form of the inputs: `tensors`, or `images`, a list with one image for each of the batch."""
+    """Form of the inputs: `tensors`, or `images`, a list with one image per sample."""
     arguments: tuple[tuple[str, str], ...] = ()
     """Arguments of a factory, as written."""
     is_default: bool = False
@@ -193,7 +193,7 @@ class ModelRequest:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
                 source += f"@{package_version(HUBS[self.kind])}"
-            elif self.package and not self.is_default:  # what ships is the same under every version
+            elif self.package and not self.is_default:  # shipped workloads are the same under every version
                 source += f"@{package_version(self.package)}"
         own = [f"{name}={value}" for name, value in self.arguments]
         if self.kind in HUBS and self.path is not None:

@@ -62,7 +62,7 @@ class Known:
     assumptions: frozenset[str]
     """Assumptions about data that the value depends on."""
     byte_count: int = 0
-    """Bytes of memory that no other value has."""
+    """Bytes of memory that the value shares with no other."""
 
 
 @attrs.frozen

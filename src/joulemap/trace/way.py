@@ -45,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""Functions that change only values, of which initializers consist."""
+"""Functions that change only values; initializers consist of these."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]

@@ -299,7 +299,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def _lay_overview(self) -> list[Section]:
-        """Return the shares of the energy, the energy per MAC, and the orders and bytes per MAC."""
+        """Return the shares of the energy, the energy per MAC, and the MACs per instruction and bytes per MAC."""
         rows = self.rows.with_rows(self.answered)
         shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
         if not self.has_macs:
@@ -315,7 +315,7 @@ class ArchitecturesAnswer(RunAnswer):
         return CLASS_TITLE(row, label=self.label(row), name=self.scope.mark(row.hardware))
 
     def _introduce(self, row: ArchitectureSummary, by: ClassDivision) -> tuple[Lines, ...]:
-        """Return the principle of a class and its rank, above its largest actions."""
+        """Return the text above the largest actions of a class: its principle and its rank."""
         known = [NOTE(one, topic="") for one in find_notes((row.architecture,)) if one.topic == "principle"]
         return (Lines([*known, *self.place(row)]),) if by == "class" else ()
 

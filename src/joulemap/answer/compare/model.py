@@ -61,7 +61,7 @@ class ModelsAnswer(RunAnswer):
         return [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
 
     def _cross(self) -> Grid:
-        """Return a grid with one row per model and one column per chip, and the best one."""
+        """Return a grid with one row per model, one column per chip, and a column with the best chip."""
         drawn = lay_across(self._contests(), self.scope, ("model",), lambda row: (row.model,), text.WINNER[:1])
         if len({row.hardware for row in self.rows}) > 1:
             return drawn

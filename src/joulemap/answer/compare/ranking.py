@@ -51,7 +51,7 @@ class RankingAnswer(RunAnswer):
     spread: Table[UtilizationSpread] | None
     """Utilization of each evaluated run; None unless requested."""
     numbers: Table[HardwareNumber] | None
-    """Numbers of each chip; None unless requested."""
+    """Specifications of each chip; None unless requested."""
     subgraphs: Table[Contender] | None
     """Rows by subgraph; None unless requested."""
     placements: Table[Placement] | None

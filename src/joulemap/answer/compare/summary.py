@@ -65,7 +65,7 @@ class CompareAnswer(RunAnswer):
     rows: Table[Comparison]
     """Rows by energy per inference, lowest first; unsupported ones last."""
     insights: Table[Insight]
-    """Comparison of the lowest-energy run with each other one, nearest first."""
+    """Comparison of the lowest-energy run with each other run, nearest first."""
     paced: Paced | None = None
     """Runs at the frame rate of a pipeline; None for a single model."""
 
@@ -140,7 +140,7 @@ class CompareAnswer(RunAnswer):
         return (Section(text.PACED_TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline, of those of a chip's runs that it names."""
+        """Return the assumed share of the energies in a headline, counting only runs that the headline names."""
         goals = [goal for goal in self.available if goal.goal.startswith(("energy", "latency"))]
         named = {name for goal in goals for name in (goal.hardware, goal.runner_up)}
         ids = [row.run_id for row in self.answered if row.label in named and row.run_id is not None]
@@ -399,13 +399,13 @@ def _find_goals(rows: Table[Recommendation], metric: PartMetricName) -> dict[Par
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
-    """Compare a model on each chip: named ones, those of an architecture or deployment, or the default four.
+    """Compare a model on several chips: named chips, those of an architecture or deployment, or the default four.
 
     `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
-    followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
-    to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row
-    with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
-    if no hardware can run it.
+    followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
+    to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row with
+    its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError if no
+    hardware can run it.
     """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""

@@ -211,7 +211,7 @@ RANKED_VALUES: Final[Mapping[str, Template]] = {
     "efficiency": Template("{inferences_per_j:plain} inferences per joule"),
     "energy": Template("{energy_per_inference_j:J}"),
 }
-"""Metric -> its value of one chip."""
+"""Metric -> text with its value on one chip."""
 EFFICIENCY: Final = "energy efficiency"
 LOWER, HIGHER = "lower", "higher"
 

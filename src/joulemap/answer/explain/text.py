@@ -41,7 +41,7 @@ SPENT: Final[Mapping[str, str]] = {
     "on_chip_memory": "on-chip memory",
     "board": "conversion, unattributed",
 }
-"""Common category of energy -> its words; all memories on a chip together."""
+"""Common category of energy -> its words; the memories on a chip are one category."""
 
 BOUND: Final[Mapping[str, str]] = {
     "compute": "compute time",

@@ -55,13 +55,13 @@ DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
 
 DOUBLE: Final = 2.5
-"""Ratio above which the chance of a factor of two is stated too."""
+"""Ratio of the chips above which the odds that the true ratio is at least two are stated too."""
 
 WORTH_TRYING: Final = 0.02
-"""Likelihood above which the first next step is a trial with the constant that wrong."""
+"""Likelihood above which the first next step is a trial with the constant just beyond its break-even."""
 
 BEYOND: Final = 1.02
-"""Factor beyond the break-even of a constant at which the first next step tries it."""
+"""Factor beyond the break-even of a constant at which the next step tries the constant."""
 
 INTERVALS: Final[Mapping[str, str]] = {
     "energy": "energy_per_inference",
@@ -76,7 +76,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 
 @frozen
 class BatchWinner:
-    """Better of the two chips at one batch size."""
+    """Better chip of two at one batch size."""
 
     batch: int = described("samples per input")
     value_a: float | None = described("metric of A")
@@ -187,7 +187,7 @@ class FlipAnswer(RunAnswer):
         return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
     def describe_nearest(self) -> str:
-        """Return the text on the constant that most likely reverses the order alone, or on its absence."""
+        """Return the text on the constant that most likely reverses the order alone, or that no constant does."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
             return text.NO_NEAREST(most=MOST_FACTOR)

@@ -87,7 +87,7 @@ def precisions(
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add an option to a class, which is not a record yet, for each dimension whose row lists its values."""
+    """Add an option to a class for each dimension that lists its values; the class becomes a record later."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "str"
         setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))

@@ -1,9 +1,8 @@
 """Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
-A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, those of the
-library hold: the output embeddings, tied modules, and the last of the parameters.
-Source: transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
-`gptq/quantizer.py`.
+A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, the library's
+exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source: transformers,
+`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`.
 """
 
 from __future__ import annotations

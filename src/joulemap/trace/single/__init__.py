@@ -206,7 +206,7 @@ def _global_avg_pool(operator: SingleOperator, batch: int) -> SingleCall:
 
 
 def _collective(operator: SingleOperator, batch: int) -> SingleCall:
-    """Return the part of a collective on one of several devices, which holds or sums a part of the whole."""
+    """Return the part of a collective on one of several devices, which stores or sums a part of the whole."""
     whole, devices = batch * operator.size("elements"), operator.size("devices")
     part = -(-whole // devices)
     is_sum = operator.kind in ("all_reduce", "reduce_scatter")
@@ -306,8 +306,8 @@ def _keys(operator: SingleOperator) -> tuple[int, int]:
 def _experts(operator: SingleOperator, batch: int) -> Parts:
     """Return both GEMMs of a mixture's experts and the gate between them, which one call computes.
 
-    The GEMMs are of the choices that fall on this device, and read the experts that these hit. The gate has a row
-    for each choice, because a kernel also passes over the choices of other devices.
+    The GEMMs process the choices that fall on this device, and read the experts that these choices hit. The gate has a
+    row for each choice, because a kernel also passes over the choices of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
     held, is_gated = operator.size("held"), bool(operator.arguments["gated"])
