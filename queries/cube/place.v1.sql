@@ -75,7 +75,7 @@ bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over the roofline limit; null without MACs" }
+roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained operations per second over the roofline limit; null without MACs" }
 ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bandwidth of the off-chip memory, as published" }

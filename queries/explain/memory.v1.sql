@@ -6,7 +6,7 @@ order = ["absolute difference_exact descending", "place", "term"]
 [columns]
 term = { type = "VARCHAR", meaning = "cause: count (more or fewer elements) or price (more or fewer bytes per element)" }
 place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
-part_count = { type = "BIGINT", meaning = "1" }
+part_count = { type = "BIGINT", meaning = "always 1" }
 price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in B" }

@@ -8,12 +8,12 @@ metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, ener
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric at batch" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
-overtaker_value = { type = "DOUBLE", meaning = "value at batch, in unit" }
-overtaken_value = { type = "DOUBLE", meaning = "value at batch, in unit" }
+overtaker_value = { type = "DOUBLE", meaning = "value of the overtaker at batch, in unit" }
+overtaken_value = { type = "DOUBLE", meaning = "value of the overtaken hardware at batch, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-previous_batch = { type = "INTEGER", meaning = "largest smaller batch at which they were not equal" }
-previous_overtaker_value = { type = "DOUBLE", meaning = "value at previous_batch, in unit" }
-previous_overtaken_value = { type = "DOUBLE", meaning = "value at previous_batch, in unit" }
+previous_batch = { type = "INTEGER", meaning = "largest smaller batch at which the two were not equal" }
+previous_overtaker_value = { type = "DOUBLE", meaning = "value of the overtaker at previous_batch, in unit" }
+previous_overtaken_value = { type = "DOUBLE", meaning = "value of the overtaken hardware at previous_batch, in unit" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of one of the two are projections or estimates" }
 */
 WITH candidate AS (

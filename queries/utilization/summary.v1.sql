@@ -18,7 +18,7 @@ ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "
 ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
 roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
 roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roofline limit" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained operations per second over the roofline limit" }
 roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_fraction" }
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
 flags = { type = "VARCHAR[]", meaning = "raised flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
