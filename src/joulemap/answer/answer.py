@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
+        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
         return frozenset()
 
     def figures(self) -> Figures:
@@ -160,7 +160,7 @@ class RunAnswer(Answer):
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
+        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
         return self.scope.projected
 
     @property

@@ -27,7 +27,7 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """Function that runs the module as in a trace."""
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
-"""Arguments of a forward pass that hand it the keys, values or states of earlier tokens."""
+"""Pattern of the arguments of a forward pass with the keys, values or states of earlier tokens."""
 
 OFFSETS: Final = ("start_pos", "start", "offset", "pos", "position")
 """Arguments that state the number of earlier tokens."""

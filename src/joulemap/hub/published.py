@@ -49,7 +49,7 @@ class Published:
     """Family under which the model is scored."""
     task: str
     aliases: tuple[str, ...]
-    """Other names, and models of equal sizes."""
+    """Other names, and names of models with equal sizes."""
     inputs: tuple[InputSpec, ...]
     """Default inputs of one inference."""
     basis: str
@@ -80,7 +80,7 @@ def load_aliases() -> Mapping[str, Sequence[str]]:
 
 @cache
 def load_published() -> Mapping[str, Published]:
-    """Return the published models by name, each further number of tokens as a model of its own."""
+    """Return the published models by name, with a separate model for each further number of tokens."""
     found = {}
     for name, entry in _read_table().items():
         if name == ALIASES:

@@ -64,7 +64,7 @@ NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?( \(\S[^()]*\))?"
 )
-"""Formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
+"""Pattern of a formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:

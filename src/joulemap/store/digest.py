@@ -387,7 +387,7 @@ class Digester:
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._list_content(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
-        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than all else
+        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than the rest
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}

@@ -47,7 +47,7 @@ def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
 
 
 def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
-    """Return the query files of a folder with their topics, in order; every command does so, and globs are slower."""
+    """Return the query files of a folder with their topics, in order; each command needs them, and globs are slower."""
     topics = [one for one in os.scandir(place) if one.is_dir()]
     found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
     return sorted(found, key=lambda one: (one[0], one[1].name))

@@ -268,7 +268,7 @@ def _fixed(connection: Connection, table: str) -> list[str]:
 
 
 def _shipped_rows(connection: Connection, table: str) -> str:
-    """Return the query of a table's rows as they ship; `_restored` is its inverse."""
+    """Return the query of a table's rows in their shipped form; `_restored` is its inverse."""
     row = ROW[table]
     picked = []
     for column in _fixed(connection, table):

@@ -1,6 +1,6 @@
 """Write the stubs of public names: `python -m joulemap.tools.public`, or `make rows`.
 
-Public are `Workspace`, the functions of `joulemap.shortcut`, a few other names, and every type of ours that these
+Public names are `Workspace`, the functions of `joulemap.shortcut`, a few others, and every type of ours that these
 return or take: types of fields, results and parameters, followed from module to module in the source.
 """
 

@@ -63,7 +63,7 @@ PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "b
 """Python type -> JSON type."""
 
 TABLE: Final = re.compile(r"Table\[(\w+)\]")
-"""Annotation of a field that is a table of a record."""
+"""Pattern of the annotation of a field that is a table of a record."""
 
 
 def _describe_type(annotation: object) -> dict[str, Any]:

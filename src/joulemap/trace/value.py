@@ -46,7 +46,7 @@ _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
 """Operator with a data-dependent choice -> position of the dimension of the choice."""
 
 _ORDERS: Final = frozenset({"sort", "argsort"})
-"""Operators among these that order all of their choices; a router may take the first ones."""
+"""Operators of `_CHOICES` that order all of their choices, of which a router may take the first."""
 
 _UNINITIALIZED: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is uninitialized memory."""

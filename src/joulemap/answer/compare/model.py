@@ -129,7 +129,10 @@ class ModelsAnswer(RunAnswer):
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
-    """Compare several models on each chip, ranked both ways by a metric; raises like `compare`."""
+    """Compare several models on each chip, with the chips of a model and the models of a chip ranked by a metric.
+
+    Raises like `compare`.
+    """
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

@@ -214,7 +214,7 @@ class RunOptions(ModelOptions):
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; UsageError for a host that they also leave out."""
+        """Return the settings of these options as keywords; UsageError for --host with --device-only."""
         if self.device_only and self.host:
             raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}

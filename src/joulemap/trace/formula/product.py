@@ -126,7 +126,7 @@ def scaled_matmul(call: Call) -> Cost:
 
 @formula("_scaled_mm_v2")
 def scaled_matmul_v2(call: Call) -> Cost:
-    """Count MACs and scaling of `_scaled_mm`, the GEMM of fp8 and fp4 operands."""
+    """Counts of _scaled_mm, whose second version has other arguments."""
     return _scaled(call, call.value(8, "bias"))
 
 

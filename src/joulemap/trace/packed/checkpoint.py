@@ -64,7 +64,7 @@ class Checkpoint:
     skipped: tuple[str, ...] = ()
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """True if the library's default exceptions are excluded too."""
+    """True if the library's default exceptions stay unconverted too."""
     is_exact: bool = False
     """True if names are compared as in compressed-tensors, not by their beginning, their end or as expressions."""
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
