@@ -165,7 +165,10 @@ class Workspace:
         metric: PartMetricName = "energy",
         **keywords: Unpack[SettingsKeywords],
     ) -> ModelsAnswer:
-        """Compare several models on each chip, ranked both ways by a metric; raises like `compare`."""
+        """Compare several models on each chip, with the chips of a model and the models of a chip ranked by a metric.
+
+        Raises like `compare`.
+        """
     @overload
     def compare_models(
         self,
@@ -446,7 +449,7 @@ class Workspace:
         """Compute by which factor each constant must be wrong for the other chip to win.
 
         Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
-        the metric is a cost. Raises like `explain`; UsageError if the two are the same.
+        the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
         """
     @overload
     def flip(

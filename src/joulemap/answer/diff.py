@@ -100,7 +100,7 @@ class DiffAnswer(RunAnswer):
     subgraphs: Mapping[str, Table[SubgraphDifference]]
     """Hardware that runs both versions -> subgraphs that differ in energy, largest difference first."""
     allowed: Mapping[str, float]
-    """Metric -> largest relative change that is not a failure."""
+    """Metric -> largest relative increase that is not a failure."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _is_sure(row: VersionFigure) -> bool:
 
 
 def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
-    """Return the range of a metric's change over all hardware, with its confidence; empty without one."""
+    """Return the range of a metric's change over all hardware, with its confidence; empty without a change."""
     rows = sorted((row for row in every if row.metric == metric), key=_change)
     if len(rows) < 2:
         return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None) if rows else ""

@@ -33,7 +33,7 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
 
 
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
-    """Return workload_key -> workload_id for the stored ones of these keys."""
+    """Return workload_key -> workload_id for those of these keys that are stored."""
     rows = execute(
         connection,
         "SELECT workload_key, workload_id FROM internal.workload WHERE list_contains(?, workload_key)",

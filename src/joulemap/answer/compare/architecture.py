@@ -152,7 +152,7 @@ EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 
 @frozen(kw_only=True)
 class ArchitecturesAnswer(RunAnswer):
-    """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
+    """A model on hardware of several classes; categories, like actions, sum to the energy of each run exactly."""
 
     asked: Precision
     """Requested precision; hardware without it uses the nearest precision that it has."""

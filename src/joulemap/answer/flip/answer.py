@@ -364,7 +364,7 @@ def flip(
     """Compute by which factor each constant must be wrong for the other chip to win.
 
     Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
-    the metric is a cost. Raises like `explain`; UsageError if the two are the same.
+    the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")

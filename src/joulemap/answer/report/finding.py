@@ -42,7 +42,7 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum chips for which `LEAVES` subgraphs per action are listed; for more chips, one subgraph per action is."""
+"""Maximum chips for which `LEAVES` subgraphs per action are listed; for more chips, one per action."""
 
 SWEPT: Final = 8
 """Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""

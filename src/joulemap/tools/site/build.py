@@ -26,7 +26,7 @@ PICTURES: Final = (".svg", ".png")
 README: Final = DOCS.parent / "README.md"
 
 PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
-"""Space before a percent sign in a table, where a line must not break."""
+"""Pattern of the space before a percent sign in a table, where a line must not break."""
 
 
 def build_site(folder: Path, *, has_figures: bool = True) -> int:
