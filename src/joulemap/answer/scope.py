@@ -399,7 +399,7 @@ class Scope:
         chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
         has_all = len(self.refusals) <= text.MOST_REASONS
         reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
-        if len(reasons) > 1:  # drops the alternatives that each chip has
+        if len(reasons) > 1:  # without the alternatives of each chip
             reasons = [reason.partition("; it has ")[0] for reason in reasons]
         return [
             text.REFUSED(

@@ -123,7 +123,7 @@ class Tool:
         known = {parameter.name: parameter for parameter in self._parsed.params}
         hidden = KEPT | (bounds if bounds <= known.keys() else set())
         shown = [one for name, one in known.items() if name not in hidden and not getattr(one, "hidden", False)]
-        shown.sort(key=lambda one: one.param_type_name != "argument")  # an option replaces its positional twin
+        shown.sort(key=lambda one: one.param_type_name != "argument")  # an option replaces an argument of its name
         return {_call(parameter): parameter for parameter in shown}
 
     @property

@@ -73,7 +73,7 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
             if group:
                 title = keywords["title"].format_map(group[0])
                 filled = {**keywords, "title": title[:1].upper() + title[1:]}
-                if "noun" in filled:  # only these sketches can be cut
+                if "noun" in filled:  # only sketches with a noun can be cut
                     filled["most"] = min(most, filled.get("most", most))
                 yield make(group, **filled)
 

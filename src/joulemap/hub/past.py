@@ -141,7 +141,7 @@ class _Example:
         if ids is None:
             raise ModelError(f"{request.model} is not a decoder: none of its inputs is whole numbers, batch x tokens")
         usual = _first_shape(run(*inputs))
-        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some do not run with more tokens
+        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some modules do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}
             try:
                 first, *rest = _first_shape(run(*one.resized({name: one.sizes[name] + grown[name] for name in grown})))

@@ -139,7 +139,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
                 raise _give_up(str(refused), patience) from error
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
-                tell_at = math.inf  # the message is given once
+                tell_at = math.inf  # report once
             time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 

@@ -177,7 +177,7 @@ def fetch_all(
         for name, query in queries.items()
     }
     spelled = {name: {key: literal.write(value) for key, value in one.items()} for name, one in bound.items()}
-    if any(text is None for one in spelled.values() for text in one.values()):  # only the engine can bind these
+    if any(text is None for one in spelled.values() for text in one.values()):  # values that only the engine can bind
         return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
     texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
     with _sharing(connection, texts) as written:

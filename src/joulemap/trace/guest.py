@@ -285,7 +285,7 @@ def _revive(stream: TextIO, number: int) -> TextIO:
     """Return a stream, or another one on the same descriptor if the guest has closed it."""
     try:
         is_closed = stream is not None and stream.closed
-    except ValueError:  # the buffer was taken away
+    except ValueError:  # the buffer was detached
         is_closed = True
     return open(number, "w", encoding="utf-8", errors="replace", closefd=False) if is_closed else stream
 

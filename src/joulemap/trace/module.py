@@ -295,6 +295,6 @@ def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[
         module = _without_storage(module)
     else:
         module = _copy_on_meta(module, (*packed, *scripted))
-    with contextlib.suppress(NotImplementedError):  # an exported module raises it
+    with contextlib.suppress(NotImplementedError):  # raised by an exported module
         module = module.eval()
     return module, bool(packed)

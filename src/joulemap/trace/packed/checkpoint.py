@@ -164,7 +164,7 @@ def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
     for several in (known, [re.escape(key) for key in known]):
-        with contextlib.suppress(re.error):  # flags and repeated group names are invalid among others
+        with contextlib.suppress(re.error):  # flags and repeated group names are invalid in a joined one
             joined = "|".join(f"(?:{key})" for key in several)
             return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None
     return ends, None
