@@ -7,8 +7,8 @@ rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
 workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
 place = { type = "VARCHAR", meaning = "table and key of the fault" }
-expected = { type = "VARCHAR", meaning = "expected value" }
-found = { type = "VARCHAR", meaning = "found value" }
+expected = { type = "VARCHAR", meaning = "value that the rule expects" }
+found = { type = "VARCHAR", meaning = "value in the database" }
 */
 -- The ledger is read once and summed by operator, which leaves a twentieth of its rows. Each action of an operator sets
 -- its own bit, so fewer bits than lines reveal a duplicate. Only suspicious runs are then read line by line: those with

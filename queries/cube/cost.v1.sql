@@ -5,7 +5,7 @@ grain = "one row per requested run, refused ones included"
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "price of each, in USD per hour or USD" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "each given price: in USD per hour if rented, in USD if bought" }
 pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way for each run); empty for the way for which more available hardware has a price, renting on a tie" }
 [columns]
 inferences_per_year = { type = "DOUBLE", null = true, meaning = "inferences per year of one chip at this utilization" }

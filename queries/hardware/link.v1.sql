@@ -6,7 +6,7 @@ grain = "one row per link"
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 link_index = { type = "INTEGER", meaning = "order in the description" }
-link = { type = "VARCHAR", meaning = "nvlink, pcie, ici ..." }
+link = { type = "VARCHAR", meaning = "interconnect: nvlink, pcie, ici ..." }
 generation = { type = "VARCHAR", meaning = "generation as the vendor or standard counts; empty where there is only one" }
 connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
 topology = { type = "VARCHAR", meaning = "topology between devices; empty for a host or where unknown" }

@@ -11,7 +11,7 @@ max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum thermal desig
 max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-deployment = { type = "VARCHAR", meaning = "deployments" }
+deployment = { type = "VARCHAR", meaning = "deployments: datacenter, edge or embedded" }
 precisions = { type = "VARCHAR", meaning = "supported precisions" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity of the memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth" }

@@ -12,7 +12,7 @@ device_time_s = { type = "DOUBLE", unit = "s", meaning = "device time of all ker
 matched_fraction = { type = "DOUBLE", meaning = "share of device_time_s that operators of the trace account for" }
 unmatched = { type = "VARCHAR", meaning = "kernels that no operator accounts for, with the shapes of their arguments" }
 source = { type = "VARCHAR", meaning = "source of the rows" }
-conditions = { type = "VARCHAR", meaning = "conditions of the times" }
+conditions = { type = "VARCHAR", meaning = "conditions under which the times were measured" }
 */
 SELECT
     hardware, model, "precision", batch, runtime,

@@ -10,7 +10,7 @@ source = { type = "VARCHAR", meaning = "source of the measurement" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
 model = { type = "VARCHAR", meaning = "model as its source names it" }
 engine = { type = "VARCHAR", meaning = "engine; empty where not stated" }
-engine_version = { type = "VARCHAR", meaning = "engine version as stated" }
+engine_version = { type = "VARCHAR", meaning = "engine version as stated; empty where not stated" }
 date = { type = "VARCHAR", meaning = "date of the measurement" }
 commit = { type = "VARCHAR", meaning = "repository and commit of the source" }
 device_count = { type = "INTEGER", null = true, meaning = "devices in use" }
@@ -18,9 +18,9 @@ tensor_parallel = { type = "INTEGER", null = true, meaning = "devices that share
 pipeline_parallel = { type = "INTEGER", null = true, meaning = "pipeline stages" }
 expert_parallel = { type = "INTEGER", null = true, meaning = "devices that share the experts" }
 data_parallel = { type = "INTEGER", null = true, meaning = "replicas that share the requests" }
-weight_precision = { type = "VARCHAR", meaning = "weight precision as stated" }
-activation_precision = { type = "VARCHAR", meaning = "activation precision as stated" }
-cache_precision = { type = "VARCHAR", meaning = "cache precision as stated" }
+weight_precision = { type = "VARCHAR", meaning = "weight precision as stated; empty where not stated" }
+activation_precision = { type = "VARCHAR", meaning = "activation precision as stated; empty where not stated" }
+cache_precision = { type = "VARCHAR", meaning = "cache precision as stated; empty where not stated" }
 prompt_tokens = { type = "DOUBLE", null = true, meaning = "prompt tokens of a sequence; for a decode_step, tokens in its cache" }
 output_tokens = { type = "DOUBLE", null = true, meaning = "output tokens of a sequence" }
 batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }

@@ -5,8 +5,8 @@ grain = "one row per model, precision, runtime, metric, pair of hardware and bat
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
 [columns]
 metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric at batch" }
-overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
+overtaker = { type = "VARCHAR", meaning = "hardware with the smaller value at batch" }
+overtaken = { type = "VARCHAR", meaning = "hardware with the smaller value at previous_batch" }
 batch = { type = "INTEGER", meaning = "smallest batch of the sweep with the reversed order" }
 overtaker_value = { type = "DOUBLE", meaning = "value of the overtaker at batch, in unit" }
 overtaken_value = { type = "DOUBLE", meaning = "value of the overtaken hardware at batch, in unit" }

@@ -5,7 +5,7 @@ grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
 [columns]
 metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
+winner = { type = "VARCHAR", meaning = "hardware with the least value of the metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }

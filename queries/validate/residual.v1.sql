@@ -8,8 +8,8 @@ precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model; a single operator is a separate family" }
-measured = { type = "DOUBLE", meaning = "value in s or J per batch, or in W" }
-predicted = { type = "DOUBLE", meaning = "value in s or J per batch, or in W" }
+measured = { type = "DOUBLE", meaning = "measured value, in s or J per batch, or in W" }
+predicted = { type = "DOUBLE", meaning = "predicted value, in s or J per batch, or in W" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
 seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for none" }
 is_calibrated = { type = "BOOLEAN", meaning = "true if the run uses a calibration of its own hardware that was fitted to rows of this runtime and whose errors with families held out are known" }
