@@ -7,8 +7,8 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 [columns]
 component = { type = "VARCHAR", meaning = "component of the event" }
 per = { type = "VARCHAR", meaning = "unit of the event: instruction, line, warp, token ..." }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the event `part_of`; null for none" }
-energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy over count; null where no action pays for the event" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the event named in part_of; null if part_of is empty" }
+energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy_j over event_count; null where no action pays for the event" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run or of the subgraph" }
 meaning = { type = "VARCHAR", meaning = "description of the event" }
 formula = { type = "VARCHAR", meaning = "count formula in terms of ledger actions, operator by operator, with the numbers of the hardware" }

@@ -1,7 +1,7 @@
 /*
 record = "ArchitectureAction"
 summary = "Energy of one MAC on each architecture by action: count per MAC x energy per action"
-grain = "one row per evaluated run and action; those of a run sum to its energy, exactly"
+grain = "one row per evaluated run and action; the rows of a run sum to its energy, exactly"
 order = ["position", "run_id", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }

@@ -1,7 +1,7 @@
 /*
 record = "ArchitectureCategory"
 summary = "Energy of the run and of one MAC by common category, with the categories that are architectural overhead"
-grain = "one row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly"
+grain = "one row per evaluated run and common category, communication and host only if any run has them; the rows of a run sum to its energy, exactly"
 order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
@@ -9,7 +9,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each archit
 category_index = { type = "BIGINT", meaning = "position of the common category from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, host (where any run has it), static" }
 common_category = { type = "VARCHAR", meaning = "common category" }
 is_overhead = { type = "BOOLEAN", meaning = "true for architectural overhead: neither arithmetic, off-chip memory, board, host nor static" }
-categories = { type = "VARCHAR", meaning = "names of its actions on the architecture, most energy first; empty where it has none" }
+categories = { type = "VARCHAR", meaning = "the architecture's own categories of these actions, most energy first; empty without an action" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy per batch" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }

@@ -6,9 +6,9 @@ order = ["position in run_ids", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one MAC including everything around it; null without MACs" }
-dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one MAC without static energy" }
-compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of arithmetic, MACs and all other operations, exact" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the run over its MACs; null without MACs" }
+dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the run without static energy, over its MACs" }
+compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of arithmetic (MACs and all other operations), exact" }
 register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of registers, exact" }
 on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of caches and scratchpads, of a unit or of the chip, exact" }
 interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of wires and switches between units and memories, and of links between devices, exact" }
@@ -16,27 +16,27 @@ off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "en
 control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of instructions, tokens, configuration and scheduling, exact" }
 board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators, and the energy that only the power limit implies, exact" }
 static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x time between batches, exact" }
-compute_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-register_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-control_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-board_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
-static_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy" }
+compute_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, compute" }
+register_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, register" }
+on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, on-chip memory" }
+interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, interconnect" }
+off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, off-chip memory" }
+control_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, control" }
+board_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, board" }
+static_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, static" }
 compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
 register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
-on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, on chip memory" }
+on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, on-chip memory" }
 interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, interconnect" }
-off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, off chip memory" }
+off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, off-chip memory" }
 control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, control" }
 board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, board" }
 static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, static" }
 overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic, off-chip memory, board, host nor static" }
 overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over energy of arithmetic" }
 order_name = { type = "VARCHAR", null = true, meaning = "event that starts a unit's MACs: an instruction, a token, a read of a configuration" }
-order_count = { type = "DOUBLE", null = true, meaning = "number of these events" }
-macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs per such event; null where there is none" }
+order_count = { type = "DOUBLE", null = true, meaning = "number of events of order_name" }
+macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs per event of order_name; null without such an event" }
 unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories of one unit" }
 chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written in memories shared by all units" }
 off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes per MAC read and written off chip" }

@@ -7,15 +7,14 @@ rule = { type = "VARCHAR", meaning = "broken rule" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
 workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
 place = { type = "VARCHAR", meaning = "table and key of the fault" }
-expected = { type = "VARCHAR", meaning = "expected value" }
-found = { type = "VARCHAR", meaning = "found value" }
+expected = { type = "VARCHAR", meaning = "value that the rule expects" }
+found = { type = "VARCHAR", meaning = "value in the database" }
 */
--- The ledger is read once, summed up by operator, which is a twentieth as long. Every action of an operator sets a bit of
--- its own, so fewer bits than lines mean that something stands twice; only the runs where that is so, where an operator
--- stands in two subgraphs, or where a line has another energy than its price says, are then read line by line.
---
--- A sum of doubles depends on its order, and sums in order take ten times as long. So the sums of subgraphs are made in
--- any order first; only sums that differ are computed again in the stored order.
+-- The ledger is read once and summed by operator, which leaves a twentieth of its rows. Each action of an operator sets
+-- its own bit, so fewer bits than lines reveal a duplicate. Only suspicious runs are then read line by line: those with
+-- a duplicate, an operator in two subgraphs, or a line whose energy is not count x energy per action. A sum of doubles
+-- depends on its order, and ordered sums take ten times as long. So subgraphs are first summed in any order; only sums
+-- that differ from the stored one are computed again in the stored order.
 WITH evaluated AS (SELECT run_id FROM internal.run WHERE refusal IS NULL),
 total AS (FROM numpy.totals_of(evaluated)),
 price AS (
@@ -399,13 +398,14 @@ broken_workload AS (
         CAST(o.view_mac_count AS VARCHAR) AS expected,
         CAST(o.mac_count AS VARCHAR) AS found
     FROM (
-        -- a scan of pieces of a prompt has GEMMs of several shapes and the view of one of them
+        -- a chunked scan has GEMMs of several shapes, but its GEMM columns describe only one of them
         SELECT
             workload_id,
             operator_index,
             mac_count,
             CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
-            -- groups of unlike sizes, and queries that see unlike many keys, have the view of their mean, rounded up
+            -- the GEMM columns hold the mean, rounded up, where groups differ in size or queries see different numbers
+            -- of keys
             CASE
                 WHEN operation = 'grouped_mm' AND gemm_groups > 1 THEN least(gemm_m, gemm_n, gemm_k)
                 WHEN aten = 'aten.scaled_dot_product_attention.default' THEN

@@ -8,7 +8,7 @@ name = { type = "VARCHAR", meaning = "coefficient or energy scale" }
 default_value = { type = "DOUBLE", meaning = "value without the calibration, in unit" }
 value = { type = "DOUBLE", meaning = "value with the calibration, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a factor or share" }
-ratio = { type = "DOUBLE", meaning = "value with over value without the calibration" }
+ratio = { type = "DOUBLE", meaning = "value with the calibration over value without" }
 data_weight_fraction = { type = "DOUBLE", meaning = "weight of the measurements in the value, relative to prior knowledge" }
 is_determined = { type = "BOOLEAN", meaning = "true if the weight suffices for the number to count as measured" }
 meaning = { type = "VARCHAR", meaning = "meaning of the number" }

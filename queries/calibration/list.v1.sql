@@ -14,11 +14,11 @@ inheritors = { type = "VARCHAR[]", meaning = "hardware of these runs that inheri
 measurement_count = { type = "INTEGER", meaning = "number of measurements fitted" }
 family_count = { type = "INTEGER", meaning = "number of model families measured" }
 latency_credibility_fraction = { type = "DOUBLE", meaning = "weight of the measurements in coefficients, against class defaults" }
-energy_credibility_fraction = { type = "DOUBLE", meaning = "weight of the measurements in energy scales and static power" }
+energy_credibility_fraction = { type = "DOUBLE", meaning = "weight of the measurements in energy scales and static power, against class defaults" }
 moved_count = { type = "INTEGER", meaning = "number of changed numbers" }
 determined_count = { type = "INTEGER", meaning = "number of changed numbers that the measurements determine" }
-most_moved = { type = "VARCHAR", null = true, meaning = "the number that changed most; null where none did" }
-most_moved_ratio = { type = "DOUBLE", null = true, meaning = "value after over value before of most_moved" }
+most_moved = { type = "VARCHAR", null = true, meaning = "the number that changed most; null where no number changed" }
+most_moved_ratio = { type = "DOUBLE", null = true, meaning = "value of most_moved with the calibration over its value without; null where no number changed" }
 precisions = { type = "VARCHAR[]", meaning = "precisions of the measurements" }
 runtimes = { type = "VARCHAR[]", meaning = "runtimes of the measurements" }
 latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative latency error: with families held out, or as fitted for a single family" }

@@ -1,6 +1,6 @@
 /*
 record = "ModelFigure"
-summary = "Figures of several models on several chips, with the best of each"
+summary = "Figures of several models on several chips, with the best hardware of each model and the best model of each hardware"
 grain = "one row per requested model and hardware, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
 [parameters]
@@ -10,10 +10,10 @@ metric = { type = "VARCHAR", default = "energy", meaning = "metric of runs: ener
 value = { type = "DOUBLE", null = true, meaning = "value of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "unit of the metric" }
 hardware_rank = { type = "BIGINT", null = true, meaning = "rank of this hardware for the model, 1 for the best; ties go to the first name" }
-hardware_ratio = { type = "DOUBLE", null = true, meaning = "value over the best of the model; at least 1" }
+hardware_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the best hardware for the model is better; 1 for the best" }
 tied_count = { type = "BIGINT", meaning = "number of chips that exactly tie for the best of the model" }
 model_rank = { type = "BIGINT", null = true, meaning = "rank of this model on the hardware, 1 for the best; ties go to the first name" }
-model_ratio = { type = "DOUBLE", null = true, meaning = "value over the best on this hardware; at least 1" }
+model_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the best model on this hardware is better; 1 for the best" }
 hardware_won_count = { type = "BIGINT", meaning = "number of models for which this hardware is first; ties go to the first name" }
 model_count = { type = "BIGINT", meaning = "number of requested models" }
 */

@@ -21,7 +21,7 @@ tied_count = { type = "BIGINT", meaning = "number of chips with exactly the leas
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its kernels; for an operator, its share of its kernel" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2, which sums to E T of the run; metric edp" }
-memory_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip; metric memory. An operator's share is by the bytes that cross its kernel where the ledger has no DRAM" }
+memory_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip; metric memory. For an operator whose ledger has no DRAM, the bytes of its subgraph are split by the bytes that cross kernel boundaries" }
 bottleneck = { type = "VARCHAR", meaning = "bottleneck of its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
 unit_name = { type = "VARCHAR", meaning = "name of one unit" }

@@ -11,9 +11,9 @@ label = { type = "VARCHAR", meaning = "hardware, precision, batch and runtime" }
 other_label = { type = "VARCHAR", meaning = "label of the other run" }
 value = { type = "DOUBLE", meaning = "value in the metric's unit" }
 other_value = { type = "DOUBLE", meaning = "value of the other run" }
-better_ratio = { type = "DOUBLE", meaning = "predicted ratio to the other run; above 1 is better" }
-half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of that ratio" }
-probability_better = { type = "DOUBLE", meaning = "probability that it is better, with the errors that both share" }
+better_ratio = { type = "DOUBLE", meaning = "factor by which the run is predicted to be better than the other run; below 1 if it is worse" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of better_ratio" }
+probability_better = { type = "DOUBLE", meaning = "probability that the run is better than the other run; errors that both share cancel" }
 is_told_apart = { type = "BOOLEAN", meaning = "true if one of the two is better with a probability of at least 0.8" }
 other_run_id = { type = "INTEGER", meaning = "number of the other run" }
 */

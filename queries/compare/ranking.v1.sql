@@ -8,8 +8,8 @@ run_ids = { type = "INTEGER[]", meaning = "runs to rank" }
 sort = { type = "VARCHAR", default = "efficiency", meaning = "metric of runs: latency, throughput, power, efficiency, energy_per_inference ..." }
 [columns]
 rank = { type = "BIGINT", null = true, meaning = "rank, 1 for the best; ties go to the first name; null for a refused run" }
-sort = { type = "VARCHAR", meaning = "value of the metric" }
-best_ratio = { type = "DOUBLE", null = true, meaning = "value over the best; 1 for the best" }
+sort = { type = "VARCHAR", meaning = "metric that ranks the hardware" }
+best_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the best run is better; 1 for the best" }
 */
 WITH asked AS (
     SELECT

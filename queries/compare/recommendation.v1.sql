@@ -5,15 +5,15 @@ grain = "one row per choice and goal"
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in the labels" }
-among_ids = { type = "INTEGER[]", default = [], meaning = "runs among these for a second choice; empty for none" }
+among_ids = { type = "INTEGER[]", default = [], meaning = "runs of run_ids to choose from a second time; empty for no second choice" }
 [columns]
 is_among = { type = "BOOLEAN", meaning = "true if chosen from among_ids alone" }
 goal = { type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
 hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the runner-up to the winner; null without a runner-up" }
-tied_count = { type = "BIGINT", meaning = "number of runs that exactly tie, winner included" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the winner is better than the runner-up; null without a runner-up" }
+tied_count = { type = "BIGINT", meaning = "number of runs with exactly the winner's value, winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one and for memory" }
 rivals = { type = "VARCHAR[]", meaning = "runs that are statistically tied with the winner: better with a probability above 0.2" }

@@ -6,10 +6,10 @@ order = ["position", "run_id", "category_fj descending", "category", "energy_fj 
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`, of up to 32 workloads" }
 [columns]
-category_fraction = { type = "DOUBLE", null = true, meaning = "share of its place that its category takes" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of its category in its place" }
-category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "category energy of its category in its place, exact" }
-category_energy_j = { type = "DOUBLE", unit = "J", meaning = "category energy of its category in its place" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy that the category takes" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the category's energy that the action takes" }
+category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the category in the run, exact" }
+category_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the category in the run" }
 */
 SELECT
     v.model, v.hardware, v.category,

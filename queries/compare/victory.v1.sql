@@ -7,12 +7,12 @@ metric = { type = "VARCHAR", default = "energy", meaning = "metric as in `compar
 [columns]
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of the subgraph's leading operator" }
 part_count = { type = "BIGINT", meaning = "number of parts of this kind" }
-won_count = { type = "BIGINT", meaning = "number of parts of this kind for which it alone has the least" }
-tied_count = { type = "BIGINT", meaning = "number of parts of this kind for which it ties for the least" }
+won_count = { type = "BIGINT", meaning = "number of parts of this kind for which this hardware alone has the least value" }
+tied_count = { type = "BIGINT", meaning = "number of parts of this kind for which this hardware ties for the least value" }
 won_fraction = { type = "DOUBLE", meaning = "won_count over part_count" }
 verdict = { type = "VARCHAR", meaning = "share in words: all, most (more than half), some or none of this kind are won" }
-hardware_won_count = { type = "HUGEINT", meaning = "number of parts of any kind for which it alone has the least" }
-hardware_tied_count = { type = "HUGEINT", meaning = "number of parts of any kind for which it ties for the least" }
+hardware_won_count = { type = "HUGEINT", meaning = "number of parts of any kind for which this hardware alone has the least value" }
+hardware_tied_count = { type = "HUGEINT", meaning = "number of parts of any kind for which this hardware ties for the least value" }
 all_part_count = { type = "HUGEINT", meaning = "number of parts of the workload" }
 */
 WITH counted AS (

@@ -5,7 +5,7 @@ grain = "one row per subgraph"
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency or edp" }
 [columns]
-subgraph_index = { type = "INTEGER", meaning = "subgraph" }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph" }
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 winner = { type = "VARCHAR", meaning = "hardware with the lowest value; ties go to the first name" }

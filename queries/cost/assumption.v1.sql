@@ -8,9 +8,9 @@ gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kW
 assumption_index = { type = "INTEGER", meaning = "fixed order" }
 assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity, host or grid" }
 unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
-basis = { type = "VARCHAR", meaning = "source of the number; `given` for a number of the question" }
+basis = { type = "VARCHAR", meaning = "basis of the number; `given` for a number of the question" }
 source = { type = "VARCHAR", meaning = "document or arithmetic; the question for a given number" }
-note = { type = "VARCHAR", meaning = "limits of the number" }
+note = { type = "VARCHAR", meaning = "caveats about the number" }
 value = { type = "DOUBLE", meaning = "value in unit" }
 */
 WITH given AS (

@@ -9,7 +9,7 @@ year = { type = "INTEGER", meaning = "year of the figure" }
 gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "carbon intensity, yearly average" }
 gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of a million inferences" }
 basis = { type = "VARCHAR", meaning = "basis of the grid's figure" }
-source = { type = "VARCHAR", meaning = "document" }
+source = { type = "VARCHAR", meaning = "document with the figure" }
 */
 SELECT
     g.region,

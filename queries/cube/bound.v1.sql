@@ -9,7 +9,7 @@ bound = { type = "VARCHAR", meaning = "compute, operands, memory, launch or comm
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of subgraphs that it bounds, exact" }
 */
 -- Communication bounds subgraphs that exchange between devices; operands bound units whose MACs, padding included, take
--- less than a tenth of their time; all else is bound by its bottleneck.
+-- less than a tenth of their time; every other subgraph is bound by its bottleneck.
 SELECT
     s.run_id,
     CASE

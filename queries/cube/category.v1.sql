@@ -12,7 +12,7 @@ common_categories = { type = "VARCHAR", meaning = "common categories of its acti
 parts = { type = "VARCHAR", meaning = "part of its actions: compute, memory, control or static" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy, exact" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place: run, subgraph or operator" }
-largest_action = { type = "VARCHAR", meaning = "component.action with the most energy of it" }
+largest_action = { type = "VARCHAR", meaning = "component.action with the most energy in the category" }
 largest_action_fraction = { type = "DOUBLE", null = true, meaning = "share of that action in the category" }
 */
 WITH act AS MATERIALIZED (

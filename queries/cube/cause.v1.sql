@@ -14,14 +14,14 @@ fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "opera
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
 full_action = { type = "VARCHAR", meaning = "component.action" }
 price_fj = { type = "DOUBLE", unit = "fJ", meaning = "energy per action at the run's voltage" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of lines, each round(count x energy per action)" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact sum of ledger lines, each round(count x energy per action)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place; null where that takes nothing" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its place; null where the place takes no energy" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of the run" }
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of its category in its place, exact" }
 category_j = { type = "DOUBLE", unit = "J", meaning = "energy of its category in its place" }
-category_fraction = { type = "DOUBLE", null = true, meaning = "share of its category in its place" }
-category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of its place that its category takes" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its category in its place" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy of its place that its category takes" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run, or of the requested subgraph" }
 mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates of the model; null without MACs" }
 count_per_mac = { type = "DOUBLE", null = true, meaning = "count per MAC of the model; null without MACs" }

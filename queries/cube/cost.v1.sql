@@ -5,28 +5,28 @@ grain = "one row per requested run, refused ones included"
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "price of each, in USD per hour or USD" }
-pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way of each); empty for the way for which more available hardware has a price, renting on a tie" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "each given price: in USD per hour if rented, in USD if bought" }
+pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both (the cheaper way for each run); empty for the way for which more available hardware has a price, renting on a tie" }
 [columns]
 inferences_per_year = { type = "DOUBLE", null = true, meaning = "inferences per year of one chip at this utilization" }
 inferences_per_life = { type = "DOUBLE", null = true, meaning = "inferences of one chip in its lifetime" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of work and idling, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
 rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, rented" }
-purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it the purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it electricity of a bought chip" }
-host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of it the host that a bought chip needs, with its electricity" }
-bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, bought: the three together" }
+purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "part of bought_usd_per_million: purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "part of bought_usd_per_million: electricity of the chip" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "part of bought_usd_per_million: host that the chip needs, with its electricity" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, bought: purchase_usd_per_million + energy_usd_per_million + host_usd_per_million" }
 pay = { type = "VARCHAR", meaning = "rented, bought or both: way of paying, the same in every row" }
 way = { type = "VARCHAR", null = true, meaning = "rented or bought: the way that usd_per_million pays; null without a price of the compared kind of seller" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences in that way" }
-price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the price in usd_per_million; 0 for a given one" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million inferences, paid for as in way" }
+price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the price in usd_per_million; 0 for a given price" }
 seller = { type = "VARCHAR", meaning = "group of prices with a common error: the source of a rent, the maker of a bought chip" }
-told = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without one" }
-rented_half_width = { type = "DOUBLE", meaning = "price_half_width of rented_usd_per_million" }
-bought_half_width = { type = "DOUBLE", meaning = "price_half_width of bought_usd_per_million, of which the price is a part" }
-rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rental price; `given` for one of the question" }
-bought_basis = { type = "VARCHAR", null = true, meaning = "basis of the purchase price; `given` for one of the question" }
+told = { type = "VARCHAR", meaning = "price in usd_per_million, with seller and date; empty without a price" }
+rented_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of rented_usd_per_million due to the price" }
+bought_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of bought_usd_per_million due to the price, which is only a part of it" }
+rented_basis = { type = "VARCHAR", null = true, meaning = "basis of the rental price; `given` for a price of the question" }
+bought_basis = { type = "VARCHAR", null = true, meaning = "basis of the purchase price; `given` for a price of the question" }
 rented_seller = { type = "VARCHAR", meaning = "kind of seller of the rental price" }
 bought_seller = { type = "VARCHAR", meaning = "kind of seller of the purchase price" }
 rented_told = { type = "VARCHAR", meaning = "seller and date of the rental price" }
@@ -34,15 +34,15 @@ bought_told = { type = "VARCHAR", meaning = "seller and date of the purchase pri
 bought_price_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the purchase price" }
 rented_alike = { type = "BOOLEAN", meaning = "true if the rental price is from the compared kind of seller" }
 bought_alike = { type = "BOOLEAN", meaning = "true if the purchase price is from the compared kind of seller" }
-unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying where it is of another kind of seller; empty otherwise" }
+unlike_told = { type = "VARCHAR", meaning = "price and seller in the requested way of paying if the price is of another kind of seller; empty otherwise" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between inferences, at the boundary of the energies" }
-idle_quantity = { type = "VARCHAR", meaning = "origin of that power: idle_power, or static_power where the catalogue has no other" }
+idle_quantity = { type = "VARCHAR", meaning = "origin of idle_power_w: idle_power, or static_power where the catalogue has no idle_power" }
 resting_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power between requests while a model is loaded: loaded_power, assumed equal to static_power where it was not measured" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "host as a share of the price and electricity of a bought chip, of the price alone where the energy contains a host; 0 for a CPU, a board or a whole computer" }
-host_energy_share_ratio = { type = "DOUBLE", meaning = "share of that which applies to electricity: 0 where the energy contains a host, as at the boundary system" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "host_share_ratio as far as it applies to electricity: 0 where the energy contains a host, as at the boundary system" }
 assumed_host = { type = "VARCHAR", meaning = "computer whose static power counts as the host of a USB or M.2 chip, or rest of the module or SoC of a part; empty where the host is a share, none, or in the energy" }
-module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for others, and where the energy contains it" }
+module_power_w = { type = "DOUBLE", unit = "W", meaning = "static power of the rest of the module or SoC that a chip is a part of; 0 for other chips, and where the energy contains that power" }
 busy_fraction = { type = "DOUBLE", null = true, meaning = "share of the time in which the chip works: rate_per_s over throughput_per_s, at most 1; 1 at full speed" }
 host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power of the host in addition to the chip's: static power of assumed_host while the chip works and idle power while it idles, else the chip's power * host_energy_share_ratio" }
 idle_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of the chip while it idles before the next inference, at its idle power; 0 at full speed, and for a part of a module, whose idle power is in the host's" }
@@ -137,8 +137,8 @@ powered AS MATERIALIZED (
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     LEFT JOIN surrounding AS s ON s.hardware_digest = r.hardware_digest
-    -- A stick or M.2 card has a host of its own (`suggest_host` in domain/host.py), and a part has the rest of its module
-    -- or SoC; the power of neither follows that of the chip.
+    -- A USB stick or M.2 card has a separate host (`suggest_host` in domain/host.py), and a part has the rest of its
+    -- module or SoC. Neither power is proportional to the chip's.
     LEFT JOIN hardware AS w
         ON w.hardware = CASE WHEN regexp_matches(v.needs_host, '^(USB|M\.2|CSI)') THEN 'raspberry_pi_5' WHEN regexp_matches(v.needs_host, '^(module|SoC) ') THEN split_part(v.needs_host, ' ', 2) WHEN v.needs_host IN ('module', 'SoC') THEN 'rk3588_cpu' END
         AND w.static_power_w > 0e0
@@ -165,7 +165,7 @@ powered AS MATERIALIZED (
             END AS gco2_per_kwh
         FROM internal.cost_assumption AS a
     ) AS a
-    -- `is_host` (domain/host.py): what is a host itself has the share that its record states, else none.
+    -- `is_host` (domain/host.py): hardware that is a host itself has the share in its record, else none.
     CROSS JOIN LATERAL (
         SELECT
             coalesce(

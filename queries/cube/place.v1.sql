@@ -45,40 +45,40 @@ is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency, w
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; not additive" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; sums to E T" }
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
-rank = { type = "BIGINT", meaning = "rank by that share in its run, 1 for the largest" }
-cumulative_fraction = { type = "DOUBLE", meaning = "share of this and all larger shares; 1 in the last row" }
-compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "arithmetic in its share: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
-memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "data movement in its share" }
-control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "control in its share; its time is the fixed cost of kernels" }
-static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "static energy in its share; it has no time of its own" }
+rank = { type = "BIGINT", meaning = "rank by edp_share_fraction in its run, 1 for the largest" }
+cumulative_fraction = { type = "DOUBLE", meaning = "sum of this share and all larger ones; 1 in the last row" }
+compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to arithmetic: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
+memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to data movement" }
+control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to control, whose time is the fixed cost of kernels" }
+static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to static energy, which has no time of its own" }
 halving_fraction = { type = "DOUBLE", meaning = "share of E T that halving its energy and time would save" }
 bottleneck = { type = "VARCHAR", meaning = "largest of compute, memory (passes included) and launch time of its subgraph" }
 compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units of its subgraph, padded tiles and partial waves included" }
 memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level of its subgraph" }
 launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels of its subgraph" }
 pass_s = { type = "DOUBLE", unit = "s", meaning = "memory time of passes that the runtime adds to its subgraph" }
-pass_fraction = { type = "DOUBLE", meaning = "share of its latency that such passes take" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes per MAC read and written off chip" }
+pass_fraction = { type = "DOUBLE", meaning = "share of its latency that passes take" }
+dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernels; for an operator, its part of them" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
-unit_name = { type = "VARCHAR", meaning = "name of the units that do the work of its subgraph: the hardware's, or others that take the remaining work" }
+unit_name = { type = "VARCHAR", meaning = "name of the units that do the work of its subgraph: the hardware's main units, or others that take the remaining work" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
 units_total_count = { type = "INTEGER", meaning = "units available at this precision" }
 tile_count = { type = "DOUBLE", of = "subgraph", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", of = "subgraph", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "tiles over waves x units; null without tiles" }
 executed_mac_count = { type = "DOUBLE", of = "subgraph", meaning = "MAC slots of its tiles, padding included" }
-padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of those slots without a MAC" }
+padding_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "share of executed_mac_count without a MAC" }
 computed_mac_count = { type = "BIGINT", of = "subgraph", meaning = "MACs that the units compute" }
 compute_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "operations computed over those that the peak allows within its latency" }
-bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency, or its memory time if a kernel that it shares hides some of it" }
+bandwidth_utilization_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over published off-chip bandwidth, within its latency, or within its memory time if a shared kernel hides part of that time" }
 dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", of = "subgraph", null = true, meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "operations computed, two per MAC, over its latency; 0 without MACs" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", of = "subgraph", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained over the roofline limit; null without MACs" }
+roofline_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "attained operations per second over the roofline limit; null without MACs" }
 ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth of the off-chip memory, as published" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bandwidth of the off-chip memory, as published" }
 separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "energy as a kernel of its own, static energy included" }
 separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "separate latency, as a kernel of its own" }
 saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
@@ -110,7 +110,7 @@ WITH asked AS MATERIALIZED (
             ELSE TRUE
         END
 ),
--- subgraphs in which no unit of the hardware has a part: which others do the work
+-- subgraphs without work for the main units: name of the units that do the work
 other AS (
     SELECT
         s.run_id,

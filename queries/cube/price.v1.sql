@@ -4,22 +4,22 @@ grain = "one row per hardware version and way of paying that has a price"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs whose hardware is priced" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "hardware and way of paying of each given price, as l4:rented" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "price of each, in USD per hour or USD" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "each given price: in USD per hour if rented, in USD if bought" }
 price_source = { type = "VARCHAR[]", default = [], meaning = "source of each price" }
 [columns]
 hardware_digest = { type = "VARCHAR", meaning = "version of the hardware" }
 hardware_id = { type = "VARCHAR", meaning = "catalogue id, without a power mode" }
 way = { type = "VARCHAR", meaning = "rented or bought" }
 usd = { type = "DOUBLE", unit = "USD", meaning = "price of one device, per hour where it is rented: the median over sellers" }
-half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the price's logarithm, over sellers; 0 for a given one" }
+half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the price's logarithm, over sellers; 0 for a given price" }
 basis = { type = "VARCHAR", meaning = "basis of the price; `given` for a price of the question" }
 kind = { type = "VARCHAR", meaning = "kind of seller; empty for a given price and for one of the hardware's own description" }
-seller = { type = "VARCHAR", meaning = "group of prices with a common error: the one seller, or the kind of several sellers with the hardware" }
+seller = { type = "VARCHAR", meaning = "group of prices with a common error: the only seller, or the kind of seller and the hardware if several sell it" }
 told = { type = "VARCHAR", meaning = "seller and date of the price" }
-is_alike = { type = "BOOLEAN", meaning = "true if it is of the compared kind of seller, or of no kind" }
-compared_kind = { type = "VARCHAR", meaning = "compared kind of seller; empty where no price is of a kind" }
-price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives it" }
-price_note = { type = "VARCHAR", meaning = "contents of the price, or of each seller's" }
+is_alike = { type = "BOOLEAN", meaning = "true if the price is from the compared kind of seller, or of no kind" }
+compared_kind = { type = "VARCHAR", meaning = "kind of seller whose prices are compared; empty if no price states a kind" }
+price_source = { type = "VARCHAR", meaning = "documents, or the file or question that gives the price" }
+price_note = { type = "VARCHAR", meaning = "notes on the price, such as what it includes; per seller if several have offers" }
 */
 WITH version AS (
     SELECT

@@ -7,7 +7,7 @@ rows = { type = "VARCHAR", default = "all", meaning = "all: refused runs too, wi
 [columns]
 hardware_id = { type = "VARCHAR", meaning = "catalogue id" }
 hardware_digest = { type = "VARCHAR", meaning = "digest of the hardware's numbers" }
-power_mode = { type = "VARCHAR", meaning = "power mode; default for that of its plain name" }
+power_mode = { type = "VARCHAR", meaning = "power mode; `default` if the hardware is named without @MODE" }
 label = { type = "VARCHAR", meaning = "configuration as a text" }
 series = { type = "VARCHAR", meaning = "key of the run's series in a sweep" }
 status = { type = "VARCHAR", meaning = "status: ok or unsupported" }
@@ -28,32 +28,32 @@ latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "latency p
 latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "latency per batch" }
 interval_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "time between batches in steady state: the latency where batches do not overlap" }
 throughput_per_s = { type = "DOUBLE", null = "all", unit = "1/s", meaning = "inferences per second" }
-placement = { type = "VARCHAR", meaning = "placement on a box: how the model is placed, and the devices with a part; empty for a chip" }
-throughput_limit = { type = "VARCHAR", null = "all", meaning = "throughput limit: latency, where a batch starts after another has ended; cores, devices or pipeline stage that always work; memory bandwidth; power cap" }
+placement = { type = "VARCHAR", meaning = "placement on a box: how the model is divided, and the devices that run a part of it; empty for a chip" }
+throughput_limit = { type = "VARCHAR", null = "all", meaning = "throughput limit: latency, where a batch starts after another has ended; cores, devices or pipeline stage that are always busy; memory bandwidth; power cap" }
 average_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "energy over the time between batches" }
 edp_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy x latency" }
 edp_per_inference_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy of one inference x latency of its batch" }
 energy_low_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "lower end of the 80 % interval of energy_j" }
 energy_high_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "upper end of the 80 % interval of energy_j" }
-energy_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of that interval, of the logarithm" }
+energy_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of the 80 % interval, of the logarithm" }
 energy_doubt = { type = "VARCHAR", null = "all", meaning = "origin of the energy interval" }
 latency_low_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "lower end of the 80 % interval of latency_s" }
 latency_high_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "upper end of the 80 % interval of latency_s" }
-latency_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of that interval, of the logarithm" }
+latency_half_width = { type = "DOUBLE", null = "all", meaning = "half-width of the 80 % interval, of the logarithm" }
 latency_doubt = { type = "VARCHAR", null = "all", meaning = "origin of the latency interval" }
 mac_count = { type = "BIGINT", null = "all", meaning = "multiply-accumulates of the batch" }
 attained_ops_per_s = { type = "DOUBLE", null = "all", unit = "ops/s", meaning = "operations, two per MAC, over the time between batches" }
 peak_ops_per_s = { type = "DOUBLE", null = "all", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
 compute_utilization_fraction = { type = "DOUBLE", null = "all", meaning = "operations computed over those that the peak allows, in steady state" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", null = "all", unit = "B/s", meaning = "memory bandwidth of the off-chip memory, as published" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", null = "all", unit = "B/s", meaning = "bandwidth of the off-chip memory, as published" }
 bandwidth_utilization_fraction = { type = "DOUBLE", null = "all", meaning = "attained over published off-chip bandwidth" }
 arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
-dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
+dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes moved off chip; null where no bytes move" }
 ops_per_j = { type = "DOUBLE", null = "all", unit = "ops/J", meaning = "attained operations per second and watt, two per MAC; 1e12 is one TOPS/W" }
 units_used_count = { type = "INTEGER", null = "all", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", null = "all", meaning = "units that have this precision" }
+units_total_count = { type = "INTEGER", null = "all", meaning = "units that support this precision" }
 idle_units_fraction = { type = "DOUBLE", null = "all", meaning = "1 - time-weighted mean of the units with work over all units" }
-dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "bytes per MAC read and written off chip" }
+dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "bytes read and written off chip" }
 pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "bytes read and written again by passes that the runtime adds and by kernels that move more than their operands, at any level" }
 peak_memory_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "weights and peak activations" }
 weight_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "parameters and buffers read, as stored" }
@@ -61,9 +61,9 @@ activation_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "peak 
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity of the hardware's memory; a model that does not fit is refused" }
 memory_fraction = { type = "DOUBLE", null = "all", meaning = "peak memory over capacity" }
 clock_fraction = { type = "DOUBLE", null = "all", meaning = "share of the full clock; below 1 where the power cap lowers it" }
-clock_hz = { type = "DOUBLE", null = "all", unit = "Hz", meaning = "remaining clock in steady state" }
-voltage_factor = { type = "DOUBLE", null = "all", meaning = "energy of an action on the chip at that clock, relative to the highest voltage of the die" }
-uncapped_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "power at the full clock: above the cap where that lowers the clock" }
+clock_hz = { type = "DOUBLE", null = "all", unit = "Hz", meaning = "clock in steady state, after any reduction by the power cap" }
+voltage_factor = { type = "DOUBLE", null = "all", meaning = "energy of an action on the chip at clock_hz, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "power at the full clock; above the power cap where the cap lowers the clock" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "power drawn regardless of the work" }
 process_node_nm = { type = "DOUBLE", null = true, unit = "nm", meaning = "process node of the chip" }
@@ -76,7 +76,7 @@ wave_count = { type = "DOUBLE", null = "all", meaning = "rounds of tiles over th
 wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null without tiles" }
 computed_mac_count = { type = "DOUBLE", null = "all", meaning = "MACs that the units compute" }
 executed_mac_count = { type = "DOUBLE", null = true, meaning = "MAC slots of the tiles, padding included" }
-padding_fraction = { type = "DOUBLE", null = true, meaning = "share of those slots without a MAC" }
+padding_fraction = { type = "DOUBLE", null = true, meaning = "share of executed_mac_count without a MAC" }
 compute_bound_count = { type = "BIGINT", null = "all", meaning = "number of compute-bound subgraphs" }
 memory_bound_count = { type = "BIGINT", null = "all", meaning = "number of memory-bound subgraphs" }
 launch_bound_count = { type = "BIGINT", null = "all", meaning = "number of launch-bound subgraphs" }

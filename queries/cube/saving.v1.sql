@@ -1,5 +1,5 @@
 /*
-summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, beside its operators as separate kernels"
+summary = "Savings by fusion of a run, its fusion patterns, subgraphs or operators, against its operators as separate kernels"
 grain = "one row per place; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]
 [parameters]
@@ -13,15 +13,15 @@ name = { type = "VARCHAR", of = "subgraph, operator", meaning = "name of the ope
 kind = { type = "VARCHAR", of = "operator", meaning = "kind of operator" }
 operations = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its kernel in order, and where a bias is part of it" }
 fusion_pattern = { type = "VARCHAR", of = "pattern, subgraph, operator", meaning = "operations of its subgraph in order" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs in it" }
-operator_count = { type = "BIGINT", meaning = "operators in it" }
-folded_count = { type = "BIGINT", meaning = "operators that depend on no input and are computed once: they run separately, and not fused" }
+subgraph_count = { type = "BIGINT", meaning = "subgraphs in the place" }
+operator_count = { type = "BIGINT", meaning = "operators in the place" }
+folded_count = { type = "BIGINT", meaning = "operators that depend on no input: the separate run computes them, the fused run does not" }
 is_folded = { type = "BOOLEAN", meaning = "true if it depends on no input, so that a compiler computes it once and the fused run not at all" }
 biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }
 bias_addition_count = { type = "BIGINT", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", meaning = "elements of its bias" }
-kernel_count = { type = "BIGINT", meaning = "1 where it leads a kernel" }
-separate_kernel_count = { type = "BIGINT", meaning = "1 where it leads a kernel of one ATen call" }
+kernel_count = { type = "BIGINT", meaning = "number of kernels; for an operator, 1 where it leads a kernel, else 0" }
+separate_kernel_count = { type = "BIGINT", meaning = "number of separate kernels, one per ATen call; for an operator, 1 where it leads a call, else 0" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "fused energy, exact" }
 separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate energy, exact" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused latency, exact" }
@@ -29,30 +29,30 @@ separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate laten
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes read and written off chip" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes across kernel boundaries at any level" }
-separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across its boundary" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes written and read again by passes that the runtime adds, an epilogue of a library's product" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, a bias in a kernel of its own, a batch norm alone" }
+separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across kernel boundaries at any level" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: bytes written and read again by passes that the runtime adds, such as an epilogue after a library's GEMM" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, such as a bias as its own kernel, or a separate batch norm" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; sums to E T of the fused run" }
-separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of separate energies and latencies" }
+separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: (E_i T + E t_i) / 2; sums to E T of the separate operators" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "fused energy" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy, as a kernel of its own" }
-saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "saving: separate minus fused, exact; negative where fusion costs" }
-saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "saving: separate minus fused; negative where fusion costs" }
-saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate value" }
-saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy that the run saves" }
+saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "saving of energy: separate minus fused, exact; negative where fusion costs" }
+saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "saving of energy: separate minus fused; negative where fusion costs" }
+saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over separate_energy_j" }
+saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over the saving of the run" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "fused latency" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency, as a kernel of its own" }
-saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "saving: separate minus fused, exact; negative where fusion costs" }
-saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "saving: separate minus fused; negative where fusion costs" }
-saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate value" }
-saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the latency that the run saves" }
+saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "saving of latency: separate minus fused, exact; negative where fusion costs" }
+saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "saving of latency: separate minus fused; negative where fusion costs" }
+saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "saved_latency_s over separate_latency_s" }
+saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_latency_s over the saving of the run" }
 saved_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(dE_i (T + T') + (E + E') dt_i) / 2 of the saving; sums to E T separate minus E T fused, and is 0 without a change" }
-saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's separate energy-delay product" }
-saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy-delay product that the run saves" }
-saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "saving: separate minus fused" }
-saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate off-chip bytes" }
-saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "saving: separate minus fused" }
-saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate bytes across boundaries" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "saved_edp_share_js over the run's separate energy-delay product" }
+saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_edp_share_js over the saving of the run" }
+saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "saving of off-chip bytes: separate minus fused" }
+saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "saved_dram_bytes over separate_dram_bytes" }
+saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "saving of bytes across kernel boundaries: separate minus fused" }
+saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "saved_moved_bytes over separate_moved_bytes" }
 */
 WITH spent AS (
     SELECT operator_index, sum(energy_fj) AS energy_fj

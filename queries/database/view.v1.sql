@@ -4,8 +4,8 @@ summary = "Public views of the database, whose columns are stable"
 grain = "one row per view"
 order = ["view_name"]
 [columns]
-view_name = { type = "VARCHAR", meaning = "view" }
-column_count = { type = "BIGINT", meaning = "columns" }
+view_name = { type = "VARCHAR", meaning = "name of the view" }
+column_count = { type = "BIGINT", meaning = "number of columns" }
 meaning = { type = "VARCHAR", meaning = "content of a row" }
 */
 SELECT view_name, column_count, comment AS meaning

@@ -1,7 +1,7 @@
 /*
 record = "VersionFigure"
 summary = "Changes between two versions of a model on each chip, with their uncertainty"
-grain = "one row per pair of runs and metric; pairs with a refused run have no figures"
+grain = "one row per pair of runs and metric; where a run was refused, its values and the changes are null"
 order = ["place of the pair", "metric: latency, energy, memory"]
 [parameters]
 run_ids_a = { type = "INTEGER[]", meaning = "runs of the earlier version, one per chip" }
@@ -9,18 +9,18 @@ run_ids_b = { type = "INTEGER[]", meaning = "runs of the later version, in the s
 [columns]
 hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }
 metric = { type = "VARCHAR", meaning = "latency, energy or memory, of a batch" }
-value_a = { type = "DOUBLE", null = true, meaning = "value before, in unit; null where it was refused" }
-value_b = { type = "DOUBLE", null = true, meaning = "value after" }
+value_a = { type = "DOUBLE", null = true, meaning = "value of the earlier version, in unit; null where its run was refused" }
+value_b = { type = "DOUBLE", null = true, meaning = "value of the later version, in unit; null where its run was refused" }
 unit = { type = "VARCHAR", meaning = "s, J or B" }
-change_fraction = { type = "DOUBLE", null = true, meaning = "value after over value before, minus 1" }
+change_fraction = { type = "DOUBLE", null = true, meaning = "value_b over value_a, minus 1" }
 low_fraction = { type = "DOUBLE", null = true, meaning = "lower end of the 80 % interval of the change; for memory, which has none, the change" }
 high_fraction = { type = "DOUBLE", null = true, meaning = "upper end of the 80 % interval" }
-half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of after over before: it excludes the errors that both share" }
-same_fraction = { type = "DOUBLE", null = true, meaning = "share of the earlier version's errors that the later version has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the lesser of both; null for memory" }
+half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of value_b over value_a, without the errors that both versions share" }
+same_fraction = { type = "DOUBLE", null = true, meaning = "share of the earlier version's value in kernels whose errors both versions share: kernels with the same operations, MACs, bytes and tiles, and kernels of one name as far as their MACs and bytes agree; null for memory" }
 reason = { type = "VARCHAR", meaning = "reason why one of the runs was refused; empty otherwise" }
 basis = { type = "VARCHAR", null = true, meaning = "origin of the errors of the later version; null for memory" }
-run_a = { type = "INTEGER", meaning = "number of the run before" }
-run_b = { type = "INTEGER", meaning = "number of the run after" }
+run_a = { type = "INTEGER", meaning = "run of the earlier version" }
+run_b = { type = "INTEGER", meaning = "run of the later version" }
 */
 WITH version AS (
     SELECT unnest(range(len($run_ids_a))) AS place, unnest($run_ids_a) AS run_a, unnest($run_ids_b) AS run_b
@@ -48,7 +48,7 @@ alike AS (
     FROM part
     GROUP BY run_id, work
 ),
--- kernels of equal name and pattern but different work share the part of the error by which their MACs and bytes agree
+-- kernels of equal name and pattern but different work share their error as far as their MACs and bytes agree
 kept AS (
     SELECT
         p.place,
@@ -111,8 +111,9 @@ figure AS (
     LEFT JOIN difference AS l ON l.run_id = p.run_a AND l.other_run_id = p.run_b AND l.metric = 'latency'
     LEFT JOIN difference AS e ON e.run_id = p.run_a AND e.other_run_id = p.run_b AND e.metric = 'energy'
 ),
--- what changed is w of each: of ln(after / before), w_b (error of it - error of what stayed) less w_a of the same, where
--- any two parts differ as two models on this hardware do
+-- w_a and w_b are the changed shares of the values before and after. The error of ln(after / before) is w_b (e_b - e) -
+-- w_a (e_a - e): e is the error of the unchanged part, e_a and e_b are those of the changed parts, and any two of the
+-- three errors differ as those of two models on this hardware do.
 weighed AS (
     SELECT
         place,

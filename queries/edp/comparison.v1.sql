@@ -6,7 +6,7 @@ order = ["share of the subgraph in the first run descending", "subgraph_index", 
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload; the first gives the order" }
 [columns]
-subgraph_index = { type = "INTEGER", meaning = "subgraph" }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph" }
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 rank = { type = "BIGINT", meaning = "rank in its run, 1 for the largest share" }

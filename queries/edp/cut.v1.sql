@@ -5,9 +5,9 @@ grain = "one row per level and cut"
 [columns]
 level = { type = "VARCHAR", meaning = "counted level: subgraph, or operator with the biases inside GEMMs" }
 cut_fraction = { type = "DOUBLE", meaning = "requested share of the energy-delay product" }
-top_count = { type = "BIGINT", meaning = "fewest parts that reach it, largest shares first" }
+top_count = { type = "BIGINT", meaning = "fewest parts that reach cut_fraction, largest shares first" }
 total_count = { type = "BIGINT", meaning = "number of all parts" }
-reached_fraction = { type = "DOUBLE", meaning = "share of the energy-delay product that they make up; at least cut_fraction" }
+reached_fraction = { type = "DOUBLE", meaning = "share of the energy-delay product of these parts together; at least cut_fraction" }
 last = { type = "VARCHAR", meaning = "name of the smallest of these parts" }
 */
 SELECT

@@ -6,14 +6,14 @@ grain = "one row per fusion pattern; shares sum to the run's energy-delay produc
 rank = { type = "BIGINT", meaning = "rank, 1 for the largest share" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs of this pattern" }
-operator_count = { type = "HUGEINT", meaning = "operators that run in them" }
+operator_count = { type = "HUGEINT", meaning = "operators that run in these subgraphs" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
 share_fraction = { type = "DOUBLE", meaning = "share of the run's energy-delay product" }
 mac_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's MACs" }
-bottleneck = { type = "VARCHAR", meaning = "bottleneck of most of their time" }
-bottleneck_fraction = { type = "DOUBLE", meaning = "share of their time with this bottleneck" }
+bottleneck = { type = "VARCHAR", meaning = "bottleneck with most of the time of these subgraphs" }
+bottleneck_fraction = { type = "DOUBLE", meaning = "share of the time of these subgraphs with this bottleneck" }
 */
 WITH part AS MATERIALIZED (
     SELECT

@@ -10,8 +10,8 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "E, per batch" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "T, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "T, per batch" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T" }
-own_edp_js = { type = "DOUBLE", unit = "Js", meaning = "sum of E_i t_i over the subgraphs: less than E T, which is not their sum" }
-own_edp_fraction = { type = "DOUBLE", meaning = "share of E T" }
+own_edp_js = { type = "DOUBLE", unit = "Js", meaning = "sum of E_i t_i over the subgraphs; less than E T, because products of different subgraphs are missing" }
+own_edp_fraction = { type = "DOUBLE", meaning = "own_edp_js over E T" }
 compute_share_fraction = { type = "DOUBLE", meaning = "share of E T that arithmetic takes: half its energy over E, half its time over T" }
 memory_share_fraction = { type = "DOUBLE", meaning = "share of E T that data movement takes" }
 control_share_fraction = { type = "DOUBLE", meaning = "share of E T that control takes; its time is the fixed cost of kernels" }
@@ -20,7 +20,7 @@ static_energy_fraction = { type = "DOUBLE", meaning = "share of E that is static
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }
 alone_count = { type = "BIGINT", meaning = "subgraphs of one operator" }
-alone_share_fraction = { type = "DOUBLE", meaning = "share of E T that they take" }
+alone_share_fraction = { type = "DOUBLE", meaning = "share of E T that subgraphs of one operator take" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy of all operators as kernels of their own, without host launches" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency of all operators as kernels of their own, without host launches" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "product of separate energy and latency" }

@@ -4,17 +4,17 @@ grain = "one row per action of either run; differences sum to B minus A, exactly
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
-category_a = { type = "VARCHAR", null = true, meaning = "category of A's architecture; null where only B has it" }
-category_b = { type = "VARCHAR", null = true, meaning = "category of B's architecture; null where only A has it" }
+category_a = { type = "VARCHAR", null = true, meaning = "category of A's architecture; null where only B has the action" }
+category_b = { type = "VARCHAR", null = true, meaning = "category of B's architecture; null where only A has the action" }
 count_a = { type = "DOUBLE", meaning = "count in A; 0 without the action" }
 count_b = { type = "DOUBLE", meaning = "count in B; 0 without the action" }
-price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in A, at its voltage; null where only B has it" }
-price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one in B, at its voltage; null where only A has it" }
+price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one action in A, at the voltage of A; null where only B has the action" }
+price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "energy of one action in B, at the voltage of B; null where only A has the action" }
 basis_a = { type = "VARCHAR", null = true, meaning = "basis of A's energy per action" }
 basis_b = { type = "VARCHAR", null = true, meaning = "basis of B's energy per action" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "difference B minus A, exact" }
-is_shared = { type = "BOOLEAN", meaning = "true if both have it, and it is not static power" }
-by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks it" }
+is_shared = { type = "BOOLEAN", meaning = "true if both have the action, except static power" }
+by_count_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "part of the difference due to counts, at the mean of both prices; null where one run lacks the action" }
 */
 WITH side AS (
     SELECT

@@ -1,7 +1,7 @@
 /*
 record = "CategoryDifference"
 summary = "Energy or time of two runs by common category, with the parts of each difference due to amounts and to prices"
-grain = "one row per category of either; categories sum to the difference B minus A, exactly"
+grain = "one row per category of either run; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "quantity", "category"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
@@ -16,11 +16,11 @@ spent_b = { type = "DOUBLE", meaning = "amount on B" }
 work_a = { type = "DOUBLE", null = true, meaning = "amount of work on A for time, as in explain.delay; null for energy" }
 work_b = { type = "DOUBLE", null = true, meaning = "amount of work on B for time; null for energy" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
-difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ, fs, or twice in fJ fs" }
+difference_exact = { type = "HUGEINT", meaning = "exact contribution to the difference B minus A, in fJ or fs; for edp twice the contribution, in fJ fs" }
 difference = { type = "DOUBLE", meaning = "contribution to the difference, in unit" }
-by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to more or less of it; for static power, a longer or shorter time" }
-by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a higher or lower price of one; for static power, more or fewer watts" }
-by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }
+by_count_exact = { type = "HUGEINT", meaning = "part of difference_exact due to different counts or amounts; for static power, to a longer or shorter time" }
+by_price_exact = { type = "HUGEINT", meaning = "part of difference_exact due to a different energy per action or time per unit of work; for static power, to more or fewer watts" }
+by_presence_exact = { type = "HUGEINT", meaning = "part of difference_exact that only one run has: roles without a counterpart, and subgraphs with this bottleneck on one side alone" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */

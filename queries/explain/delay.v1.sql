@@ -1,17 +1,17 @@
 /*
 summary = "Time of two runs by subgraph and bottleneck, with the part of each difference due to the amount of work"
-grain = "one row per subgraph and its bottlenecks on either; differences sum to B minus A, exactly"
+grain = "one row per subgraph and bottleneck that it has on A or on B; differences sum to B minus A, exactly"
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph requested in both; empty for all" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
 resource = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
 spent_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact time on A; 0 where this is not the bottleneck" }
-spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "exact amount on B" }
-work_a = { type = "DOUBLE", meaning = "amount on A: kernels, MAC slots, or bytes that cross kernel boundaries or that passes move" }
-work_b = { type = "DOUBLE", meaning = "amount on B" }
-is_met = { type = "BOOLEAN", meaning = "true if it is the bottleneck on both" }
-by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "part of the difference due to the amount of work, at the mean of both speeds; 0 where one lacks it" }
+spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "exact time on B" }
+work_a = { type = "DOUBLE", meaning = "amount of work on A: kernels, MAC slots, or bytes that cross kernel boundaries or that passes move" }
+work_b = { type = "DOUBLE", meaning = "amount of work on B" }
+is_met = { type = "BOOLEAN", meaning = "true if the subgraph has this bottleneck on both" }
+by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "part of the difference due to the amount of work, at the mean of both speeds; 0 where only one has the bottleneck" }
 */
 WITH time AS (
     SELECT

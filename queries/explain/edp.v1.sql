@@ -6,11 +6,11 @@ order = ["absolute difference_exact descending", "place", "per", "term"]
 [columns]
 term = { type = "VARCHAR", meaning = "cause as in explain.energy with energy, and as in explain.latency with latency, e.g. energy: count" }
 place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
-part_count = { type = "BIGINT", meaning = "unit of the count: 1, or subgraphs of a time" }
+part_count = { type = "BIGINT", meaning = "number of subgraphs for a term of time; 1 for a term of energy" }
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
-price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one on B; null without a count" }
+price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one count on A; null without a count" }
+price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, twice, in fJ fs: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */

@@ -7,8 +7,8 @@ order = ["absolute difference_fj descending", "component", "action", "term"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
-category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have it" }
-category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have it" }
+category_a = { type = "VARCHAR", null = true, meaning = "category of the action on A; null if A does not have the action" }
+category_b = { type = "VARCHAR", null = true, meaning = "category of the action on B; null if B does not have the action" }
 count_a = { type = "DOUBLE", meaning = "count on A" }
 count_b = { type = "DOUBLE", meaning = "count on B" }
 energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per action on A, at the voltage of its run" }

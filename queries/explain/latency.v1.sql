@@ -8,9 +8,9 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 [columns]
 term = { type = "VARCHAR", meaning = "cause: only in A or only in B (the resource is the bottleneck on one side alone), count (more or less work), price (faster or slower work)" }
 place = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; memory: passes that the runtime adds; compute or memory: the rest of each subgraph, whichever takes longer" }
-part_count = { type = "BIGINT", meaning = "subgraphs, matched by name" }
-price_a = { type = "DOUBLE", null = true, meaning = "time of one on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "time of one on B; null without a count" }
+part_count = { type = "BIGINT", meaning = "number of subgraphs, matched by name" }
+price_a = { type = "DOUBLE", null = true, meaning = "time of one count on A; null without a count" }
+price_b = { type = "DOUBLE", null = true, meaning = "time of one count on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in fs" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }

@@ -4,11 +4,11 @@ summary = "Exact additive decomposition of the difference between two runs' peak
 grain = "one row per nonzero term; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
 [columns]
-term = { type = "VARCHAR", meaning = "cause: count (more or fewer elements) or price (bytes of each)" }
+term = { type = "VARCHAR", meaning = "cause: count (more or fewer elements) or price (more or fewer bytes per element)" }
 place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
-part_count = { type = "BIGINT", meaning = "1" }
-price_a = { type = "DOUBLE", null = true, meaning = "bytes of one on A; null without a count" }
-price_b = { type = "DOUBLE", null = true, meaning = "bytes of one on B; null without a count" }
+part_count = { type = "BIGINT", meaning = "always 1" }
+price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
+price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in B" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }

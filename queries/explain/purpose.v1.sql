@@ -7,7 +7,7 @@ order = ["absolute difference of the metric descending", "purpose"]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested subgraph, as in explain.subgraph; empty for the whole runs" }
 metric = { type = "VARCHAR", default = "energy", meaning = "metric of the order and of share_fraction: energy or latency; any other means energy" }
 [columns]
-purpose = { type = "VARCHAR", meaning = "weights: GEMMs with weights; logits: the last of these, over the vocabulary; experts: GEMMs of a mixture; cache: keys and values read from and appended to off-chip memory; attention: all other costs of attention; communication: between devices; host: starts of kernels, in eager by the host; static: static power; rest: norms, activations, embeddings and the like" }
+purpose = { type = "VARCHAR", meaning = "weights: GEMMs with weights; logits: the last GEMM, over the vocabulary; experts: GEMMs of a mixture of experts; cache: keys and values read from and appended to off-chip memory; attention: all other costs of attention; communication: between devices; host: kernel launches, in eager by the host; static: static power; rest: norms, activations, embeddings and similar work" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A; 0 for static power" }
 latency_a_s = { type = "DOUBLE", unit = "s", meaning = "exact time on A of kernels for this purpose; for attention kernels, the memory time counts for the cache" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency on B" }

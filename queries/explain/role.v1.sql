@@ -8,17 +8,17 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the requested su
 [columns]
 role = { type = "VARCHAR", meaning = "role: mac, operand, memory_read, instruction ...; component.action of an action without a known role" }
 category = { type = "VARCHAR", meaning = "category of the role: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board, host or static" }
-way_a = { type = "VARCHAR", meaning = "way of the class of A; empty for the usual way" }
-way_b = { type = "VARCHAR", meaning = "way of the class of B" }
+way_a = { type = "VARCHAR", meaning = "how the class of A serves this role, if unlike most classes; empty otherwise" }
+way_b = { type = "VARCHAR", meaning = "how the class of B serves this role, if unlike most classes; empty otherwise" }
 actions_a = { type = "VARCHAR", meaning = "actions of A in this role, most energy first; empty without one" }
 actions_b = { type = "VARCHAR", meaning = "actions of B in this role" }
-count_a = { type = "DOUBLE", meaning = "amount on A, in the role's unit: operations that operands serve, bytes of on-chip memory that cross the chip" }
+count_a = { type = "DOUBLE", meaning = "amount on A, in the role's unit, such as operations that operands serve, or bytes of on-chip memory that cross the chip" }
 count_b = { type = "DOUBLE", meaning = "amount on B" }
-price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on A, all its actions together; null without a count" }
-price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one on B" }
+price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_a, all actions of the role together; null without a count" }
+price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of one unit of count_b; null without a count" }
 is_shared = { type = "BOOLEAN", meaning = "true if both have actions of the role" }
-by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both prices; 0 where one lacks it; for static power, the time" }
-by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the price, the rest; 0 where one lacks it; for static power, the power" }
+by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "part of the difference due to the count, at the mean of both prices; 0 where one run lacks the role; for static power, the part due to the time" }
+by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "rest of the difference, due to the price; 0 where one run lacks the role; for static power, the part due to the power" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */
 WITH act AS (

@@ -1,7 +1,7 @@
 /*
 record = "SubgraphDifference"
 summary = "Differences of two runs by subgraph"
-grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
+grain = "one row per subgraph of either run, matched by name; energies, times and shares sum to the difference, exactly"
 order = ["absolute difference of the metric descending", "name"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "metric of share_fraction and of the order: energy, latency, edp or memory" }
@@ -11,12 +11,12 @@ fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on A; 0 where A has no such subgraph" }
 energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy on B; 0 where B has no such subgraph" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "exact latency on A" }
-edp_difference_exact = { type = "HUGEINT", meaning = "its part of the difference of E T, exact, twice, in fJ fs: energy difference x (T of A + T of B) + time difference x (E of A + E of B)" }
+edp_difference_exact = { type = "HUGEINT", meaning = "exact contribution to twice the difference of E T, in fJ fs: energy difference x (T of A + T of B) + time difference x (E of A + E of B)" }
 memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on A" }
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes moved off chip on B" }
 difference = { type = "DOUBLE", meaning = "difference of the metric, B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the metric's whole difference" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the metric's whole difference; negative with the opposite sign" }
 bottleneck_a = { type = "VARCHAR", null = true, meaning = "bottleneck on A" }
 bottleneck_b = { type = "VARCHAR", null = true, meaning = "bottleneck on B" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action with the largest energy difference; null without one" }

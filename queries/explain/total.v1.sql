@@ -23,7 +23,7 @@ edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A" }
 edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of B" }
 edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B minus A, in fJ fs, exact" }
 edp_ratio = { type = "DOUBLE", null = true, meaning = "energy x latency of B over that of A" }
-memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all of the run: weights and activations" }
+memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of the whole run A: weights and activations" }
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "difference B minus A, exact" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }

@@ -9,7 +9,7 @@ bytes_b = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes on B; nul
 difference_bytes = { type = "DOUBLE", unit = "B", meaning = "difference B minus A" }
 energy_a_j = { type = "DOUBLE", unit = "J", meaning = "energy on A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "energy on B" }
-is_off_chip = { type = "BOOLEAN", meaning = "true if it reads or writes DRAM" }
+is_off_chip = { type = "BOOLEAN", meaning = "true if the action reads or writes DRAM" }
 */
 WITH side AS (
     SELECT run_id, component, action, sum(action_count) AS byte_count, joules(sum(energy_fj)) AS energy_j

@@ -3,10 +3,10 @@ record = "DesignDoubt"
 summary = "Uncertainty of the ratio between two designs, each based on the chip of a run"
 grain = "one row per ordered pair of evaluated runs, each also with itself"
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs resemble; refused ones are omitted" }
+run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs are based on; refused ones are omitted" }
 [columns]
 run_id = { type = "BIGINT", meaning = "number of the run" }
-other_run_id = { type = "BIGINT", meaning = "run whose chip the other design is like" }
+other_run_id = { type = "BIGINT", meaning = "run of the chip that the other design is based on" }
 latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's latency" }
 energy_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of the logarithm of the run's energy" }
 latency_square = { type = "DOUBLE", meaning = "square of the half-width of the logarithm of the ratio of the two latencies" }

@@ -1,7 +1,7 @@
 /*
 record = "Sample"
 summary = "Time, bytes and MACs of each operator of one run, and energy of each of its actions"
-grain = "one row per operator, without an action, and one per operator and action; every amount sums to the run"
+grain = "one row per operator with an empty component, and one row per operator and action; every amount sums to the run"
 order = ["operator_index", "component, the row without one first", "action", "category", "per"]
 [columns]
 operator_index = { type = "INTEGER", meaning = "position in the model's order of calls" }
@@ -11,8 +11,8 @@ subgraph = { type = "VARCHAR", meaning = "name of the operator that leads its su
 component = { type = "VARCHAR", meaning = "component of the action; empty for the operator itself" }
 common_category = { type = "VARCHAR", meaning = "category common to all architectures" }
 basis = { type = "VARCHAR", meaning = "basis of the energy per action" }
-energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact; 0 for the operator itself" }
-latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact; 0 for an action" }
+energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact energy of the action; 0 for the operator itself" }
+latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact latency of the operator; 0 for an action" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes across the boundaries of its kernel; 0 for an action" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "bytes read and written off chip; 0 for an action" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates; 0 for an action" }

@@ -4,16 +4,16 @@ summary = "Configurations of a fleet: time and energy of a batch, price, idle po
 grain = "one row per requested run, refused ones included"
 [parameters]
 engine = { type = "VARCHAR", default = "", meaning = "engine that serves a language model, as serving_predictions names it; empty for other models" }
-work = { type = "VARCHAR", default = "", meaning = "kind of a served model: model, or experts where tokens choose among weights" }
+work = { type = "VARCHAR", default = "", meaning = "kind of a served model: `experts` for a mixture of experts, `model` for others; empty for other models" }
 [columns]
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of consecutive batches" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of batches that run one after the other" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy of a batch" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of latency_s" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of energy_j" }
 weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as stored" }
 rented_told = { type = "VARCHAR", meaning = "rental price with seller and date; empty without one from the compared kind of seller" }
-bought_told = { type = "VARCHAR", meaning = "purchase price with seller and date, likewise" }
+bought_told = { type = "VARCHAR", meaning = "purchase price with seller and date; empty without one from the compared kind of seller" }
 memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "capacity of one device" }
 */
 SELECT

@@ -11,12 +11,12 @@ subgraph_count = { type = "BIGINT", meaning = "subgraphs that run fused" }
 fused_subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with fewer kernels fused than separate" }
 operator_count = { type = "BIGINT", meaning = "operators that run fused" }
 passed_count = { type = "BIGINT", meaning = "subgraphs whose fused kernel has a pass that the runtime adds" }
-clock_fraction = { type = "DOUBLE", meaning = "share of the full clock, fused; below 1 where the power cap gives way" }
+clock_fraction = { type = "DOUBLE", meaning = "share of the full clock, fused; below 1 where the power cap lowers the clock" }
 separate_clock_fraction = { type = "DOUBLE", meaning = "share of the full clock, separate" }
-bias_addition_count = { type = "BIGINT", meaning = "additions of their biases" }
-bias_element_count = { type = "BIGINT", meaning = "elements of their biases" }
-kernel_count = { type = "BIGINT", meaning = "kernels that run" }
-separate_kernel_count = { type = "BIGINT", meaning = "kernels if every ATen call were one" }
+bias_addition_count = { type = "BIGINT", meaning = "additions of the biases of GEMMs" }
+bias_element_count = { type = "BIGINT", meaning = "elements of the biases of GEMMs" }
+kernel_count = { type = "BIGINT", meaning = "kernels of the fused run" }
+separate_kernel_count = { type = "BIGINT", meaning = "kernels if every ATen call is one kernel" }
 separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate energy, exact" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy" }
 separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate latency, exact" }
@@ -24,10 +24,10 @@ separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency"
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T, fused" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T of the separate energies and latencies" }
 saved_edp_js = { type = "DOUBLE", unit = "Js", meaning = "saving: separate minus fused; negative where fusion costs" }
-saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "share of the separate one" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "saved_edp_js over separate_edp_js" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written off chip" }
 separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes across kernel boundaries" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes of such passes, a bias in a kernel of its own" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes read and written again by passes that the runtime adds, such as a bias as its own kernel" }
 run_id = { type = "INTEGER", meaning = "number of the fused run" }
 separate_run_id = { type = "INTEGER", meaning = "number of the run whose operators are separate" }
 */

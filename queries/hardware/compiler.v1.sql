@@ -6,9 +6,9 @@ grain = "one row, or none for hardware that runs every operator"
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 compiler = { type = "VARCHAR", meaning = "name of the compiler" }
-cut = { type = "VARCHAR", meaning = "part of a model that it keeps if it does not support all of it: first (all up to the first unsupported operator), stretch (one stretch of operators) or each (every supported operator)" }
-operators = { type = "VARCHAR[]", meaning = "kinds, operations, or operations of one kind as conv.conv2d" }
-host = { type = "VARCHAR", meaning = "hardware that computes the rest by default; empty for none" }
+cut = { type = "VARCHAR", meaning = "part of a partly supported model that the compiler keeps: first (all up to the first unsupported operator), stretch (one stretch of operators) or each (every supported operator)" }
+operators = { type = "VARCHAR[]", meaning = "supported operators: kinds, operations, or operations of one kind as conv.conv2d" }
+host = { type = "VARCHAR", meaning = "hardware that computes the unsupported operators by default; empty for none" }
 basis = { type = "VARCHAR", meaning = "basis of the list" }
 source = { type = "VARCHAR", meaning = "source of the list" }
 */

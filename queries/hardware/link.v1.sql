@@ -6,7 +6,7 @@ grain = "one row per link"
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 link_index = { type = "INTEGER", meaning = "order in the description" }
-link = { type = "VARCHAR", meaning = "nvlink, pcie, ici ..." }
+link = { type = "VARCHAR", meaning = "interconnect: nvlink, pcie, ici ..." }
 generation = { type = "VARCHAR", meaning = "generation as the vendor or standard counts; empty where there is only one" }
 connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
 topology = { type = "VARCHAR", meaning = "topology between devices; empty for a host or where unknown" }
@@ -15,7 +15,7 @@ lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in o
 bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bandwidth in one direction, all links together" }
 domain_size = { type = "INTEGER", null = true, meaning = "devices that the links can join, this one included; null without a limit" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency from a device to the next: the cost of a collective's step" }
-energy_per_byte_j = { type = "DOUBLE", unit = "J/B", meaning = "energy of a byte that the device sends and one that it receives" }
+energy_per_byte_j = { type = "DOUBLE", unit = "J/B", meaning = "energy of one sent byte together with one received byte" }
 basis = { type = "VARCHAR", meaning = "basis of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "source of the bandwidth" }
 */

@@ -6,20 +6,20 @@ grain = "one row per chip"
 architecture = { type = "VARCHAR", default = "", meaning = "class to restrict to; empty for all" }
 deployment = { type = "VARCHAR", default = "", meaning = "deployment to restrict to: datacenter, edge or embedded; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "precision that the hardware must support; empty for all" }
-min_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "minimum off-chip memory" }
+min_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "minimum off-chip memory; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum thermal design power; 0 for any" }
 max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-deployment = { type = "VARCHAR", meaning = "deployments" }
+deployment = { type = "VARCHAR", meaning = "deployments: datacenter, edge or embedded" }
 precisions = { type = "VARCHAR", meaning = "supported precisions" }
-memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity" }
+memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity of the memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "memory bandwidth" }
-needs_host = { type = "VARCHAR", meaning = "slot or port of the host that it needs, whose power is not in tdp_w; empty for standalone hardware" }
-power_modes = { type = "VARCHAR", meaning = "power modes beside the default" }
+needs_host = { type = "VARCHAR", meaning = "slot or port of the host that the hardware needs; the host's power is not in tdp_w; empty for standalone hardware" }
+power_modes = { type = "VARCHAR", meaning = "power modes besides the default" }
 aliases = { type = "VARCHAR", meaning = "aliases, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers are projections or estimates" }
-projection = { type = "VARCHAR", meaning = "reason for the projection; empty where they are published" }
+projection = { type = "VARCHAR", meaning = "reason why key numbers are projections or estimates; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable; empty where it is available" }
 recalled_fact_count = { type = "BIGINT", meaning = "number of recalled numbers: public, but not verified against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "number of assumed numbers" }

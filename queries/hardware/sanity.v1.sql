@@ -11,7 +11,7 @@ status = { type = "VARCHAR", meaning = "status: ok, anchored, measured, partial,
 average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time between batches" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
-uncapped_ratio = { type = "DOUBLE", null = true, meaning = "ratio without the cap, at the full clock" }
+uncapped_ratio = { type = "DOUBLE", null = true, meaning = "power at the full clock, without the cap, over the cap" }
 clock_fraction = { type = "DOUBLE", null = true, meaning = "share of the full clock; below 1 where the power cap lowers it" }
 attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "attained operations per second of the GEMM; null for a copy" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes per second read and written off chip" }
@@ -19,10 +19,10 @@ compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operat
 bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }
 static_share_fraction = { type = "DOUBLE", null = true, meaning = "static energy over total energy" }
 unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy that only the power limit implies, over total energy" }
-measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
+measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean measured power of this configuration; null without a measurement" }
 measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
-reason = { type = "VARCHAR", meaning = "reason why it is not ok, or the effect of the cap" }
+reason = { type = "VARCHAR", meaning = "reason why the status is not ok, or the effect of the cap" }
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w

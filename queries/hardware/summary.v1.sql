@@ -9,13 +9,13 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 vendor = { type = "VARCHAR", meaning = "manufacturer" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "power drawn while running, regardless of the work" }
-needs_host = { type = "VARCHAR", meaning = "slot or port of the host that it needs, whose power is not included; empty for standalone hardware" }
+needs_host = { type = "VARCHAR", meaning = "slot or port of the host that the hardware needs; no power here includes the host; empty for standalone hardware" }
 aliases = { type = "VARCHAR[]", meaning = "aliases" }
-power_modes = { type = "VARCHAR[]", meaning = "power modes beside the default" }
+power_modes = { type = "VARCHAR[]", meaning = "power modes besides the default" }
 action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit implies" }
 recalled_action_count = { type = "BIGINT", meaning = "number of actions with a recalled energy" }
 assumed_action_count = { type = "BIGINT", meaning = "number of actions with an assumed energy" }
-projection = { type = "VARCHAR", meaning = "reason why its key numbers are projections or estimates; empty where they are published" }
+projection = { type = "VARCHAR", meaning = "reason why key numbers are projections or estimates; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "reason why it is unavailable, or why its price is assumed; empty otherwise" }
 doubts = { type = "VARCHAR[]", meaning = "disagreements of the sources" }
 hardware_digest = { type = "VARCHAR", meaning = "digest of its description" }

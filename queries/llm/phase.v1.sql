@@ -5,18 +5,18 @@ grain = "one row per served configuration and phase"
 [parameters]
 prefill_ids = { type = "INTEGER[]", meaning = "prefill runs on one device, one per served configuration" }
 decode_ids = { type = "INTEGER[]", meaning = "decode-step runs of the same configurations, in the same order" }
-run_ids = { type = "INTEGER[]", meaning = "runs of both" }
+run_ids = { type = "INTEGER[]", meaning = "all runs of prefill_ids and decode_ids" }
 device_counts = { type = "INTEGER[]", meaning = "devices per configuration" }
 batches = { type = "INTEGER[]", meaning = "concurrent sequences of each configuration" }
-prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: an engine's step holds so many tokens; 0 where the runs are of another batch, whose shares count" }
+prefill_passes = { type = "INTEGER[]", meaning = "prefill passes that the prompts of the batch take, because a step of the engine is limited in tokens; 0 where the runs are of another batch, of which only the shares of the bounds are used" }
 prompt = { type = "INTEGER", meaning = "tokens per prompt" }
-steps = { type = "INTEGER", meaning = "decode steps per request: output tokens but the first, which ends the prefill; at least 1" }
+steps = { type = "INTEGER", meaning = "decode steps per request: output tokens except the first, which ends the prefill; at least 1" }
 engine = { type = "VARCHAR", meaning = "engine, as serving_predictions names it" }
-work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tokens choose among weights" }
+work = { type = "VARCHAR", meaning = "kind of model: `experts` for a mixture of experts, else `model`" }
 prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, including the engine's own time" }
-decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps" }
-prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill, of all devices together" }
-decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
+decode_s = { type = "DOUBLE[]", meaning = "seconds of all decode steps together, of each configuration's batch" }
+prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill of each configuration's batch, of all devices together" }
+decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps together, of all devices together" }
 [columns]
 place = { type = "BIGINT", meaning = "position of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
@@ -24,26 +24,26 @@ model = { type = "VARCHAR", meaning = "name of the pass as a model" }
 label = { type = "VARCHAR", meaning = "hardware, with xN for N devices, and the precision where configurations differ in it" }
 batch = { type = "INTEGER", meaning = "concurrent sequences" }
 device_count = { type = "INTEGER", meaning = "devices that work together" }
-token_count = { type = "BIGINT", meaning = "tokens of the batch: of its prompts, or made by its decode steps" }
+token_count = { type = "BIGINT", meaning = "tokens of the batch: those of its prompts, or those that its decode steps generate" }
 phase_s = { type = "DOUBLE", unit = "s", meaning = "time of the phase, all decode steps together" }
-phase_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices in it" }
+phase_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices in the phase" }
 tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of all devices together, while the phase lasts" }
 tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "tokens per second of one device" }
 energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "energy of all devices, for one token of the phase" }
 device_power_w = { type = "DOUBLE", unit = "W", meaning = "power of one device in the phase" }
-run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored pass: of prompts, or one step at the middle of the output, without the engine's time; of the nearest stored batch" }
+run_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of the stored pass (the prefill, or one decode step at the middle of the output) without the engine's time, at the nearest stored batch" }
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pass on one device" }
-latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its time: of the first token, or between tokens, from measurements of served models" }
-energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of its energy: of a request, or of an output token, from measurements of served models" }
-bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: the time that it adds to its passes" }
-bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the time to first token or of the time between tokens, from measurements of served models" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the energy per request or per output token, from measurements of served models" }
+bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine (time that the engine adds to the passes)" }
+bound_fraction = { type = "DOUBLE", meaning = "share of that part in the phase's time" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
 rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices rented" }
 bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices bought" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, in that way" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, by the rate and the price" }
-activation_bytes = { type = "BIGINT", unit = "B", meaning = "activations of the pass on one device, as the run has it" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, paid for as in way" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak activations of the stored pass on one device" }
 run_id = { type = "INTEGER", meaning = "number of the pass's run" }
 */
 WITH place AS (
@@ -75,8 +75,8 @@ served AS (
     FROM place
 ),
 spent AS (FROM cube.bound(run_ids := $run_ids)),
--- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's; where kernels
--- of the engine are quicker than those of the run, their shares of the run
+-- The time of a phase is that of its kernels, by bound, and the rest, which is the engine's. Where the whole phase
+-- takes less than the run's kernels, the kernels are scaled to the phase.
 counted AS (
     SELECT
         e.place,

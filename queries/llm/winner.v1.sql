@@ -6,16 +6,16 @@ order = ["goal, in the order first_token, between_tokens, energy, cost"]
 [parameters]
 takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
-goal = { type = "VARCHAR", meaning = "goal: first_token, least time to it; between_tokens, least time; energy, least joules per output token, of all devices; cost, least USD per million output tokens, in the requested way of paying" }
+goal = { type = "VARCHAR", meaning = "goal: first_token (least time to first token), between_tokens (least time between tokens), energy (least joules per output token, of all devices) or cost (least USD per million output tokens, in the requested way of paying)" }
 label = { type = "VARCHAR", meaning = "the winner, as llm.phase names it; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "s, J or USD" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the value's logarithm" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "ratio of the next hardware to the winner; null without one" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "value of the next hardware over that of the winner; null without another hardware" }
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
 runner_up_batch = { type = "INTEGER", null = true, meaning = "batch of the runner-up" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best of these chips" }
-rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with it" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that the winner is the best of the compared hardware" }
+rivals = { type = "VARCHAR[]", meaning = "hardware that is statistically tied with the winner" }
 hardware_count = { type = "BIGINT", meaning = "hardware compared, each with its number of devices and precision" }
 */
 WITH valued AS (

@@ -10,14 +10,14 @@ model = { type = "VARCHAR", meaning = "name as the measurement stores it" }
 hardware = { type = "VARCHAR", meaning = "id of the hardware description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
 scope = { type = "VARCHAR", meaning = "scope of measured energy and power" }
-measured_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "median latency per batch; NULL for an energy alone" }
+measured_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "measured median latency per batch; null for a measurement of energy alone" }
 predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "predicted latency per batch; null where the hardware cannot run it" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
 measured_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "measured energy per batch; null without a counter" }
-predicted_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "predicted energy per batch" }
+predicted_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "predicted energy per batch; null where the hardware cannot run it" }
 energy_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
-measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power; null without a counter" }
-predicted_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean power" }
+measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "measured mean power; null without a counter" }
+predicted_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "predicted mean power" }
 power_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
 measured_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it; null where it does not" }
 predicted_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "memory that the framework would report for weights and activations; null where its workspaces are unknown" }

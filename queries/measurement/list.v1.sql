@@ -4,7 +4,7 @@ summary = "Measurements of models and operators"
 grain = "one row per measurement"
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "model or kind of operator to restrict to; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
@@ -12,7 +12,7 @@ latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency per b
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per batch" }
 power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power" }
-wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power of the whole system at the wall plug, per device" }
+wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average power of the whole system at the wall plug, divided by the number of devices" }
 device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak memory as the framework reports it" }
 scope = { type = "VARCHAR", meaning = "description of the measurement" }

@@ -6,13 +6,13 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes" }
-operator_count = { type = "BIGINT", meaning = "operators in them" }
+operator_count = { type = "BIGINT", meaning = "operators in these groups" }
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "device time of all kernels, without the gaps between them" }
 matched_fraction = { type = "DOUBLE", meaning = "share of device_time_s that operators of the trace account for" }
 unmatched = { type = "VARCHAR", meaning = "kernels that no operator accounts for, with the shapes of their arguments" }
 source = { type = "VARCHAR", meaning = "source of the rows" }
-conditions = { type = "VARCHAR", meaning = "conditions of the times" }
+conditions = { type = "VARCHAR", meaning = "conditions under which the times were measured" }
 */
 SELECT
     hardware, model, "precision", batch, runtime,

@@ -3,14 +3,14 @@ record = "ServedMeasurement"
 summary = "Measurements of served language models"
 grain = "one row per measurement"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, ignoring case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 [columns]
 source = { type = "VARCHAR", meaning = "source of the measurement" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
 model = { type = "VARCHAR", meaning = "model as its source names it" }
 engine = { type = "VARCHAR", meaning = "engine; empty where not stated" }
-engine_version = { type = "VARCHAR", meaning = "engine version as stated" }
+engine_version = { type = "VARCHAR", meaning = "engine version as stated; empty where not stated" }
 date = { type = "VARCHAR", meaning = "date of the measurement" }
 commit = { type = "VARCHAR", meaning = "repository and commit of the source" }
 device_count = { type = "INTEGER", null = true, meaning = "devices in use" }
@@ -18,13 +18,13 @@ tensor_parallel = { type = "INTEGER", null = true, meaning = "devices that share
 pipeline_parallel = { type = "INTEGER", null = true, meaning = "pipeline stages" }
 expert_parallel = { type = "INTEGER", null = true, meaning = "devices that share the experts" }
 data_parallel = { type = "INTEGER", null = true, meaning = "replicas that share the requests" }
-weight_precision = { type = "VARCHAR", meaning = "weight precision as stated" }
-activation_precision = { type = "VARCHAR", meaning = "activation precision as stated" }
-cache_precision = { type = "VARCHAR", meaning = "cache precision as stated" }
+weight_precision = { type = "VARCHAR", meaning = "weight precision as stated; empty where not stated" }
+activation_precision = { type = "VARCHAR", meaning = "activation precision as stated; empty where not stated" }
+cache_precision = { type = "VARCHAR", meaning = "cache precision as stated; empty where not stated" }
 prompt_tokens = { type = "DOUBLE", null = true, meaning = "prompt tokens of a sequence; for a decode_step, tokens in its cache" }
 output_tokens = { type = "DOUBLE", null = true, meaning = "output tokens of a sequence" }
 batch = { type = "DOUBLE", meaning = "sequences per call, or mean requests in flight" }
-time_to_first_token_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time to first token of the whole batch" }
+time_to_first_token_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time to first token: of the whole batch, or the mean over requests" }
 inter_token_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time of one step of the whole batch" }
 request_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "time from first prompt token to last output token" }
 output_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "tokens per second of all devices" }
@@ -35,12 +35,12 @@ power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of all de
 power_boundary = { type = "VARCHAR", meaning = "boundary of energy and power" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "idle power of all devices that was subtracted from energies; null for energies that contain it" }
 speculative = { type = "VARCHAR", meaning = "speculative decoding method" }
-cached_tokens = { type = "DOUBLE", null = true, meaning = "cached tokens of a sequence, in the cache before a pass over its prompt" }
+cached_tokens = { type = "DOUBLE", null = true, meaning = "tokens of a sequence that are already in the cache before the pass over its prompt" }
 uses_cache = { type = "BOOLEAN", meaning = "true if keys and values are kept from step to step" }
-context_tokens = { type = "DOUBLE", null = true, meaning = "context tokens of a sequence, that passes were compiled for" }
+context_tokens = { type = "DOUBLE", null = true, meaning = "context length in tokens that the passes were compiled for" }
 file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "size of the weights as they are stored" }
 statistic = { type = "VARCHAR", meaning = "statistic of times between tokens: mean or median" }
-prompt_kind = { type = "VARCHAR", meaning = "statement on a prompt of unknown length: short, or empty" }
+prompt_kind = { type = "VARCHAR", meaning = "statement about a prompt of unknown length: short, or empty for none" }
 notes = { type = "VARCHAR", meaning = "further conditions" }
 */
 SELECT

@@ -1,15 +1,15 @@
 /*
-summary = "Models with a name"
+summary = "Models that are known by name"
 grain = "one row per model"
 order = ["name"]
 [columns]
 name = { type = "VARCHAR", meaning = "name as a model of `compare`" }
 family = { type = "VARCHAR", meaning = "family of architectures" }
 task = { type = "VARCHAR", meaning = "task: classification, segmentation, text, speech, diffusion, block ..." }
-input_shape = { type = "VARCHAR", meaning = "input shape of one sample; empty where the model brings its own" }
+input_shape = { type = "VARCHAR", meaning = "input shape of one sample; empty where the model defines its own inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, as traced" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates at batch 1, as traced" }
-aliases = { type = "VARCHAR", meaning = "other names, and models of equal sizes; separated by spaces" }
+aliases = { type = "VARCHAR", meaning = "other names, and names of models with equal sizes; separated by spaces" }
 */
 SELECT
     model AS name,

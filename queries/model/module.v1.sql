@@ -3,19 +3,19 @@ record = "ModulePart"
 summary = "Modules of one run, each with everything that runs inside it"
 grain = "one row per module in which an operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly"
 [columns]
-module_index = { type = "BIGINT", meaning = "order: a module before those inside it, in the order of their first operators" }
-module = { type = "VARCHAR", meaning = "path of the module, by its first use where shared; empty for the model itself" }
+module_index = { type = "BIGINT", meaning = "order: each module before those inside it, by their first operators" }
+module = { type = "VARCHAR", meaning = "path of the module, of its first use if several modules share it; empty for the model itself" }
 depth = { type = "BIGINT", meaning = "number of enclosing modules" }
 output_shape = { type = "VARCHAR", meaning = "output shape of the last operator that runs inside it, e.g. 1x64x56x56" }
 operator_count = { type = "BIGINT", meaning = "operators that run inside it" }
-weight_count = { type = "BIGINT", meaning = "elements of the parameters and buffers that these read, each once" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its operators; one that is fused has its share of the kernel's" }
+weight_count = { type = "BIGINT", meaning = "elements of the parameters and buffers that these operators read, each counted once" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of its operators; a fused operator has its share of the kernel's latency" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of its operators, static energy included" }
 latency_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's latency" }
 energy_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
-own_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the operators that it calls itself" }
-own_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "own latency of the operators that it calls itself, exact" }
-own_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "own energy of the operators that it calls itself, exact" }
+own_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the operators that the module calls itself" }
+own_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of the operators that the module calls itself, exact" }
+own_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the operators that the module calls itself, exact" }
 */
 WITH step AS MATERIALIZED (
     SELECT
@@ -68,7 +68,7 @@ weight AS (
         SELECT DISTINCT
             i.module,
             t.tensor_index,
-            -- TRY_CAST: of many tensors the engine splits the empty shapes of scalars too, and each is one element
+            -- TRY_CAST: the engine also splits the empty shapes of scalars, which have one element each
             list_product(
                 list_transform(string_split(t.shape, 'x'), lambda size: coalesce(TRY_CAST(size AS BIGINT), 1))
             ) AS element_count

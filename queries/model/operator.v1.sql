@@ -3,7 +3,7 @@ record = "ListedOperator"
 summary = "Operators of a workload in execution order"
 grain = "one row per operator"
 [parameters]
-workload_id = { type = "INTEGER", meaning = "workload, as `sql` shows it in operators" }
+workload_id = { type = "INTEGER", meaning = "number of the workload, as in the view operators" }
 [columns]
 name = { type = "VARCHAR", meaning = "module path, with the operation where the module holds several" }
 output_shape = { type = "VARCHAR", meaning = "shape of the output, e.g. 1x64x56x56" }

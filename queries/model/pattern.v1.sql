@@ -1,11 +1,11 @@
 /*
 record = "PatternShare"
 summary = "Fusion patterns of a workload"
-grain = "one row per pattern; view is that of subgraphs without any other operator, constant that of operators that depend on no input"
+grain = "one row per pattern; `view` stands for subgraphs of views alone, `constant` for operators that depend on no input"
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-operator_count = { type = "BIGINT", meaning = "operators in them, views included; they sum to those of the workload" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written, fused; none by constants" }
+operator_count = { type = "BIGINT", meaning = "operators in these subgraphs, views included; the rows sum to the workload" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written if every subgraph is a kernel; 0 for constants" }
 saved_fraction = { type = "DOUBLE", null = true, meaning = "share of the bytes that fusion keeps on chip" }
 */
 WITH traffic AS (

@@ -15,12 +15,12 @@ foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplica
 operator_count = { type = "BIGINT", meaning = "operators, views included" }
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
-weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "bytes of them that operators read: the chosen experts, the used rows of an embedding" }
+weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "bytes of parameters and buffers that operators read: of experts only the chosen ones, of an embedding only the used rows" }
 moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written when every operator is a kernel" }
 fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "bytes read and written when every subgraph is a kernel, without operators that depend on no input" }
 peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
-fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without values that a subgraph keeps on chip" }
-arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "operations of all GEMMs over moved_bytes" }
+fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak of live activations, without those that a subgraph keeps on chip" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs, those of foldable_mac_count included, over moved_bytes" }
 fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over fused_moved_bytes" }
 assumption_count = { type = "BIGINT", meaning = "number of assumptions of the trace; see the view assumptions" }
 is_shipped = { type = "BOOLEAN", meaning = "true if traced when joulemap was built, not here" }

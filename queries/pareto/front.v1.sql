@@ -1,6 +1,6 @@
 /*
 record = "ParetoPoint"
-summary = "Pareto front of configurations in two metrics, and the configurations that dominate the rest"
+summary = "Pareto front of configurations in two metrics, and for each other configuration one that dominates it"
 grain = "one row per requested run, refused ones included"
 order = ["status: front, projection, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
@@ -18,9 +18,9 @@ dominated_by_run_id = { type = "INTEGER", null = true, meaning = "run of that co
 x_ratio = { type = "DOUBLE", null = true, meaning = "ratio in x by which that configuration is better" }
 y_ratio = { type = "DOUBLE", null = true, meaning = "ratio in y by which that configuration is better" }
 dominator_count = { type = "BIGINT", meaning = "configurations of the front that dominate it" }
-probability_front = { type = "DOUBLE", null = true, meaning = "probability that no other configuration is better in both; null for configurations dominated by more than three times, and beyond the 200 nearest" }
-x_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of x_value; null as before" }
-y_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of y_value; null as before" }
+probability_front = { type = "DOUBLE", null = true, meaning = "probability that no other configuration is better in both; null for configurations that dominated_by beats at least threefold in both metrics, and beyond the 200 nearest to the front" }
+x_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of x_value; null where probability_front is" }
+y_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of y_value; null where probability_front is" }
 reason = { type = "VARCHAR", meaning = "reason why it is unplaced or unsupported; empty otherwise" }
 */
 WITH chosen AS MATERIALIZED (

@@ -1,20 +1,20 @@
 /*
 record = "PlacementDifference"
 summary = "Energy difference of two placements of a model, by device and action"
-grain = "one row per device, component and action of either"
+grain = "one row per device, component and action of either placement"
 order = ["difference_fj descending by absolute value, device, component, action"]
 [parameters]
-first = { type = "INTEGER", meaning = "placement_id" }
-second = { type = "INTEGER", meaning = "placement_id of the second" }
+first = { type = "INTEGER", meaning = "placement_id of the first placement" }
+second = { type = "INTEGER", meaning = "placement_id of the second placement" }
 [columns]
 device = { type = "VARCHAR", meaning = "device of the box" }
-first_count = { type = "DOUBLE", meaning = "count in the first; 0 without the action" }
-second_count = { type = "DOUBLE", meaning = "count in the second" }
-first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first" }
-second_j = { type = "DOUBLE", unit = "J", meaning = "energy in the second" }
+first_count = { type = "DOUBLE", meaning = "count in the first placement; 0 without the action" }
+second_count = { type = "DOUBLE", meaning = "count in the second placement; 0 without the action" }
+first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first placement" }
+second_j = { type = "DOUBLE", unit = "J", meaning = "energy in the second placement" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "second minus first" }
-first_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy in the first: all rows sum to its total" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact difference: all rows sum to the difference of both totals" }
+first_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy in the first placement; all rows sum to its total" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact difference; all rows sum to the difference of both totals" }
 */
 WITH booked AS (
     SELECT

@@ -1,6 +1,6 @@
 /*
 record = "DoubtedDevice"
-summary = "Prediction errors of a model on the devices of a box, from measurements of each device or its like"
+summary = "Prediction errors of a model on the devices of a box, from measurements of the same or of similar devices"
 grain = "one row per device"
 [parameters]
 work = { type = "VARCHAR", meaning = "kind of work: model, decode, experts, training or decomposition" }
@@ -12,9 +12,9 @@ runtime = { type = "VARCHAR", meaning = "runtime of all devices" }
 [columns]
 position = { type = "BIGINT", meaning = "position of the device in the parameters, from 1" }
 latency_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of a latency's logarithm" }
-left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the energy interval of its calibration; null without one" }
-power_half_width = { type = "DOUBLE", meaning = "half-width of the power interval of its finest group of measurements" }
-power_group_count = { type = "BIGINT", null = true, meaning = "number of measurements in that group; null for other classes" }
+left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of an energy's logarithm, from the held-out families of the device's calibration; null without a calibration" }
+power_half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of a power's logarithm" }
+power_group_count = { type = "BIGINT", null = true, meaning = "number of pairs of model family and board behind power_half_width; null if they are of other classes" }
 */
 WITH device AS (
     SELECT

@@ -6,12 +6,12 @@ grain = "one row per line"
 placement = { type = "INTEGER", meaning = "placement_id" }
 [columns]
 line_index = { type = "INTEGER", meaning = "order in the ledger" }
-device = { type = "VARCHAR", meaning = "device of the box; of a copy the one that sends" }
+device = { type = "VARCHAR", meaning = "device of the box; for a copy, the device that sends" }
 subgraph_index = { type = "INTEGER", null = true, meaning = "subgraph of the line; null without one" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy per action at the die's highest voltage" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "energy of one action at the die's highest voltage" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "energy of the line, exact" }
 basis = { type = "VARCHAR", meaning = "basis of the energy per action" }
-source = { type = "VARCHAR", meaning = "source of the list" }
+source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the energy per action" }
 */
 SELECT
     l.line_index, l.device, l.subgraph_index, l.component, l.action, l.per, l.action_count,

@@ -2,7 +2,7 @@
 record = "RankedConfiguration"
 summary = "Configurations within limits, best first, then configurations that miss a limit, nearest first"
 grain = "one row per requested run, refused ones included"
-order = ["status: feasible, unranked, infeasible, unsupported", "of feasible ones those with a rank first", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+order = ["status: feasible, unranked, infeasible, unsupported", "among feasible ones, those with a rank first", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 [parameters]
 objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of a batch; 0 for any" }
@@ -16,23 +16,23 @@ max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "maximum purchase
 takes_all = { type = "BOOLEAN", default = false, meaning = "true to rank unavailable hardware too" }
 [columns]
 status = { type = "VARCHAR", meaning = "status: feasible; unranked, within the limits but without a known objective; infeasible; unsupported" }
-rank = { type = "BIGINT", null = true, meaning = "rank among the feasible, 1 for the best; null for others, and for unavailable hardware beside available" }
-miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible, 1 for the smallest violation_fraction; null for others, and for unavailable hardware beside available" }
+rank = { type = "BIGINT", null = true, meaning = "rank among the feasible, 1 for the best; null for others, and for unavailable hardware unless all hardware is unavailable or takes_all is true" }
+miss_rank = { type = "BIGINT", null = true, meaning = "rank among the infeasible, 1 for the smallest violation_fraction; null for others, and for unavailable hardware unless all hardware is unavailable or takes_all is true" }
 objective_value = { type = "DOUBLE", null = true, meaning = "objective in objective_unit, with the energy of the host and of idle time where it is an energy, power, inferences per joule or energy x delay; null where unknown" }
 hostless_value = { type = "DOUBLE", null = true, meaning = "objective without the energy of the host, in objective_unit; null where unknown" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
-objective_ratio = { type = "DOUBLE", null = true, meaning = "ratio to the best feasible objective, above 1 is worse; null without one" }
+objective_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the objective is worse than the best feasible one; null without a feasible one" }
 objective_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the objective's logarithm; null for memory and prices of chips" }
-probability_best = { type = "DOUBLE", null = true, meaning = "probability that it is the best within the limits; null as before" }
-likely_best = { type = "BOOLEAN", meaning = "true if it is predicted to be the best, or statistically tied with it" }
-probability_kept = { type = "DOUBLE", null = true, meaning = "probability that it meets its most doubtful limit, of latency, energy, power and throughput; null without such a limit" }
+probability_best = { type = "DOUBLE", null = true, meaning = "probability that the configuration is the best within the limits; null for memory and prices of chips, without a rank, and beyond the 40 best" }
+likely_best = { type = "BOOLEAN", meaning = "true if the configuration is predicted to be the best, or is statistically tied with the best" }
+probability_kept = { type = "DOUBLE", null = true, meaning = "probability of meeting the least certain limit among those on latency, energy, power and throughput; null without such a limit" }
 failed_count = { type = "BIGINT", meaning = "number of missed limits" }
 failed = { type = "VARCHAR", meaning = "names of the missed limits" }
-worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit that it exceeds most; null where it meets all" }
-worst_value = { type = "DOUBLE", null = true, meaning = "value for that limit, in worst_unit; null where unknown" }
-worst_bound = { type = "DOUBLE", null = true, meaning = "bound of that limit" }
-worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }
-violation_fraction = { type = "DOUBLE", null = true, meaning = "violation of that limit: value / bound - 1, for throughput bound / value - 1; null where it meets all or a price is unknown" }
+worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "limit with the largest violation; null where all limits are met" }
+worst_value = { type = "DOUBLE", null = true, meaning = "value of the metric of worst_limit, in worst_unit; null where unknown" }
+worst_bound = { type = "DOUBLE", null = true, meaning = "bound of worst_limit, in worst_unit" }
+worst_unit = { type = "VARCHAR", null = true, meaning = "unit of worst_value and worst_bound" }
+violation_fraction = { type = "DOUBLE", null = true, meaning = "violation of worst_limit: value / bound - 1, for throughput bound / value - 1; null where all limits are met or a price is unknown" }
 reason = { type = "VARCHAR", meaning = "reason why it is unranked or unsupported, or the unknown price; empty otherwise" }
 */
 WITH chosen AS MATERIALIZED (
@@ -52,7 +52,7 @@ WITH chosen AS MATERIALIZED (
                 find_metric($objective).energy_power
             )
         END * CASE WHEN $objective = 'power' THEN p.busy_fraction ELSE 1e0 END AS hostless_value,
-        -- Costs and carbon count the electricity of a host by themselves.
+        -- Costs and carbon already include the electricity of a host.
         metric_value($objective, p) * CASE
             WHEN $objective IN ('cost', 'carbon') OR p.energy_per_inference_j IS NULL THEN 1e0
             ELSE pow(
@@ -141,7 +141,7 @@ contender AS (
     JOIN chosen AS c ON c.run_id = j.run_id
     WHERE j.position = 1 AND j.is_ranked AND j.objective_value > 0e0 AND j.rank <= 40
 ),
--- how many times each run is within each limit
+-- factor by which each run stays within each limit
 margin AS (
     SELECT
         c.run_id AS place,

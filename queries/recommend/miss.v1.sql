@@ -1,10 +1,10 @@
 /*
 summary = "Limits that configurations miss"
-grain = "one row per evaluated run and limit above 0 that it does not keep; an unknown price keeps none"
+grain = "one row per evaluated run and limit above 0 that the run misses; an unknown price misses every limit on it"
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of a batch including its host; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of one inference including its host; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_j; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_per_inference_j; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }
@@ -19,7 +19,7 @@ bound = { type = "DOUBLE", meaning = "the limit, in unit" }
 excess = { type = "DOUBLE", null = true, meaning = "value - bound, for throughput bound - value, in unit" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
-missing = { type = "VARCHAR", meaning = "name of what is not known where value is null" }
+missing = { type = "VARCHAR", meaning = "name of the unknown price where value is null" }
 */
 WITH limited AS (
     SELECT

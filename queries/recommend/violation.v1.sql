@@ -5,8 +5,8 @@ grain = "one row per evaluated run and missed limit"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "maximum latency of a batch; 0 for any" }
-max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of a batch including its host; 0 for any" }
-max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum energy of one inference including its host; 0 for any" }
+max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_j; 0 for any" }
+max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "maximum total_energy_per_inference_j; 0 for any" }
 max_memory_bytes = { type = "DOUBLE", default = 0.0, meaning = "maximum memory for weights and activations of the batch; 0 for any" }
 max_power_w = { type = "DOUBLE", default = 0.0, meaning = "maximum total_power_w; 0 for any" }
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "minimum inferences per second; 0 for any" }

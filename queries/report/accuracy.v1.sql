@@ -1,6 +1,6 @@
 /*
 record = "PredictionStanding"
-summary = "Scores of predictions like each run's against measurements, by nearness of the measured hardware"
+summary = "Errors of predictions similar to each run, with the measured hardware nearest to the run's"
 grain = "one row per run and quantity; refused runs are omitted"
 order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
@@ -9,8 +9,8 @@ run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`
 half_width = { type = "DOUBLE", meaning = "half-width of the 80 % interval of ln(measured / predicted)" }
 standing = { type = "VARCHAR", values = "Standing", meaning = "measured hardware: this hardware, its class, or other classes" }
 basis = { type = "VARCHAR", meaning = "origin of the interval" }
-measurement_count = { type = "BIGINT", null = true, meaning = "number of measurements behind it; null for other classes" }
-group_count = { type = "BIGINT", null = true, meaning = "number of model families times boards behind it; null for other classes" }
+measurement_count = { type = "BIGINT", null = true, meaning = "number of measurements behind the interval; null for other classes" }
+group_count = { type = "BIGINT", null = true, meaning = "number of pairs of model family and board behind the interval; null for other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
 */

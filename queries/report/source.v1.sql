@@ -8,7 +8,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`
 [columns]
 basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled, recalled or assumed" }
 number_count = { type = "BIGINT", meaning = "number of the hardware's numbers from this source" }
-numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, comma-separated: quantities, and COMPONENT.ACTION for an energy per action" }
+numbers = { type = "VARCHAR", meaning = "names of the numbers in alphabetical order, comma-separated: quantities, and COMPONENT.ACTION for an energy per action" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact energy of the run that rests on energies per action from this source" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
 */

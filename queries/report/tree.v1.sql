@@ -5,16 +5,16 @@ grain = "one row per run, action and subgraph, with one row for all smaller subg
 order = ["run as in run_ids", "category_fj descending", "common_category", "action_fj descending", "action", "position"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to show, as listed by `run.list`; refused ones are omitted" }
-most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a row of their own" }
+most = { type = "INTEGER", default = 3, meaning = "maximum subgraphs of an action that have their own row" }
 [columns]
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the category, exact" }
 action = { type = "VARCHAR", meaning = "COMPONENT.ACTION" }
 action_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action, exact" }
-position = { type = "INTEGER", meaning = "position of the subgraph in the action, 1 for the most energy; the last where it stands for several" }
-subgraph = { type = "VARCHAR", null = true, meaning = "name; null where the row stands for all the others" }
+position = { type = "INTEGER", meaning = "position of the row in the action, 1 for the subgraph with the most energy; a row for several subgraphs is the last" }
+subgraph = { type = "VARCHAR", null = true, meaning = "name of the subgraph; null where the row stands for all others" }
 subgraph_count = { type = "INTEGER", meaning = "number of subgraphs that the row stands for" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action in them, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the action in them" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of the action in these subgraphs, exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the action in these subgraphs" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "share of the run's energy" }
 */
 WITH act AS (

@@ -4,9 +4,9 @@ summary = "Constants of the hardware in which two runs differ, and the exact par
 grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
 [columns]
-constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of the run" }
-value_a = { type = "DOUBLE", null = true, meaning = "value on A, in unit; null where A has none" }
-value_b = { type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B has none" }
+constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or the run's voltage_factor" }
+value_a = { type = "DOUBLE", null = true, meaning = "value on A, in unit; null where A lacks the constant" }
+value_b = { type = "DOUBLE", null = true, meaning = "value on B, in unit; null where B lacks the constant" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
 ratio = { type = "DOUBLE", null = true, meaning = "value on B over value on A" }
 moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "exact part of the energy difference due to this constant: for an energy per action that both have, its price term; for the voltage factor, the terms of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in counts and time" }

@@ -2,8 +2,8 @@
 summary = "Events of each subgraph of a run: instructions, cache lines with hits and misses, warps, tokens, tiles"
 grain = "one row per subgraph and event in it; subgraphs sum to the run"
 [columns]
-subgraph_index = { type = "INTEGER", meaning = "execution order" }
-name = { type = "VARCHAR", meaning = "name of the operator that leads it" }
+subgraph_index = { type = "INTEGER", meaning = "number of the subgraph, in execution order" }
+name = { type = "VARCHAR", meaning = "name of the operator that leads the subgraph" }
 component = { type = "VARCHAR", meaning = "component of the event" }
 per = { type = "VARCHAR", meaning = "unit of the event: instruction, line, warp, token ..." }
 energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "exact energy of the actions that pay for the event, which may pay for other events too; null where none does" }

@@ -1,24 +1,24 @@
 /*
 record = "Fallback"
-summary = "Operations of runs that a host computes because the chip's compiler does not support them or leaves them"
+summary = "Operations of runs that a host computes because the chip's compiler does not support them or its cut excludes them"
 grain = "one row per run and operation that the host computes"
 order = ["position of the run in run_ids", "first_operator_index"]
 [columns]
 run_id = { type = "INTEGER", meaning = "run" }
 configured_hardware = { type = "VARCHAR", meaning = "chip, with its power mode" }
 compiler = { type = "VARCHAR", meaning = "compiler of the chip" }
-cut = { type = "VARCHAR", meaning = "part of a partly supported model that it keeps: first, stretch or each" }
+cut = { type = "VARCHAR", meaning = "part of a partly supported model that the compiler keeps: first, stretch or each, as in hardware.compiler" }
 helper = { type = "VARCHAR", meaning = "hardware that computes the operation, with its power mode" }
 operation = { type = "VARCHAR", meaning = "conv2d, gelu ..." }
-is_compiled = { type = "BOOLEAN", meaning = "true if the compiler supports it elsewhere, but its cut leaves it to the host here" }
-operator_count = { type = "BIGINT", meaning = "operators of it that the host computes" }
+is_compiled = { type = "BOOLEAN", meaning = "true if the compiler supports the operation, but its cut leaves it to the host here" }
+operator_count = { type = "BIGINT", meaning = "operators of this operation that the host computes" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency of these operators" }
 latency_fraction = { type = "DOUBLE", meaning = "share of the run's latency, 0 to 1" }
-energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy, static power meanwhile included" }
-first_operator_index = { type = "INTEGER", meaning = "first of them in the model" }
+energy_fraction = { type = "DOUBLE", meaning = "share of the run's energy, static energy during these operators included" }
+first_operator_index = { type = "INTEGER", meaning = "index of the first of these operators in the model" }
 limits = { type = "VARCHAR[]", meaning = "entries of the compiler's list that limit sizes of the operation, such as conv.conv2d stride=1-7" }
 arguments = { type = "VARCHAR[]", meaning = "distinct arguments of these operators, such as kernel=[3, 3] stride=[2, 2]" }
-ranks = { type = "BIGINT[]", meaning = "distinct dimensions of their outputs" }
+ranks = { type = "BIGINT[]", meaning = "distinct numbers of dimensions of these operators' outputs" }
 */
 WITH divided AS (
     SELECT DISTINCT s.run_id

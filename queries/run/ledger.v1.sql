@@ -5,7 +5,7 @@ grain = "one row per operator and action; lines sum to operators, subgraphs and 
 order = ["operator_index", "energy_fj descending", "component", "action"]
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
-energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x energy per action)" }
+energy_fj = { type = "BIGINT", unit = "fJ", meaning = "energy of the line, exact: round(count x energy per action)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 basis = { type = "VARCHAR", meaning = "basis of the energy per action: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the energy per action" }

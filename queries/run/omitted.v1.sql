@@ -7,9 +7,9 @@ order = ["position of the run in run_ids", "first_operator_index"]
 run_id = { type = "INTEGER", meaning = "run" }
 configured_hardware = { type = "VARCHAR", meaning = "chip, with its power mode" }
 operation = { type = "VARCHAR", meaning = "conv2d, gelu ..." }
-operator_count = { type = "BIGINT", meaning = "operators of it that are left out" }
-mac_fraction = { type = "DOUBLE", meaning = "share of the model's MACs in them, 0 to 1; 0 without MACs" }
-first_operator_index = { type = "INTEGER", meaning = "first of them in the model" }
+operator_count = { type = "BIGINT", meaning = "operators of this operation that are left out" }
+mac_fraction = { type = "DOUBLE", meaning = "share of the model's MACs in these operators, 0 to 1; 0 without MACs" }
+first_operator_index = { type = "INTEGER", meaning = "index of the first of these operators in the model" }
 */
 SELECT
     r.run_id,

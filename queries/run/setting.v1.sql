@@ -3,7 +3,7 @@ record = "Setting"
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
 [parameters]
-run_b = { type = "INTEGER", meaning = "run B" }
+run_b = { type = "INTEGER", meaning = "number of run B" }
 [columns]
 setting_index = { type = "INTEGER", meaning = "fixed order" }
 setting = { type = "VARCHAR", meaning = "setting that differs" }

@@ -1,14 +1,14 @@
 /*
 record = "PluggedHardware"
-summary = "Power drawn around each chip of the given runs at the boundary system: growth factor and host power at the wall plug"
+summary = "Power at the wall plug beyond each board of the given runs at the boundary system: growth factor and host power"
 grain = "one row per hardware version at the boundary system"
 order = ["hardware", "growth_ratio", "host_power_w", "host_source"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs whose hardware is listed; those at another boundary are omitted" }
 [columns]
 growth_ratio = { type = "DOUBLE", meaning = "energy at the wall per joule of the board, the host excluded" }
-host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host that one board carries; null for none" }
-host_source = { type = "VARCHAR", meaning = "origin of the host's power; empty for none" }
+host_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "power of the host that counts for one board; null without a host" }
+host_source = { type = "VARCHAR", meaning = "origin of host_power_w; empty without a host" }
 */
 SELECT
     v.hardware,

@@ -4,9 +4,9 @@ summary = "Runs of a sweep, with the gain and cost of a larger batch"
 grain = "one row per requested run, refused ones included"
 order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
 [parameters]
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the most inferences per joule, of efficient batches" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum inferences per joule of an efficient batch, as a share of the highest of its series" }
 [columns]
-speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }
+speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over throughput at batch 1; null without a run at batch 1" }
 batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
 dram_bytes_per_inference = { type = "DOUBLE", null = true, unit = "B", meaning = "bytes read and written off chip over the inferences of the batch" }
 bound = { type = "VARCHAR", null = true, meaning = "bound of most of the latency: compute, operands, memory, launch or communication" }

@@ -5,7 +5,7 @@ grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
 [columns]
 metric = { type = "VARCHAR", values = "MetricName", meaning = "metric: edp, energy x latency of a batch; energy_per_inference; latency of a batch" }
-winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
+winner = { type = "VARCHAR", meaning = "hardware with the least value of the metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the winner, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "probability that the winner is better than the runner-up; null without one" }
@@ -13,7 +13,7 @@ candidate_count = { type = "BIGINT", meaning = "number of chips that run this ba
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
 previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { type = "BOOLEAN", meaning = "true if the winner differs from the one at the next smaller batch" }
-is_overtaking = { type = "BOOLEAN", meaning = "true if the previous winner runs this batch too and is beaten; false where it cannot run it" }
+is_overtaking = { type = "BOOLEAN", meaning = "true if the winner changes although previous_winner runs this batch too" }
 */
 WITH candidate AS (
     SELECT

@@ -15,14 +15,14 @@ backward_s = { type = "DOUBLE", unit = "s", meaning = "time of the backward pass
 again_s = { type = "DOUBLE", unit = "s", meaning = "time of recomputation: activations that were not kept, attention scores" }
 exchange_s = { type = "DOUBLE", unit = "s", meaning = "exposed communication time" }
 optimizer_s = { type = "DOUBLE", unit = "s", meaning = "time of the optimizer" }
-model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward and backward pass, without masked ones" }
-again_mac_count = { type = "HUGEINT", meaning = "MACs of recomputation, without masked ones" }
+model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward and backward pass, without those that a mask hides" }
+again_mac_count = { type = "HUGEINT", meaning = "MACs of recomputation, without those that a mask hides" }
 memory_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of one device" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million samples: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million samples, in that way" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of its logarithm, by the rate and the price" }
-latency_basis = { type = "VARCHAR", null = true, meaning = "measurements that the interval of the time comes from" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million samples, paid for as in way" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of usd_per_million, from throughput and price" }
+latency_basis = { type = "VARCHAR", null = true, meaning = "measurements behind the interval of the step time" }
 is_available = { type = "BOOLEAN", meaning = "true if it can be bought or rented" }
 */
 WITH place AS (

@@ -12,15 +12,15 @@ value_fraction = { type = "DOUBLE", meaning = "value of the flagged quantity" }
 limit_fraction = { type = "DOUBLE", meaning = "threshold of the flag" }
 cost = { type = "VARCHAR", meaning = "unit of the cost: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
 bottleneck = { type = "VARCHAR", meaning = "bottleneck of the subgraphs with most of the cost: compute, memory or launch" }
-bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost that is in them" }
-subgraph_count = { type = "BIGINT", meaning = "number of these subgraphs" }
+bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost in the subgraphs with this bottleneck" }
+subgraph_count = { type = "BIGINT", meaning = "number of subgraphs with this bottleneck" }
 total_count = { type = "BIGINT", meaning = "subgraphs of the run" }
 subgraph_index = { type = "INTEGER", meaning = "subgraph with the largest cost; ties go to the first" }
 subgraph = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
-subgraph_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost that is in it" }
-tile_count = { type = "DOUBLE", meaning = "tiles of work of that subgraph" }
-units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of that subgraph" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+subgraph_fraction = { type = "DOUBLE", null = true, meaning = "share of the cost in this subgraph" }
+tile_count = { type = "DOUBLE", meaning = "tiles of work of this subgraph" }
+units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of this subgraph" }
+units_total_count = { type = "INTEGER", meaning = "units that support this precision" }
 */
 WITH paced AS (
     SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs

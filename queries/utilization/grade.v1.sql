@@ -3,11 +3,11 @@ record = "Grade"
 summary = "Grades of a share of a peak, with their thresholds"
 grain = "one row per grade"
 [parameters]
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for the program's own" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for the defaults" }
 [columns]
 grade_index = { type = "BIGINT", meaning = "position from 1, best first" }
 grade = { type = "VARCHAR", meaning = "excellent, good, fair, poor or very poor" }
-least_fraction = { type = "DOUBLE", meaning = "share of the peak from which this grade applies, unless a better one does" }
+least_fraction = { type = "DOUBLE", meaning = "minimum share of the peak for this grade" }
 */
 WITH bound AS (
     SELECT

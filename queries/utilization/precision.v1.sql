@@ -8,7 +8,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused o
 [columns]
 baseline_precision = { type = "VARCHAR", meaning = "baseline precision" }
 speedup_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the baseline" }
-energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the baseline: below 1 is less" }
+energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the baseline; below 1 is less" }
 peak_ratio = { type = "DOUBLE", meaning = "peak operations per second over that of the baseline" }
 memory_ratio = { type = "DOUBLE", meaning = "weights and peak activations over those of the baseline" }
 */

@@ -1,28 +1,28 @@
 /*
 record = "Remedy"
-summary = "Better uses of the hardware of runs: the best other run that differs in one thing, and its gain"
+summary = "Remedies for low utilization: for each run and property, the best other run that differs only in it, and its gain"
 grain = "one row per evaluated run and property in which some evaluated other run differs"
 order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to improve" }
 other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
-grade_bounds = { type = "DOUBLE[]", default = [], meaning = "thresholds of the grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roofline" }
+grade_bounds = { type = "DOUBLE[]", default = [], meaning = "thresholds of the grades, as for `utilization.summary`: a compute-bound run with a grade of good or better is at its roofline, so that only lower precision, more units or another chip remedy it" }
 least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "minimum gain of a better run" }
 takes_all = { type = "BOOLEAN", default = false, meaning = "true to choose from unavailable chips too; otherwise only for a run on such a chip" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the largest gain: the smallest batch that reaches it is chosen" }
 [columns]
-bound = { type = "VARCHAR", meaning = "bottleneck of most of its time: compute, memory or launch; ties go to the first" }
-bound_time_fraction = { type = "DOUBLE", meaning = "share of the latency in subgraphs that it bounds" }
-remedy = { type = "VARCHAR", meaning = "remedy: larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
-place = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for one that does not follow from it" }
+bound = { type = "VARCHAR", meaning = "bottleneck with most of the run's time: compute, memory or launch; ties go to the first" }
+bound_time_fraction = { type = "DOUBLE", meaning = "share of the latency in subgraphs with this bottleneck" }
+remedy = { type = "VARCHAR", meaning = "remedy: larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, with no higher power cap); all chips share a deployment with the run's" }
+place = { type = "INTEGER", null = true, meaning = "rank among the remedies for the run's bottleneck; null for other remedies" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
 is_better = { type = "BOOLEAN", meaning = "true if gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
-gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: gain in energy x time per inference" }
+gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: factor by which energy x time per inference falls" }
 throughput_ratio = { type = "DOUBLE", meaning = "inferences per second over those of the run: above 1 is faster" }
 energy_ratio = { type = "DOUBLE", meaning = "energy per inference over that of the run: below 1 is less" }
 latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over that of the run: above 1 is longer" }
 chosen_utilization_fraction = { type = "DOUBLE", meaning = "compute utilization of the choice" }
-tried_count = { type = "BIGINT", meaning = "number of evaluated runs that it was chosen from" }
+tried_count = { type = "BIGINT", meaning = "number of evaluated runs from which the choice was made" }
 is_projection = { type = "BOOLEAN", meaning = "true if key numbers of the chosen hardware are projections or estimates" }
 chosen_run_id = { type = "INTEGER", meaning = "run of the choice" }
 run_id = { type = "INTEGER", meaning = "run to improve" }

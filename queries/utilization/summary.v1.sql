@@ -9,19 +9,19 @@ max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle u
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "minimum shares of excellent, good, fair and poor; empty for those of `utilization.grade`" }
 [columns]
 flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
-least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of its class of model sizes, as in `utilization.pairing`" }
+least_flop_count = { type = "BIGINT", null = true, meaning = "lower bound of the model's size class, as in `utilization.pairing`" }
 compute_grade = { type = "VARCHAR", null = true, meaning = "grade of compute_utilization_fraction: excellent, good, fair, poor or very poor" }
 fp32_peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "peak at fp32 where peak_ops_per_s is that of TF32; null elsewhere" }
 attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time between batches" }
-sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the flagged share" }
+sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: the share that a flag tests" }
 ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "ridge point: peak over off-chip bandwidth" }
 ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
 roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
 roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "roofline limit: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roofline limit" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained operations per second over the roofline limit" }
 roofline_grade = { type = "VARCHAR", null = true, meaning = "grade of roofline_fraction" }
 peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
-flags = { type = "VARCHAR[]", meaning = "flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
+flags = { type = "VARCHAR[]", meaning = "raised flags: low_compute, high_bandwidth, idle_units; see `utilization.flag`" }
 */
 WITH grade_step AS (FROM utilization.grade(grade_bounds := $grade_bounds)),
 asked AS (
@@ -50,7 +50,7 @@ lane AS (
 SELECT
     model, batch, precision, runtime, hardware, architecture, status,
     2 * mac_count // batch AS flop_count,
-    -- the power of ten that the operations of one inference begin at
+    -- the largest power of ten that the operations of one inference reach
     CASE
         WHEN mac_count < batch THEN 0
         ELSE CAST(pow(10, length(CAST(2 * mac_count // batch AS VARCHAR)) - 1) AS BIGINT)

@@ -1,24 +1,24 @@
 /*
 record = "BatchZone"
-summary = "Batches at which a chip is well used: utilization and inferences per joule near the best of a series"
+summary = "Efficient batches of a chip: utilization and inferences per joule near the best of its series"
 grain = "one row per model, hardware, precision and runtime of the requested runs"
 order = ["model", "first position in run_ids"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }
-zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum share of the highest utilization and of the most inferences per joule; batches with both are efficient" }
+zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "minimum utilization and inferences per joule of an efficient batch, as shares of the highest of its series" }
 [columns]
 precision = { type = "VARCHAR", meaning = "precision" }
 batches = { type = "INTEGER[]", meaning = "batches tried, refused ones included" }
-zone_batches = { type = "INTEGER[]", meaning = "efficient batches; empty where none has both" }
+zone_batches = { type = "INTEGER[]", meaning = "efficient batches; empty where no batch is efficient" }
 best_batch = { type = "INTEGER", null = true, meaning = "batch with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
 best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "highest compute utilization of any batch" }
-utilization_batch = { type = "INTEGER", null = true, meaning = "batch with it; ties go to the smallest" }
+utilization_batch = { type = "INTEGER", null = true, meaning = "batch with best_utilization_fraction; ties go to the smallest" }
 least_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "least energy per inference of any batch" }
-energy_batch = { type = "INTEGER", null = true, meaning = "batch with it; ties go to the smallest" }
+energy_batch = { type = "INTEGER", null = true, meaning = "batch with least_energy_per_inference_j; ties go to the smallest" }
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency of a batch at best_batch" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations at best_batch" }
 refused_batch = { type = "INTEGER", null = true, meaning = "smallest refused batch; null without one" }
-refusal = { type = "VARCHAR", null = true, meaning = "reason of refusal" }
+refusal = { type = "VARCHAR", null = true, meaning = "reason why refused_batch was refused" }
 run_id = { type = "INTEGER", null = true, meaning = "run at best_batch" }
 */
 WITH compared AS (

@@ -5,15 +5,15 @@ grain = "one row per class, hardware, boundary, subject and quantity with a meas
 order = ["classes by their number of measured energies, largest first", "hardware", "boundary", "subject", "quantity"]
 [parameters]
 classes = { type = "VARCHAR[]", default = [], meaning = "classes that have a row even without measurements" }
-source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 [columns]
 hardware = { type = "VARCHAR", null = true, meaning = "catalogue id, with @MODE where the power mode is not the default; null for a class without measurements" }
 boundary = { type = "VARCHAR", null = true, meaning = "boundary of the measurements: chip, board or system" }
 subject = { type = "VARCHAR", null = true, meaning = "models, operators or served" }
 quantity = { type = "VARCHAR", null = true, meaning = "energy, or power of measurements without a time" }
 measurement_count = { type = "BIGINT", meaning = "measurements with a prediction" }
-held_out_count = { type = "BIGINT", meaning = "those that no coefficient or calibration was fitted to" }
-net_count = { type = "BIGINT", meaning = "those with idle power subtracted" }
+held_out_count = { type = "BIGINT", meaning = "number of these measurements to which no coefficient or calibration was fitted" }
+net_count = { type = "BIGINT", meaning = "number of these measurements from which idle power was subtracted" }
 sources = { type = "VARCHAR[]", null = true, meaning = "names of the sources, sorted" }
 mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error" }

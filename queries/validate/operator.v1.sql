@@ -7,20 +7,20 @@ order = ["hardware", "kind, all first, then by device_time_s descending"]
 above_s = { type = "DOUBLE", default = 5e-6, meaning = "minimum operator time for a score of its own" }
 [columns]
 kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind except those whose kernels overlap" }
-is_overlapping = { type = "BOOLEAN", meaning = "true if its kernels run side by side in a graph, so that the profile is too slow: excluded from all" }
+is_overlapping = { type = "BOOLEAN", meaning = "true if kernels of this kind overlap in a graph, so that the profile overstates their time; not counted in all" }
 group_count = { type = "BIGINT", meaning = "groups of operators with the same operation and shapes in one model, precision and batch" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured time" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "share of the device time of all profiles that the filters let pass, matched or not" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "share of the device time of all selected profiles, unmatched kernels included" }
 time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
-time_weighted_error_fraction = { type = "DOUBLE", meaning = "absolute errors of all groups, weighted by measured time" }
-scored_count = { type = "BIGINT", meaning = "groups whose operators take longer than above_s each" }
-mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of those groups" }
-median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of those groups" }
-bias_fraction = { type = "DOUBLE", null = true, meaning = "mean signed relative error of those groups; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", null = true, meaning = "signed relative error of the worst of those groups" }
+time_weighted_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error of all groups, weighted by measured time" }
+scored_count = { type = "BIGINT", meaning = "number of groups whose operators take longer than above_s each" }
+mean_error_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of the groups in scored_count" }
+median_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of the groups in scored_count" }
+bias_fraction = { type = "DOUBLE", null = true, meaning = "mean signed relative error of the groups in scored_count; positive is predicted too high" }
+worst_error_fraction = { type = "DOUBLE", null = true, meaning = "signed relative error of the worst group in scored_count" }
 worst_case = { type = "VARCHAR", null = true, meaning = "worst group: model, precision, batch, operation, shapes" }
 seen_fraction = { type = "DOUBLE", meaning = "share of the groups that were used for fitting coefficients" }
-operator_count = { type = "BIGINT", meaning = "operators in them" }
+operator_count = { type = "BIGINT", meaning = "operators in these groups" }
 */
 WITH pair AS (
     SELECT

@@ -1,18 +1,18 @@
 /*
 record = "PairScore"
-summary = "Pairs of hardware that served the same model alike: how often the better one is predicted to be better"
+summary = "Pairs of hardware that served the same model under equal conditions: how often the better one is predicted to be better"
 grain = "one row per source and quantity, and one per quantity for all sources together"
 order = ["quantity, times and rates before energies and powers", "source"]
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, ignoring case; empty for all" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "quantity as in serving_predictions" }
-source = { type = "VARCHAR", meaning = "name of the source of both measurements; all for any" }
+source = { type = "VARCHAR", meaning = "name of the source of both measurements; `all` for all sources together" }
 pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, input tokens and sequences, output tokens within a tenth, other hardware" }
-right_fraction = { type = "DOUBLE", meaning = "share of pairs in which the lower measured one is also predicted lower" }
-apart_count = { type = "BIGINT", meaning = "pairs that are not statistically tied: the better one is so with a probability of at least 80 %" }
-apart_right_fraction = { type = "DOUBLE", null = true, meaning = "share of these that is right; null for none" }
-mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability of the pairs that are not statistically tied" }
+right_fraction = { type = "DOUBLE", meaning = "share of pairs in which the hardware with the lower measured value also has the lower predicted value" }
+apart_count = { type = "BIGINT", meaning = "number of pairs that are not statistically tied: one is better with a probability of at least 80 %" }
+apart_right_fraction = { type = "DOUBLE", null = true, meaning = "share of the pairs in apart_count that are predicted in the measured order; null if apart_count is 0" }
+mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability of the predicted order in the pairs that are not statistically tied" }
 */
 WITH told AS (
     SELECT

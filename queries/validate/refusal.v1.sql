@@ -3,14 +3,14 @@ record = "ServingRefusal"
 summary = "Measurements of served models without a prediction, with the reasons"
 grain = "one row per source, hardware and reason"
 [parameters]
-model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, in any case; empty for all" }
-source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "text that model names must contain, ignoring case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
 [columns]
 source = { type = "VARCHAR", meaning = "source of the measurements" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware outside the catalogue" }
 refusal = { type = "VARCHAR", meaning = "reason for the missing prediction" }
-measurement_count = { type = "BIGINT", meaning = "measurements of which at least one quantity is not predicted" }
-quantity_count = { type = "BIGINT", meaning = "quantities of these that are not predicted" }
+measurement_count = { type = "BIGINT", meaning = "number of measurements with a quantity that is not predicted" }
+quantity_count = { type = "BIGINT", meaning = "number of quantities of these measurements that are not predicted" }
 */
 SELECT
     source, hardware, refusal,

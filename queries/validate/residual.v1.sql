@@ -2,17 +2,17 @@
 summary = "Logarithmic error of each prediction, with the groups that intervals are made from"
 grain = "one row per measurement and quantity with a prediction"
 [columns]
-quantity = { type = "VARCHAR", meaning = "quantity: latency, of a batch or where a rate was measured, between batches; energy; or power, also at the wall plug of hardware whose energies are those of the plug" }
+quantity = { type = "VARCHAR", meaning = "quantity: latency (of a batch, or the time between batches where a rate was measured), energy or power (also power at the wall plug, for hardware whose energies are at the wall plug)" }
 work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model, else the kind of a single operator" }
 precision = { type = "VARCHAR", meaning = "precision as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "family of the model; a single operator is a separate family" }
-measured = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
-predicted = { type = "DOUBLE", meaning = "value in s or J, per batch, or in W" }
+measured = { type = "DOUBLE", meaning = "measured value, in s or J per batch, or in W" }
+predicted = { type = "DOUBLE", meaning = "predicted value, in s or J per batch, or in W" }
 half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval that the run states, of the logarithm; null for a single operator" }
-seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for nothing" }
-is_calibrated = { type = "BOOLEAN", meaning = "true for a calibration of its own hardware with rows of this runtime, whose errors with families held out are known" }
+seen = { type = "VARCHAR", meaning = "numbers that were fitted to the measurement; empty for none" }
+is_calibrated = { type = "BOOLEAN", meaning = "true if the run uses a calibration of its own hardware that was fitted to rows of this runtime and whose errors with families held out are known" }
 */
 WITH pair AS (
     SELECT
@@ -70,7 +70,7 @@ WITH pair AS (
     ) AS p
     LEFT JOIN internal.run AS r ON r.run_id = p.run_id
     LEFT JOIN internal.workload AS w ON w.workload_id = r.workload_id
-    -- nothing is added to these boards at the wall plug, so that an error there is one of the board
+    -- for these boards the wall plug adds no power to the board's, so its errors are those of the board
     LEFT JOIN (
         SELECT v.hardware
         FROM internal.hardware_version AS v

@@ -6,13 +6,13 @@ order = ["quantity, times and rates before energies, powers and memory", "hardwa
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "model, kind of operator, or text that names of served models contain, to restrict to; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "precision to restrict to; empty for all" }
-by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a chip's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: novelty to the coefficients; source and quantity divide the rows of all hardware together" }
-source = { type = "VARCHAR", default = "", meaning = "text that sources must contain, in any case; empty for all" }
-calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that count, each as a chip's id, a space and a label; hardware without one is scored uncalibrated" }
+by = { type = "VARCHAR", default = "runtime", meaning = "property that divides a chip's rows: runtime (for served models, the engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split (fitted, same family, unseen family or unseen hardware); source and quantity divide the rows of all hardware together" }
+source = { type = "VARCHAR", default = "", meaning = "text that source names must contain, ignoring case; empty for all" }
+calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations to use, each as a chip's id, a space and a label; hardware without one is scored uncalibrated" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "quantity as in prediction_errors; wall_power_w is scored against the run at the boundary system" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
-part = { type = "VARCHAR", meaning = "value of the dividing property, for sources their names, which prediction_errors has in full; single operators, models and served models are separate" }
+part = { type = "VARCHAR", meaning = "value of the dividing property, for sources the short name (prediction_errors has the full one); single operators, models and served models are separate" }
 measurement_count = { type = "BIGINT", meaning = "measurements with this quantity and a prediction" }
 is_served = { type = "BOOLEAN", meaning = "true if the measurements are of served models; otherwise of models and single operators" }
 total_measurement_count = { type = "BIGINT", meaning = "measurements scored in the whole answer, of served models or of all others as in is_served; each counts once" }
@@ -25,8 +25,8 @@ highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative e
 worst_case = { type = "VARCHAR", meaning = "worst row: model, precision, batch, runtime; for served models also tokens in and out, devices and engine" }
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's rank correlation; null below three different predictions" }
 covered_fraction = { type = "DOUBLE", null = true, meaning = "share of the rows whose interval holds the measured value; null where predictions have none" }
-seen_fraction = { type = "DOUBLE", meaning = "share of the rows that coefficients or a calibration were fitted to, by family" }
-seen = { type = "VARCHAR", meaning = "these coefficients and calibrations; empty for none" }
+seen_fraction = { type = "DOUBLE", meaning = "share of the rows whose model family was used to fit coefficients or a calibration" }
+seen = { type = "VARCHAR", meaning = "coefficients and calibrations fitted to these rows; empty for none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }
 */
 WITH scored AS (

@@ -6,7 +6,7 @@ grain = "one row per measurement and measured quantity with a prediction"
 quantity = { type = "VARCHAR", meaning = "quantity as in serving_predictions" }
 vendor = { type = "VARCHAR", meaning = "vendor of the hardware" }
 engine = { type = "VARCHAR", meaning = "engine used for the prediction" }
-work = { type = "VARCHAR", meaning = "kind of model: model, or experts where tokens choose among weights" }
+work = { type = "VARCHAR", meaning = "kind of model: `experts` for a mixture of experts, else `model`" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "model as its source names it" }
 source = { type = "VARCHAR", meaning = "source of the measurement" }

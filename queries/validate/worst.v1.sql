@@ -15,7 +15,7 @@ precision = { type = "VARCHAR", meaning = "precision as measured" }
 batch = { type = "DOUBLE", meaning = "samples in one input; for served models, sequences of a call or mean requests in flight" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; for served models, the engine" }
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
-split = { type = "VARCHAR", meaning = "novelty to the coefficients: fitted, same family, unseen family, unseen hardware" }
+split = { type = "VARCHAR", meaning = "relation to the rows that coefficients were fitted to: fitted, same family, unseen family or unseen hardware" }
 */
 SELECT
     quantity, hardware, rank, model, family, "precision", batch, runtime, measured, predicted, error_fraction, split

@@ -17,7 +17,7 @@ from functools import cache
 
 @cache
 def _homes() -> dict[str, str]:
-    """Return public name -> the module that has it."""
+    """Return public name -> the module that defines it."""
     import re
     from pathlib import Path
 

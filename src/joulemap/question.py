@@ -1,6 +1,7 @@
-"""Questions: functions about a database, each declared once and offered as a method of a workspace.
+"""Questions about a database: functions, each declared once and offered as a method of a workspace.
 
-A class lists them with the modules that have them; a module is imported when somebody looks at a question of it.
+The workspace class lists each question with the module that defines it. A module is imported at the first access to one
+of its questions.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
 
 class Question:
-    """Method that calls the function of its name with the source of the workspace as first argument."""
+    """Method that calls the function of the same name with the workspace's source as first argument."""
 
     def __init__(self, home: str, keywords: str = "", *, is_shared: bool = False) -> None:
-        """Find the function in the module `home`; `is_shared` says that the package has it too.
+        """Declare a function of the module `home`; `is_shared` says that the package exports it too.
 
-        `keywords` names the type in `domain.settings` of those that replace fields of its settings, if it has any.
+        `keywords` names the type in `domain.settings` of the keywords that replace fields of the function's settings;
+        empty if it takes no settings.
         """
         self.home, self.keywords, self.is_shared = home, keywords, is_shared
 
@@ -133,7 +135,7 @@ def _settle(answer: Ask) -> Ask:
 
 
 def _hint(name: str, given: object) -> str:
-    """Return a hint on an argument in place of settings, such as a chip or a second example input: where it belongs."""
+    """Return a hint where an argument given in place of settings belongs, such as a chip or a second example input."""
     if isinstance(given, str) or _are_names(given):
         return f"{given!r}; name hardware by keyword: {name}(model, hardware={given!r})"
     return f"a {type(given).__name__}; several example inputs are one tuple: {name}(module, (a, b))"

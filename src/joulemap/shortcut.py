@@ -1,7 +1,7 @@
 """Questions as functions of the package, all answered by one workspace.
 
 Its database is where the command line keeps its results: `$JOULEMAP_DB`, else `joulemap.duckdb` in the working
-directory; `use` chooses another. The stub spells the questions out (`make rows`).
+directory; `use` chooses another. The stub, which `make rows` writes, declares each question with its signature.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
+        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
         return frozenset()
 
     def figures(self) -> Figures:
@@ -83,7 +83,7 @@ class Answer:
         return self.figures()
 
     def _lay(self, table: Table[Any], columns: str, **shown: Any) -> Grid:
-        """Return rows of a table as a grid for display, with projected hardware marked; `shown` is as of `lay`."""
+        """Return rows of a table as a grid for display, with projected hardware marked; `shown` goes to `lay`."""
         return lay(table, columns, projected=self.projected, **shown)
 
     def _fill(self, template: Template, row: object = None, /, **values: Any) -> str:
@@ -118,14 +118,14 @@ class Answer:
         return {name: _to_plain(getattr(self, name)) for name in self.about}
 
     def data(self) -> dict[str, Any]:
-        """Return the data for machine formats: the question and every row of every table; `totals` is one `total`."""
+        """Return the data for machine formats: the question and every table; the row of `totals` is `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
         return {**self._read_about(), **total, **rows}
 
 
 _TABLE: Final = re.compile(r"Table\[(\w+)\]")
-"""Type annotation of a field that holds the rows of a query."""
+"""Pattern of the type annotation of a field that holds the rows of a query."""
 
 
 NO_RECORDS: Final[Mapping[str, type[Any]]] = {}
@@ -141,7 +141,7 @@ def fetch_tables(
 ) -> dict[str, Table[Any]]:
     """Return field -> rows for each table of an answer; the field's type names the query.
 
-    `but` lists fields that the caller fills, `more` optional fields with their records. Each query receives the
+    `but` lists fields that the caller fills; `more` maps optional fields to their records. Each query receives the
     parameters that it declares. Raises like `fetch_all`.
     """
     from joulemap.store.query import fetch_all
@@ -160,7 +160,7 @@ class RunAnswer(Answer):
 
     @property
     def projected(self) -> frozenset[str]:
-        """Hardware that is marked in output: projections, estimates and chips that cannot be bought."""
+        """Hardware that output marks, because it can be neither bought nor rented, such as projections."""
         return self.scope.projected
 
     @property
@@ -194,11 +194,11 @@ class RunAnswer(Answer):
         )
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline; empty up to a third."""
+        """Return the assumed share of the energies in a headline; empty if no share exceeds a third."""
         return self.scope.describe_assumed(headline, chosen)
 
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return a clause on hosts that a choice omits; empty for an answer that chooses nothing."""
+        """Return a clause on hosts whose energy a choice leaves out; empty for an answer that chooses nothing."""
         warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
         return f"{warning}; `recommend` ranks with hosts" if warning else ""
 
@@ -221,7 +221,7 @@ class RunAnswer(Answer):
 
         `chosen` are the runs that `answer` names, if it chooses among the runs of each chip; None for all.
 
-        `sure` defaults to the spread of the runs, and `notes` to those of their scope. There are no commands for a
+        `sure` defaults to the intervals of the runs, and `notes` to those of their scope. There are no commands for a
         module in memory, because a shell cannot name it.
         """
         is_held = any(map(is_module_name, self.scope.models))
@@ -291,7 +291,7 @@ class RunAnswer(Answer):
     def _fill_steps(
         self, steps: Iterable[Template], row: object, repeated: Sequence[str], /, **values: Any
     ) -> list[list[str]]:
-        """Return follow-up commands with the repeated options; a stored query needs only its database."""
+        """Return follow-up commands with the repeated options; `query` commands repeat only the database."""
         filled = (step.words(row, **values) for step in steps)
         return [[*words, *(find_place(repeated) if words[0] == "query" else repeated)] for words in filled]
 
@@ -318,7 +318,7 @@ def find_place(repeated: Sequence[str]) -> list[str]:
 
 
 def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
-    """Return repeated options without the named ones, each of which has a value."""
+    """Return repeated options without the named options and their values."""
     return [
         word
         for index, word in enumerate(repeated)

@@ -1,7 +1,7 @@
 """Text on the shares of an energy that rest on assumed numbers.
 
 The ledger gives the share: lines whose energy per action has the basis `assumed`. Every answer about runs states a
-share above a third, in the cell of the figure and in the headline.
+share above a third: in the table next to the energy, and in the headline.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SHARE_FIELD: Final = "assumed_energy_fraction"
 """Field of rows that hold their own assumed share instead of a run's."""
 
 MOSTLY: Final = 0.8
-"""Share of the assumed energy above which static power is named."""
+"""Share of static power in the assumed energy above which static power is named."""
 
 MOST_NAMED: Final = 2
-"""Maximum chips in a headline whose shares are listed; beyond it, their range is."""
+"""Maximum chips in a headline whose shares are listed one by one; for more chips, the range is stated."""
 
 _ENERGY: Final = re.compile(r"\benergy\b|\d [pnµmk]?J\b")
 """Pattern that identifies a headline about energy."""
@@ -46,7 +46,7 @@ def names_energy(headline: str) -> bool:
 
 
 def show_assumed(one: AssumedEnergy | None) -> str:
-    """Return the assumed share for a table cell; empty up to a third."""
+    """Return the assumed share for a table cell; empty for a share up to a third."""
     return "" if one is None or one.fraction <= LEAST_STATED else show_share(one.fraction)
 
 
@@ -61,7 +61,7 @@ def is_whole(one: AssumedEnergy, energy_j: float | None) -> bool:
 
 
 def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnergy]]) -> str:
-    """Return the assumed share of the energy of each chip that a headline names; empty up to a third.
+    """Return the assumed share of the energy of each chip that a headline names; empty if none exceeds a third.
 
     `energies` maps the displayed name of a chip to the energies of its runs.
     """
@@ -85,7 +85,7 @@ def describe_assumed(headline: str, energies: Mapping[str, Sequence[AssumedEnerg
 
 
 def describe_assumed_gap(one: AssumedEnergy, other: AssumedEnergy) -> str:
-    """Return the assumed share of the difference of two energies; empty up to a third."""
+    """Return the assumed share of the difference of two energies; empty for a share up to a third."""
     gap_fj = one.energy_fj - other.energy_fj
     assumed_fj = one.fraction * one.energy_fj - other.fraction * other.energy_fj
     share = assumed_fj / gap_fj if gap_fj else 0.0

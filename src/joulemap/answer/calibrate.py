@@ -185,10 +185,10 @@ def calibrate(
 ) -> CalibrateAnswer:
     """Fit the coefficients of a chip to all its measurements, or to those of these precisions and models.
 
-    `operators` adds single operators and blocks to whole models; without it they count only if there is no model.
-    `beside` holds measurements that are not stored and count like stored ones. The calibration is written to `output`,
-    or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial values:
-    `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
+    `operators` adds single operators and blocks to whole models; without it they count only if no whole model was
+    measured. `beside` holds measurements that are not stored and count like stored ones. The calibration is written to
+    `output`, or to the user's own folder, where `auto` finds it; `is_dry` writes nothing. `start` selects the initial
+    values: `none` for the class's defaults, else as `calibration` of `compare`. Model files named in rows run only with
     `trust`. A file other than a calibration is replaced only with `force`. Raises NoMeasurementError if nothing
     matches, UnknownNameError, UsageError, or CatalogueError for a file.
     """
@@ -241,7 +241,7 @@ def calibrate(
 
 
 def _list_paces(entry: CalibrationEntry | None, hardware: Hardware) -> dict[str, FittedValue]:
-    """Return the factors on passes of engines in a chip's own calibration, which no single run measures."""
+    """Return the pass-time factors of engines in a chip's own calibration, which single runs cannot fit."""
     if entry is None or entry.hardware != hardware.id:
         return {}
     one = use_calibration("own").load(entry, hardware.architecture)
@@ -290,7 +290,7 @@ def _explain_nothing(
 def _answer(
     hardware: Hardware, calibration: Calibration, place: str, warnings: Sequence[str], left_out: Sequence[str]
 ) -> CalibrateAnswer:
-    """Return the rows of a calibration, read from a temporary database."""
+    """Return the answer on a calibration; its rows are read from a temporary database."""
     with opening_alone(hardware, (calibration.entry(place or GIVEN), calibration, hardware)) as connection:
         return CalibrateAnswer(
             calibration=calibration,

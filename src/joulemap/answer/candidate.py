@@ -48,7 +48,7 @@ EITHER_WAY: Final = "rented or bought"
 SOLD: Final = Template("chips that can be {way}")
 PAYING: Final = {"rented": "renting", "bought": "buying"}
 CHEAPEST: Final = {"rented": "the cheapest to rent", "bought": "the cheapest to buy"}
-"""Way of paying -> adjective for the best chip if only this way is ranked."""
+"""Way of paying -> phrase for the best chip if only this way is ranked."""
 AVAILABLE: Final = "available chips"
 LOWER, HIGHER = "lower", "higher"
 
@@ -69,7 +69,7 @@ PROJECTION: Final = Template(
 )
 LEFT_OUT: Final = Template("{count:n chip} left out, because {reason}; --format json lists them")
 OTHER_SELLER: Final = "of another kind of seller"
-"""Beginning of the reason of a configuration whose price is not compared."""
+"""Beginning of the reason why the price of a configuration is not compared."""
 PRICED_ELSEWHERE: Final = "only sellers of another kind state a price for them (--seller chooses the kind)"
 
 DOUBT: Final = Template("{chance:chance} confidence[, statistically tied with {tied:n other chip}][, {jointly}]")
@@ -119,7 +119,7 @@ HOURS: Final = 24
 DAYS_PER_YEAR: Final = 365.0
 
 WHOLE_DAYS: Final = 10.0
-"""Days from which a lifetime is shown without decimals."""
+"""Lifetime in days from which it is shown without decimals."""
 
 
 Row = TypeVar("Row", bound="Candidate")
@@ -129,8 +129,8 @@ def plan_candidates(model: str, settings: Settings, rate_per_s: float = 0.0) -> 
     """Plan every configuration: the product of hardware, power modes, precisions, runtimes and batch sizes.
 
     A quantized checkpoint uses its published precisions unless others are requested. A use case such as a camera takes
-    one input at a time. At a fixed rate, any power mode may keep the power budget on average, unless the budget bounds
-    pulses. Raises like `plan_runs`.
+    one input at a time. At a fixed rate, power modes above the power budget are included, because the average power may
+    be below it, unless the budget bounds pulses too. Raises like `plan_runs`.
     """
     usual = () if settings.inputs else (1,) if rate_per_s or is_use_case(settings) else BATCHES
     batch = choose_batches((model,), settings, usual)
@@ -154,7 +154,7 @@ def is_use_case(settings: Settings) -> bool:
 
 
 def find_fixed_rate(model: str, settings: Settings, limits: Limits) -> float:
-    """Return the fixed rate of inferences per second: that of a pipeline, else the minimum throughput of a use case.
+    """Return the fixed rate of inferences per second: the pipeline's rate, else the minimum throughput of a use case.
 
     0 stands for full speed.
     """
@@ -177,7 +177,7 @@ def drop_idle_hours(usage: Usage) -> Usage:
 
 
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the query parameters of a usage, and those of payment.
+    """Return (query parameters of a usage, query parameters of payment).
 
     Negative numbers select the catalogue's assumptions; a region is given by its id. Payment is the way and the kind of
     seller. Raises UnknownNameError for an unknown region.
@@ -277,7 +277,7 @@ def describe_limits(limits: Limits, template: Template, rate: str = "") -> list[
 
 @frozen(kw_only=True)
 class CandidateAnswer(RunAnswer):
-    """Configurations to choose from; `rows` has one row each, or one per way to pay."""
+    """Configurations to choose from; `rows` has one row per configuration, or one per configuration and way to pay."""
 
     rows: Table[Any]
     assumptions: Table[AssumedNumber]
@@ -304,7 +304,7 @@ class CandidateAnswer(RunAnswer):
     def _lay_rows(
         self, rows: Iterable[Any], columns: str, limit: int, *, noun: str = "configurations", **shown: Any
     ) -> Grid:
-        """Return a grid of `limit` configurations and those that `stays` keeps; `shown` is as of `lay`."""
+        """Return a grid of `limit` configurations and those that `stays` keeps; `shown` has options of `lay`."""
         return self._lay(
             self.rows.with_rows(rows),
             COLUMNS + (RUNTIME if self._has_runtimes else "") + columns,
@@ -417,7 +417,7 @@ class RankedAnswer(CandidateAnswer):
         chip = find_chip(self.best)
         if chip not in chances:
             return ""
-        is_unsure = is_tied(chances[chip])  # one of its configurations may be tied although the chip is not
+        is_unsure = is_tied(chances[chip])  # a chip may be clearly best although one of its configurations is tied
         tied = {find_chip(row) for row in rivals} - {chip} if is_unsure else set()
         jointly = JOINTLY_TIED if is_unsure and not tied else None
         return DOUBT(chance=chances[chip], tied=len(tied) or None, jointly=jointly)

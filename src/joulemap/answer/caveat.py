@@ -17,7 +17,7 @@ BESIDE: Final = Template("traced: {assumption}, which are written beside it")
 COPIED: Final = Template("traced: {assumption}, all of which is copied; `--runtime engine` writes them beside it")
 
 READ: Final = " read from data "
-"""Words of each assumption about a value that Python code reads, as `if x.sum() > 0:` does."""
+"""Words in every assumption about a value that Python code reads, as in `if x.sum() > 0:`."""
 BRANCHED: Final = Template(
     "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is taken to be 0, 1.0 or False"
 )

@@ -32,13 +32,13 @@ SHOWN: Final = 12
 """Maximum commands that people see."""
 
 INFERENCES: Final = "inferences"
-"""Unit of evaluations of a model that is not a pass of a language model."""
+"""Plural noun for evaluations of a model that is not a pass of a language model."""
 
 CLASSIFICATION: Final = "classification"
 """Task of torchvision's models that take one tensor."""
 
 AROUND: Final = re.compile(r"\w+\(.*\)")
-"""Form of a stage that is pre- or postprocessing."""
+"""Pattern of the name of a stage that is pre- or postprocessing."""
 
 ARGUMENT: Final = re.compile(r"(\w+)=([^,()]+)")
 

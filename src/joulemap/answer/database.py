@@ -165,7 +165,8 @@ def export_runs(
     """Write the named runs, or all, to a new or empty folder; return their number.
 
     `parquet` holds everything that `import_runs` needs; `json` and `csv` hold the stable views of these runs. Raises
-    UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+    UnknownNameError for a run that is not stored, UsageError for a folder that is not empty or an unknown form,
+    DatabaseError.
     """
     from joulemap.store.archive import write_tables, write_views
 

@@ -74,7 +74,7 @@ SAME_WORK: Final = Template(
 )
 NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
 LEAST_SHARED: Final = 0.01
-"""Share of the energy in kernels of both versions below which it is not stated."""
+"""Share of the energy in kernels that both versions have, below which the share is not stated."""
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
@@ -100,7 +100,7 @@ class DiffAnswer(RunAnswer):
     subgraphs: Mapping[str, Table[SubgraphDifference]]
     """Hardware that runs both versions -> subgraphs that differ in energy, largest difference first."""
     allowed: Mapping[str, float]
-    """Metric -> largest relative change that is not a failure."""
+    """Metric -> largest relative increase that is not a failure."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _is_sure(row: VersionFigure) -> bool:
 
 
 def _describe(metric: str, every: Iterable[VersionFigure]) -> str:
-    """Return the range of a metric's change over all hardware, with its confidence; empty without one."""
+    """Return the range of a metric's change over all hardware, with its confidence; empty without a change."""
     rows = sorted((row for row in every if row.metric == metric), key=_change)
     if len(rows) < 2:
         return CHANGE(metric=metric, first=_show_change(rows[0]), last="", sure=None) if rows else ""
@@ -238,11 +238,11 @@ def diff(
     *,
     fail_above: Mapping[str, float] = NOTHING,
 ) -> DiffAnswer:
-    """Compare two versions of a model on each chip: named ones, or four typical ones by default.
+    """Compare two versions of a model on several chips: named chips, or four typical chips by default.
 
     A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file at a commit of the
-    repository in this folder; code files are traced each time. `fail_above` is the largest relative increase of
-    latency, energy, memory or cost that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
+    repository in this folder; code files are traced each time. `fail_above` maps latency, energy, memory or cost to its
+    largest relative increase that is not a failure: 0.05 is 5 %. Raises like `compare`; ModelError for an unknown
     commit.
     """
     settings.check_single("diff")

@@ -1,4 +1,4 @@
-"""Compare two stored runs: settings, constants, and the energy that each moved."""
+"""Compare two stored runs: settings, constants, and the energy difference due to each constant."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DELAY_TABLE: Final = "Terms of the latency"
 
 @frozen(kw_only=True)
 class DifferenceAnswer(RunAnswer):
-    """Differences between two runs, and the energy that each action moved."""
+    """Differences between two runs, and the part of the energy difference due to each constant and action."""
 
     settings: Table[Setting]
     constants: Table[Constant]
@@ -91,7 +91,7 @@ class DifferenceAnswer(RunAnswer):
         )
 
     def _lay_constants(self, limit: int) -> Section:
-        """Return the constants that differ, and the energy that they moved."""
+        """Return the constants that differ, with the part of the energy difference due to each."""
         if not self.constants.rows:
             return Section("", Text(NO_CONSTANT))
         drawn = self._lay(

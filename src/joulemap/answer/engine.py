@@ -38,6 +38,6 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
     """Return the overhead of serving software, which the ledger of devices does not include.
 
-    `runs` hold a chip's name, the seconds of the model there, and the watts drawn while it waits.
+    `runs` hold a chip's name, the seconds of the model on that chip, and the watts that the chip draws while it waits.
     """
     return [line for names in list_names() for line in names.describe_engine(model, batch, runs)]

@@ -115,7 +115,7 @@ def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
 
 
 def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode, ...]) -> Iterator[Sample]:
-    """Yield the samples of a run; those of a saved program are placed below its modules."""
+    """Yield the samples of a run; samples of a saved program are placed below its modules."""
     for sample in stream(connection, Sample, run_id=run_id):
         yield sample.replace(module_path=nodes[sample.operator_index].module_path) if nodes else sample
 

@@ -203,7 +203,7 @@ class FusionAnswer(RunAnswer):
         return (SAVES if gains else COSTS)(total, gains=gains, costs=costs, name=self.scope.mark(total.hardware))
 
     def insights(self) -> list[str]:
-        """Return at most three sentences: where fusion costs, what it saves, and what changes without it."""
+        """Return at most three sentences: the costs of fusion, its savings, and changes in unfused subgraphs."""
         total = self.total
         if not total.fused_subgraph_count:
             return describe_unfused(self.subgraphs, total)[:INSIGHTS]
@@ -350,10 +350,10 @@ def _describe_change(rows: Sequence[FusionSubgraph]) -> str:
 
 
 def fusion(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> FusionAnswer:
-    """Compute what fusion saves or costs in a run, by pattern, subgraph and operator; each division sums to the run.
+    """Compute the savings of fusion in a run, by pattern, subgraph and operator; each division sums to the run.
 
     The run is compared with its operators as separate kernels on the same hardware, without host cost; with `runtime`
-    graph or eager, that run is compared with the same in fused. Raises like `analyze`.
+    graph or eager, that run is compared with the same model in `fused`. Raises like `analyze`.
     """
     settings.check_single("fusion")
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)

@@ -187,7 +187,7 @@ class HardwareAnswer(Answer):
         )
 
     def list_operators(self) -> Table[ListedOperator]:
-        """Return the operators of the compiler's list, with what becomes of each; empty if it runs every one."""
+        """Return the operators of the compiler's list, with the treatment of each; empty if it runs every operator."""
         entries = [entry.partition(" ") for one in self.compilers for entry in one.operators]
         support = {REFUSED: "refused", EXCEPTED: "host"}
         rows = [
@@ -242,7 +242,7 @@ class HardwareAnswer(Answer):
                 yield from prices.get(name) or [(label, _show_amount(fact.value, fact.unit), fact.basis)]
 
     def _list_prices(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as cost answers have them."""
+        """Return kind of price (rent or purchase) -> rows, one per kind of seller, as in cost answers."""
         from joulemap.catalog.sheet import load_offers
         from joulemap.domain.offer import summarize_offers
 
@@ -300,7 +300,7 @@ def energy_reference(
 ) -> Table[ActionPrice]:
     """Return the energy reference table of one chip, as runs at this boundary use it.
 
-    Name, calibration and exceptions are as in `hardware`; UsageError for an unknown boundary, or one that the
+    Name, calibration and exceptions are as in `hardware`; UsageError for a boundary that is unknown or that the
     hardware lacks.
     """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):

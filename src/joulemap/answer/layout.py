@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import mark_projected, show_doubt, show_interval, show_plain, show_quantity, show_signed
-from joulemap.present.document import ENERGY_RUNS, EnergyCell, Grid, Made, grid
+from joulemap.present.document import ENERGY_RUNS, EnergyCell, FieldCell, Grid, grid
 from joulemap.present.template import Template
 
 Cell = Callable[[Any], str]
@@ -20,7 +20,7 @@ SIGNS: Final[Mapping[str, Callable[[Any], str]]] = {
     "#": show_plain,
     "~": lambda value: show_quantity(value, "").strip(),
 }
-"""Sign before a field -> value format: as uncertainty, in full, or without a unit."""
+"""Sign before a field -> format of the value: as uncertainty, in full, or without a unit."""
 
 
 MORE: Final = Template("{count} more[ {noun}]")
@@ -33,7 +33,7 @@ def shorten(names: Sequence[str], most: int, noun: str = "") -> list[str]:
 
 
 def fill(template: Template, row: object, projected: frozenset[str], /, **values: Any) -> str:
-    """Return the text of a template whose fields that name hardware are marked."""
+    """Return the text of a template, with projected hardware in its fields marked."""
     names = HARDWARE_COLUMNS.intersection(name for name, _ in template.places)
     marked = {name: mark_projected(found, projected) for name in names if (found := getattr(row, name, None))}
     return template(row, **{**marked, **values})
@@ -57,7 +57,7 @@ def lay(
     defaults to the field. A sign before the field is one of `SIGNS`, `+` for a difference, or `@` for hardware with its
     mark. A `?` after it drops a column without any value, a `!` one whose values are all equal. `field:half_width`
     shows a value with its interval, from the field that holds the half-width of its logarithm. `cells` holds functions
-    for columns made from a whole row; each may be a template or a `Made`. Narrow terminals keep the columns with a
+    for columns made from a whole row; each may be a template or a `FieldCell`. Narrow terminals keep the columns with a
     leading `*` longest, in order, unless `keep` names headings separated by `|`, most important first. `ranked` names
     the headings that rank the rows; they never fold. Omitted rows are counted as `noun`.
     """
@@ -69,7 +69,7 @@ def lay(
         heading, _, name = column.strip("*").rpartition(" ")
         field, _, half_width = name.strip("?!@±#~+").partition(":")
         made = cells.get(field) or (_show_interval(table, field, half_width) if half_width else None)
-        cell = made if isinstance(made, Made) else Made(field, _mark(made, projected)) if made else None
+        cell = made if isinstance(made, FieldCell) else FieldCell(field, _mark(made, projected)) if made else None
         if name[-1] in "?!" and _lacks(table, cell or field, name[-1]):
             continue
         kept += [heading or field] if column[0] == "*" else []
@@ -126,7 +126,7 @@ def lay_beside(
 
 
 def _mark(made: Cell, projected: frozenset[str]) -> Cell:
-    """Return the function of a cell; that of a template marks hardware."""
+    """Return the function of a cell; if a template formats the cell, projected hardware in it is marked."""
     return (lambda row: fill(made, row, projected)) if isinstance(made, Template) else made
 
 
@@ -134,7 +134,7 @@ def _split(headings: str) -> list[str]:
     return [heading.strip() for heading in headings.split("|")] if headings else []
 
 
-def _lacks(table: Table[Any], cell: Made | str, sign: str) -> bool:
+def _lacks(table: Table[Any], cell: FieldCell | str, sign: str) -> bool:
     values = {getattr(row, cell) if isinstance(cell, str) else cell(row) for row in table}
     return values <= {None, ""} if sign == "?" else len(values) < 2
 
@@ -142,10 +142,10 @@ def _lacks(table: Table[Any], cell: Made | str, sign: str) -> bool:
 def _show(sign: str, field: str, table: Table[Any], projected: frozenset[str]) -> str | Cell:
     if sign == "+":
         unit = next((column.unit for column in table.columns if column.name == field), "")
-        return Made(field, lambda row: show_signed(getattr(row, field), unit or row.unit))
+        return FieldCell(field, lambda row: show_signed(getattr(row, field), unit or row.unit))
     if sign == "@":
-        return Made(field, lambda row: mark_projected(getattr(row, field), projected))
-    return Made(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
+        return FieldCell(field, lambda row: mark_projected(getattr(row, field), projected))
+    return FieldCell(field, lambda row: SIGNS[sign](getattr(row, field))) if sign in SIGNS else field
 
 
 def _show_interval(table: Table[Any], field: str, half_width: str) -> Cell:

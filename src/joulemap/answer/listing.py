@@ -100,7 +100,7 @@ def _opening_family(family: str) -> Iterator[Connection]:
 
 
 def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
-    """Return the number of chips listed per class and of those unavailable, and of all in families if not filtered."""
+    """Return the numbers of listed chips per class, of unavailable chips and, unless filtered, of chips in families."""
     counts = Counter(row.architecture for row in rows).most_common()
     if not counts:
         return NO_MATCH

@@ -232,7 +232,7 @@ def measure(
     """Run a model on this machine's `cpu` or `cuda` device; store and return the measurement and its prediction.
 
     `hardware` describes this machine: an id, alias, file or record; None selects the catalogue's entry with its name
-    and units, else the detected description. The window lasts `seconds`. Raises like `compare`; UsageError for a
+    and units, else the detected description. The timed window lasts `seconds`. Raises like `compare`; UsageError for a
     device, runtime or precision that cannot be measured here, ModelError if the model cannot run. If the hardware
     cannot run the configuration, the prediction is omitted with the reason.
     """

@@ -154,7 +154,7 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
 
 
 def find_doubt(path: str | Path) -> str:
-    """Return why the rows of a public table score no prediction; empty for any other table or file."""
+    """Return why the rows of a public table are not scored; empty for any other table or file."""
     table = find_public_table(str(path))
     return table.doubt if table else ""
 
@@ -211,7 +211,7 @@ def find_described(source: Source, hardware: str) -> Hardware | None:
 
 
 def select_models(measured: Sequence[Measurement]) -> list[Measurement]:
-    """Return the measurements of whole models, or all if there is none; a fit uses parts of models only as a check."""
+    """Return the measurements of whole models, or all measurements if there is no whole model to fit."""
     known = load_models()
     whole = [row for row in measured if find_family(row.model, known) not in PARTS]
     return whole or list(measured)
@@ -322,7 +322,7 @@ def _unusable(row: Measurement, hardware: Hardware, mode: str) -> str:
 
 
 def list_models(names: Sequence[str]) -> str:
-    """Return the number of rows, one per name, and the measured models."""
+    """Return the number of measurements and the measured models; `names` has the model of each measurement."""
     distinct = list(dict.fromkeys(names))
     more = max(0, len(distinct) - SHOWN_MODELS) or None
     return ROWS(count=len(names), models=distinct[:SHOWN_MODELS], more=more)

@@ -26,7 +26,8 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     """Return the models and the hardware among words.
 
     A word is hardware if it names hardware and no model. An unknown word counts as a model, whose lookup then reports
-    it. Raises UnknownNameError for a scenario, or a word that resembles a chip and no model, beside a model.
+    it. If a model is among the words, raises UnknownNameError for a scenario, and for an unknown word that resembles a
+    chip and no model.
     """
     models = tuple(word for word in words if _is_model(word))
     if len(models) == len(words):

@@ -27,7 +27,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_interval
-from joulemap.present.document import Document, Grid, Made, Section
+from joulemap.present.document import Document, FieldCell, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
@@ -176,8 +176,8 @@ class ParetoAnswer(CandidateAnswer):
             PLACED(x=x, y=y) + columns,
             limit,
             ranked=f"{x.label} | {y.label}",
-            x_value=Made(x.column, lambda row: show_interval(row.x_value, x.unit, row.x_half_width)),
-            y_value=Made(y.column, lambda row: show_interval(row.y_value, y.unit, row.y_half_width)),
+            x_value=FieldCell(x.column, lambda row: show_interval(row.x_value, x.unit, row.x_half_width)),
+            y_value=FieldCell(y.column, lambda row: show_interval(row.y_value, y.unit, row.y_half_width)),
         )
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:

@@ -80,9 +80,9 @@ def plot(
 ) -> Figure:
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
-    Asks the question that draws it, with the question's defaults if no settings are given. A waterfall and a flip take
-    two chips, a tornado and an edp one, a roofline one or several. `metric` applies to a waterfall, a tornado, a
-    flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises as the question; UsageError for another
+    Asks the question that draws it, with the question's defaults if no settings are given. `waterfall` and `flip` take
+    two chips, `tornado` and `edp` one chip, `roofline` one or several. `metric` applies to a waterfall, a tornado, a
+    flip or a heatmap. `draw_svg` and `draw_png` render the figure. Raises like the question; UsageError for another
     number of chips, UnsupportedError if there is nothing to draw.
     """
     from joulemap.answer.name import list_hardware

@@ -99,7 +99,7 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
 
 
 def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
-    """Return prices as query parameters: keys such as `l4:rented` with dollars, and their sources.
+    """Return prices as query parameters: keys such as `l4:rented` with prices in dollars, and the sources.
 
     The last price of a chip and way wins. Raises UnknownNameError for an unknown hardware, UsageError for a class
     of hardware or a power mode.

@@ -48,7 +48,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan
 from joulemap.plan.source import Source
 from joulemap.present.cell import join_names, show_chance, show_interval, show_plain
-from joulemap.present.document import Document, Grid, Made, Section
+from joulemap.present.document import Document, FieldCell, Grid, Section
 from joulemap.present.template import Template
 from joulemap.row import Row
 from joulemap.row.cost import AssumedNumber
@@ -235,8 +235,8 @@ class RecommendAnswer(RankedAnswer):
     def other_way(self) -> RankedConfiguration | None:
         """Cheapest configuration in the unranked way of paying; None if both are ranked, or for another objective."""
         kept = [row for row in self.rows if row.status in ("feasible", "unranked") and row.is_available]
-        priced = [row for row in kept if _pay_otherwise(row) is not None]
-        return min(priced, key=lambda row: _pay_otherwise(row) or 0.0, default=None) if self._is_money else None
+        priced = [row for row in kept if _find_other_cost(row) is not None]
+        return min(priced, key=lambda row: _find_other_cost(row) or 0.0, default=None) if self._is_money else None
 
     @property
     def _is_money(self) -> bool:
@@ -310,7 +310,7 @@ class RecommendAnswer(RankedAnswer):
         )
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
-        """Return whether tables for display show a row: it has a rank, or its hardware was named."""
+        """Return True if tables for display show a row: if it has a rank, or its hardware was named."""
         return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     @property
@@ -407,7 +407,7 @@ class RecommendAnswer(RankedAnswer):
         lines, projection, other = [], self.projection, self.other_way
         if other is not None:
             way = "rented" if other.pay == "bought" else "bought"
-            value = show_metric("cost", _pay_otherwise(other))
+            value = show_metric("cost", _find_other_cost(other))
             lines.append(OTHER_WAY(cheapest=CHEAPEST[way], way=way, name=self.name(other), value=value))
         lines += self._describe_left_out("unranked")
         lines += self._describe_life()
@@ -520,7 +520,7 @@ class RecommendAnswer(RankedAnswer):
             noun=noun,
             ranked=" | ".join((label, *held, *(PACED if self.paced else ()))),
             stays=self._is_best,
-            objective_value=Made(
+            objective_value=FieldCell(
                 "objective_value" if self.counts_hosts else self._metric.column,
                 lambda row: self._show_objective(row.objective_value, row.objective_half_width),
             ),
@@ -576,7 +576,7 @@ class RecommendAnswer(RankedAnswer):
         ]
 
 
-def _pay_otherwise(row: RankedConfiguration) -> float | None:
+def _find_other_cost(row: RankedConfiguration) -> float | None:
     """Return the cost in the unranked way of paying; None without a price, or if both ways are ranked."""
     return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
@@ -601,8 +601,8 @@ def recommend(
 ) -> RecommendAnswer:
     """Return the configurations that meet the limits, best first, and the violations of the others.
 
-    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the one whose largest relative
-    violation is the smallest, and `shortfall` describes it. Raises like `compare`.
+    Configurations are those of `pareto`. If none meets the limits, `nearest_miss` is the configuration with the
+    smallest worst relative violation, and `shortfall` describes it. Raises like `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))

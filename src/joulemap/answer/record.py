@@ -45,7 +45,7 @@ class EnergyBreakdown:
 
     @property
     def overhead(self) -> EnergyBreakdown:
-        """Lines of architectural overhead: not arithmetic, off-chip memory, board or static."""
+        """Lines of architectural overhead: neither arithmetic, off-chip memory, board, host nor static."""
         return EnergyBreakdown(tuple(line for line in self.lines if line.is_overhead))
 
     def by(self, field: LedgerField) -> dict[str, EnergyBreakdown]:

@@ -191,7 +191,7 @@ class Scope:
     def warn_unlisted(self, headline: str) -> str:
         """Return a clause on hardware of a headline without a list of supported operators; empty for none.
 
-        It names those of them on which no model was measured.
+        It names only hardware on which no model was measured.
         """
         named = [name for name in self.hardware if name in self.unlisted and _names(headline, name)]
         if not named:
@@ -251,7 +251,7 @@ class Scope:
 
     @property
     def model(self) -> str:
-        """First model; the only one of most answers."""
+        """First model; most answers have only one."""
         return self.models[0]
 
     @property
@@ -399,7 +399,7 @@ class Scope:
         chips = {HardwareRef.read(self.named[run_id]).label for run_id in self.refused if run_id in self.named}
         has_all = len(self.refusals) <= text.MOST_REASONS
         reasons = [self.mark(reason) for reason in (self.refusals if has_all else self.refusals[:1])]
-        if len(reasons) > 1:  # without what each has instead
+        if len(reasons) > 1:  # without the alternatives of each chip
             reasons = [reason.partition("; it has ")[0] for reason in reasons]
         return [
             text.REFUSED(
@@ -470,7 +470,7 @@ class Scope:
         return attrs.evolve(self, hosts={name: host for name, host in self.hosts.items() if host})
 
     def _describe_hosts(self) -> list[str]:
-        """Return the hardware whose power is that of a card or module alone, and the hosts that are counted."""
+        """Return the notes on hardware whose power excludes a host, and on the hosts that are counted."""
         groups: dict[tuple[bool, str], list[str]] = {}
         alone: list[str] = []
         for name, host in self.hosts.items():
@@ -514,8 +514,7 @@ class Scope:
         ]
 
     def describe_fallback(self, shown: Iterable[str]) -> list[str]:
-        """Return sentences on what hosts compute for chips in shown texts: operators that are left out, and shares of
-        time unless they are small.
+        """Return sentences on the work of hosts for chips in shown texts: operators left out, and large shares of time.
 
         Chips are in the order in which the texts name them, so that the winner of a headline comes first.
         """
@@ -549,7 +548,7 @@ class Scope:
         return "" if is_part else show_assumed(whole)
 
     def describe_assumed(self, headline: str, chosen: Collection[int] | None = None) -> str:
-        """Return the assumed share of the energies in a headline; empty up to a third.
+        """Return the assumed share of the energies in a headline; empty if no share exceeds a third.
 
         For hardware with `chosen` runs, only those count.
         """
@@ -639,7 +638,7 @@ def _shorten(numbers: Sequence[str]) -> tuple[str, ...]:
 
 
 def describe_intervals(widths: Mapping[str, Iterable[tuple[float | None, str]]]) -> str:
-    """Return the narrowest and the widest 80 % interval of each quantity, relative to the prediction; empty for none.
+    """Return the narrowest and widest 80 % interval of each quantity, relative to the prediction; empty without any.
 
     `widths` has the half-widths of each quantity with the names of their chips; None is an unknown half-width.
     """

@@ -126,7 +126,7 @@ class SensitivityAnswer(RunAnswer):
     rows: Table[Sensitivity]
     """Rows by hardware in the order of the question, then by effect on the metric, largest first."""
     capped: tuple[str, ...]
-    """Hardware whose clock the power cap lowers, so that energies per action change times."""
+    """Hardware whose clock the power cap lowers, so that energies per action affect times too."""
 
     def of(self, hardware: str) -> tuple[Sensitivity, ...]:
         """Return the rows of one chip."""
@@ -270,7 +270,7 @@ def _show_range(row: Sensitivity) -> str:
 
 
 def _show_metric(row: Sensitivity, unit: str) -> str:
-    """Return the smallest and largest metric of the value of a constant and both ends of its range."""
+    """Return the smallest and largest metric at the value of a constant and at both ends of its range."""
     found = [one for one in (row.metric_low, row.metric_value, row.metric_high) if one is not None]
     return show_span(show_quantity(min(found), unit), show_quantity(max(found), unit)) if found else ""
 
@@ -289,7 +289,7 @@ def sensitivity(
 ) -> SensitivityAnswer:
     """Compute the effect of each constant of each chip on a metric of the model.
 
-    Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises as
+    Constants are those that the run uses, each varied alone; `usage` applies if the metric is a cost. Raises like
     `compare`; UsageError if no hardware is named.
     """
     check_name("metric", metric, VARIED_METRICS)

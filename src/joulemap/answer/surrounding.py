@@ -33,7 +33,7 @@ def describe_plugged(
 ) -> list[str]:
     """Return the notes on hardware at the wall plug, and on hardware omitted or at a fallback boundary.
 
-    Alike ones are on one line.
+    Boards with equal notes share a line.
     """
     groups: dict[tuple[float, float | None, str], list[str]] = {}
     for one in plugged:

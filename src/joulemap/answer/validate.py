@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 SCORED: Final = Template("scored: {totals:and}")
 TOTAL: Final = Template("{scores:#} quantities of {measurements:#} measurements of {subject}")
 SUBJECTS: Final = {False: "models and operators", True: "served models"}
-"""Noun of the measured configurations, by True for served models and False for others."""
+"""Noun of the measured configurations: True for served models, False for all others."""
 REFUSED: Final = Template("not predicted, of {count:n row} of served models: {reasons}[; and {more:n other reason}]")
 REASON: Final = Template("{count:#}: {reason}")
 UNTRUSTED: Final = Template("left out: {models}, code that rows of a file name: --trust runs it")

@@ -19,7 +19,7 @@ def main() -> NoReturn:
 
     signal.signal(signal.SIGINT, end)
     given = [name for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS") if name in os.environ]
-    if not given and "measure" not in sys.argv:  # measures the threads that other programs use
+    if not given and "measure" not in sys.argv:  # `measure` uses as many threads as other programs
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # starting threads of numpy takes longer than its short arrays
     import gc
 

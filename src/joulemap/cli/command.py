@@ -65,8 +65,8 @@ def option(
     """Declare an option: as a field of an option record or as the default of a command's parameter.
 
     `names` replace the name of the field. `shown` is the text that help prints as the default. `complete` completes a
-    word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` is that of its record (the
-    class attribute `panel`) unless given here. Typer takes the rest.
+    word in a shell. An option that `is_advanced` is listed by `--help-all` only. Its `panel` defaults to the class
+    attribute `panel` of its record. Typer receives all other arguments.
     """
     typed = {"help": description or None, "show_default": shown, "autocompletion": complete, **given}
     return attrs.field(default=default, metadata={OPTION: (default, names, typed), PLACE: Place(panel, is_advanced)})

@@ -163,7 +163,7 @@ class Host:
                     process.kill()
             with contextlib.suppress(TimeoutError):  # unread output in the pipes delays the end
                 await asyncio.wait_for(process.communicate(), GRACE_S)
-        if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE, ExitCode.UNSCORED):  # both are answers
+        if process.returncode not in (ExitCode.OK, ExitCode.OUTSIDE, ExitCode.UNSCORED):  # all have an answer
             lines = errors.decode(errors="replace").strip().splitlines()
             line = (lines or ["internal error: the process ended without a message"])[-1].removeprefix("joulemap: ")
             if "MemoryError" in line:

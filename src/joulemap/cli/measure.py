@@ -43,8 +43,8 @@ def measure(
     Stores latency, energy and memory of both. Needs torch; weights are random and nothing is downloaded. Energy comes
     from the counters of the CPU package or board, if they are readable.
 
-    `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Eager runs use that time of
-    their `--host`.
+    `host` as MODEL times how long a thread of this machine takes to launch a GPU kernel. Runs in `eager` use the launch
+    time of their `--host`.
 
     \b
     joulemap measure resnet18

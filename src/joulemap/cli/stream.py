@@ -84,7 +84,7 @@ def _read_data_bytes() -> int | None:
 def ending_late(bounds: Bounds, sign: Callable[[], object] | None = None) -> Iterator[None]:
     """End the process with a message if the code inside exceeds the time limit and does not stop.
 
-    The time restarts if `sign`, a sign of progress, has changed by its end.
+    If `sign`, a measure of progress, has changed when the time is over, the time restarts.
     """
     over = Event()
 
@@ -143,7 +143,7 @@ class StreamOptions(OutputOptions):
     )
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
-        """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises as running does."""
+        """Write the rows of a statement; `queries` is the folder of the user's own queries. Raises like `run`."""
         from joulemap.present.format import write_rows
 
         workspace = self.workspace()

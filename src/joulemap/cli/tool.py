@@ -80,7 +80,7 @@ LONG: Final = 200
 BRIEF: Final = 40
 """Maximum characters of a description in a schema, if a clause ends before; the tool `options` has the full text."""
 
-SPOKEN: Final = frozenset(
+COMMON: Final = frozenset(
     {"model", "hardware", "precision", "batch", "runtime", "scenario", "power_budget", "engine", "devices", "prompt"}
     | {"output", "rate", "metric", "level", "objective", "max_power", "max_price"}
 )
@@ -123,7 +123,7 @@ class Tool:
         known = {parameter.name: parameter for parameter in self._parsed.params}
         hidden = KEPT | (bounds if bounds <= known.keys() else set())
         shown = [one for name, one in known.items() if name not in hidden and not getattr(one, "hidden", False)]
-        shown.sort(key=lambda one: one.param_type_name != "argument")  # an option replaces its positional twin
+        shown.sort(key=lambda one: one.param_type_name != "argument")  # an option replaces an argument of its name
         return {_call(parameter): parameter for parameter in shown}
 
     @property
@@ -150,7 +150,7 @@ class Tool:
         return frozenset(
             name
             for name, parameter in self.parameters.items()
-            if parameter.required or name in SPOKEN or counts[name] < SHARED
+            if parameter.required or name in COMMON or counts[name] < SHARED
         )
 
     @property

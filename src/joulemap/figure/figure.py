@@ -61,7 +61,7 @@ class Figure(Drawing):
 def draw_svg(figure: Figure, theme: str = "light", width: int | None = None) -> str:
     """Draw a figure as SVG with its title and alternative text.
 
-    `width` is in pixels; without it, the width of the specification holds. Raises MissingPackageError without
+    `width` is in pixels and defaults to the width of the specification. Raises MissingPackageError without
     vl-convert-python, UnknownNameError for an unknown theme.
     """
     head, _, rest = to_svg(figure.spec, theme, width).partition(">")
@@ -170,5 +170,5 @@ def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
 
 
 def write_value(value: Any) -> Any:
-    """Return a value as JSON holds it, with control characters removed from a text."""
+    """Return a value as JSON stores it, with control characters removed from texts."""
     return make_visible(value, keep="") if isinstance(value, str) else plain(value)

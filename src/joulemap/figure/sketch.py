@@ -27,7 +27,7 @@ MOST_EACH: Final = 4
 """Maximum sketches of a declaration that makes one for each value of a column."""
 
 MOST_PARTS: Final = 9
-"""Maximum parts of stacked bars that are found in rows; the smallest beyond it are merged."""
+"""Maximum parts of stacked bars, if the rows determine the parts; further, smaller parts are merged."""
 
 BEYOND: Final = 2.0
 """Factor by which a roofline extends beyond the points under it."""
@@ -73,7 +73,7 @@ def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Ite
             if group:
                 title = keywords["title"].format_map(group[0])
                 filled = {**keywords, "title": title[:1].upper() + title[1:]}
-                if "noun" in filled:  # only these sketches can be cut
+                if "noun" in filled:  # only sketches with a noun can be cut
                     filled["most"] = min(most, filled.get("most", most))
                 yield make(group, **filled)
 
@@ -150,10 +150,10 @@ def make_bars(
 ) -> Bars:
     """Return a bar for each row, the largest first if `order` is `value`; a refused row has no value.
 
-    `value` is divided by `per`. Its interval is that of `half_width`, the half-width of the logarithm, or the columns
-    `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows, each a
-    `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the rows that
-    are cut.
+    `value` is divided by `per`. Its interval comes from `half_width`, the half-width of the logarithm, or from the
+    columns `ends`. `parts` maps columns that add up to the value to their names; otherwise a bar is a `group` of rows,
+    each a `part` of it. `text` replaces the value, `mark` is the reference, and `has_share` states the share of the
+    rows that are cut.
     """
     names: tuple[str, ...] = tuple(parts.values())
     stacks: list[Stacked] = [
@@ -265,7 +265,7 @@ def make_heat(
 ) -> Heat:
     """Return a heat map of the ratio of each `column` to the best one of each `row`.
 
-    The first of a row is the best; the note names it, or the number of tied ones.
+    The first cell of a row is the best; the note names its column, or counts the tied ones.
     """
     heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
     groups = _split(rows, row)

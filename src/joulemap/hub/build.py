@@ -106,7 +106,7 @@ def build_request(request: ModelRequest) -> BuiltModel:
 
 
 @attrs.frozen(kw_only=True)
-class _Made:
+class _BuiltModule:
     module: torch.nn.Module
     own: Any = None
     """Inputs that the module brings."""
@@ -118,15 +118,15 @@ class _Made:
     """Sizes with which an exported program takes each input; None for a dynamic one."""
 
 
-def _make(request: ModelRequest) -> _Made:
+def _make(request: ModelRequest) -> _BuiltModule:
     """Build the module of a request, with its inputs if it brings any."""
     if request.kind == "zoo":
         name = request.model.removeprefix(library.QUANTIZED)
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
-        return _Made(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
+        return _BuiltModule(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
     if request.kind == "hf":
         module, guesses, notes = transformers.build_transformers(request)
-        return _Made(module=module, guesses=guesses, notes=notes)
+        return _BuiltModule(module=module, guesses=guesses, notes=notes)
     if request.kind == "block":
         if request.model in tiny.NETWORKS:
             module, own = tiny.build_tiny(request.model, _values(request))
@@ -136,26 +136,26 @@ def _make(request: ModelRequest) -> _Made:
             module, own = speech.build_whisper(request.model, _values(request))
         elif request.model in published.load_published():
             module, guesses, notes = published.build_published(request)
-            return _Made(module=module, guesses=guesses, notes=notes, is_sized=True)
+            return _BuiltModule(module=module, guesses=guesses, notes=notes, is_sized=True)
         else:
             module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
         from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
 
         module, own, sizes = load_exported(request)
-        return _Made(module=module, own=own, sizes=sizes)
+        return _BuiltModule(module=module, own=own, sizes=sizes)
     elif request.kind == "file":
         module, own, is_sized = file.build_from_factory(request, _values(request))
-        return _Made(module=module, own=own, is_sized=is_sized)
+        return _BuiltModule(module=module, own=own, is_sized=is_sized)
     elif request.kind == "module":
         module, own = request.held  # type: ignore[misc]
     else:
         module, own = library.build_timm(request, _values(request))
-    return _Made(module=module, own=own)
+    return _BuiltModule(module=module, own=own)
 
 
 def trace_request(request: ModelRequest) -> Workload:
-    """Trace a request to a workload that is not yet fused; ModelError says what failed."""
+    """Trace a request to a workload that is not yet fused; ModelError if the module cannot be built or traced."""
     with hosting(request.model), limited_time(request.model), own_formulas():
         workload = _trace(request)
     _check_storable(workload)
@@ -265,7 +265,7 @@ def _empty(spec: InputSpec) -> torch.Tensor:
 
 
 def _merge(module: torch.nn.Module, own: Any, request: ModelRequest) -> Inputs | None:
-    """Return a model's own inputs with the given ones in place of those of their names; None if not all are found.
+    """Return a model's own inputs with given inputs in place of those of the same names; None if a name is not found.
 
     A name is that of an argument of `forward`, or a key inside one. If the own inputs have a common leading size, the
     others take the requested batch.
@@ -384,8 +384,8 @@ def _shape(tensor: torch.Tensor) -> str:
 def _batch_of(request: ModelRequest, arguments: Any) -> tuple[int, tuple[str, ...]]:
     """Return the batch as requested, else the leading size of the first tensor, and notes on it.
 
-    If the leading size of another tensor of as many dimensions differs, as of nodes and edges, neither counts
-    inferences: one forward pass is one.
+    If the leading sizes of two tensors of as many dimensions differ, such as those of nodes and edges, neither counts
+    inferences: the forward pass counts as one inference.
     """
     if request.batch is not None:
         return request.batch, ()

@@ -36,7 +36,7 @@ BINS: Final = 16
 """Positions of each side of a box over which YOLOv8 and later predict a distribution."""
 
 MASKS: Final = 32
-"""Prototypes of masks, and weights of them for each object, in models that segment."""
+"""Prototypes of masks, and weights of the prototypes for each object, in models that segment."""
 
 POINTS: Final = 51
 """Coordinates and visibility of the 17 key points of a person."""
@@ -45,7 +45,7 @@ SEGMENT: Final = "seg"
 POSE: Final = "pose"
 
 DIVISOR: Final = 8
-"""Number that channels are rounded up to a multiple of."""
+"""Numbers of channels are rounded up to multiples of this."""
 
 YOLOX: Final = "yolox_"
 
@@ -53,7 +53,7 @@ CSP: Final = ("yolov5", YOLOX)
 """Families of C3 stages."""
 
 Size = tuple[float, float, int]
-"""Depth, width and maximum channels before the width."""
+"""Depth factor, width factor, and maximum channels before the width factor is applied."""
 
 SIZES: Final[Mapping[str, Mapping[str, Size]]] = {
     "yolov5": {
@@ -121,7 +121,7 @@ class CspStage(nn.Module):
         self.last = Convolution(2 * inner, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and the picture."""
+        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
         result: torch.Tensor = self.last(torch.cat((self.body(self.first(x)), self.beside(x)), 1))
         return result
 
@@ -136,7 +136,7 @@ class SplitStage(nn.Module):
         self.last = Convolution((2 + len(blocks)) * inner, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and the picture."""
+        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
         parts = list(self.first(x).chunk(2, 1))
         for block in self.blocks:
             parts.append(block(parts[-1]))
@@ -155,7 +155,7 @@ class PyramidPool(nn.Module):
         self.is_chain = is_chain
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and the picture."""
+        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
         parts = [self.first(x)]
         for pool in self.pools:
             parts.append(pool(parts[-1 if self.is_chain else 0]))
@@ -191,7 +191,7 @@ class PositionAttention(nn.Module):
 
 
 class AttentionStage(nn.Module):
-    """Half of the channels pass attention over positions (C2PSA)."""
+    """Stage in which half of the channels pass attention over positions (C2PSA)."""
 
     def __init__(self, channels: int, repeats: int) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ class MaskPrototypes(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, masks and twice the picture."""
+        """Return a tensor of batch, masks, and twice the height and width of `x`."""
         result: torch.Tensor = self.body(x)
         return result
 
@@ -286,7 +286,7 @@ class SplitHead(nn.Module):
         return [Convolution(channels, width, 3)]
 
     def forward(self, maps: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the boxes, classes and what else the task needs of each map, and the masks if there are any."""
+        """Return the boxes, classes and other outputs of the task for each map, and the masks if there are any."""
         branches = (self.boxes, self.kinds, *([self.more] if len(self.more) else []))
         found = [layer(x) for layers in branches for layer, x in zip(layers, maps, strict=True)]
         return found if self.masks is None else [*found, self.masks(maps[0])]
@@ -380,7 +380,7 @@ class Yolo(nn.Module):
     def _stage(
         self, channels: int, width: int, count: int, shortcut: bool = True, is_deep: bool = False, inner: float = 0.5
     ) -> nn.Module:
-        """Return a stage of the family; YOLO11 nests stages where `is_deep`, and everywhere in its sizes from m."""
+        """Return a stage of the family; YOLO11 nests stages if `is_deep`, and always in sizes m and larger."""
         if self.family in CSP:
             return CspStage(channels, width, self._repeat(count), shortcut)
         if self.family == "yolov8":
@@ -467,7 +467,7 @@ class InvertedBottleneck(nn.Module):
         self.shortcut = stride == 1 and channels == width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and the picture."""
+        """Return a tensor of batch, `width` channels, and the height and width of `x` over the stride."""
         result: torch.Tensor = self.rest(self.expand(x))
         return x + result if self.shortcut else result
 

@@ -93,7 +93,7 @@ _WITH_IMAGES: Final = (
     "image_grids",
 )
 _WITH_AUDIO: Final = ("input_features_mask", "feature_attention_mask", "audio_feature_lengths")
-"""Inputs that describe the content of others."""
+"""Inputs that describe the audio in other inputs: its mask or its length."""
 
 
 def _modalities(module: Any) -> set[str]:
@@ -252,11 +252,11 @@ def _kind_of_object(module: Any, name: str) -> str:
 
 
 def guess_inputs(module: Any, configuration: Any, batch: int, given: Mapping[str, InputSpec], name: str) -> Guesses:
-    """Yield possible inputs of a model, the likeliest first; ModelError if its configuration says too little.
+    """Yield possible inputs of a model, the likeliest first; ModelError if its configuration lacks a needed size.
 
-    Given inputs are always among them. Each later candidate is requested with the error of the one before. It follows a
-    hint in that error, adds the masks, sizes and boxes that the forward pass takes, or has several images per sample or
-    larger ones.
+    Given inputs are always among them. The caller requests each later candidate with the error of the one before. The
+    candidate follows a hint in that error, adds the masks, sizes and boxes that the forward pass takes, or has several
+    or larger images per sample.
     """
     _name_placeholders(configuration)
     wanted = wanted_names(module, configuration)

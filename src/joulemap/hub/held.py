@@ -38,7 +38,7 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
 
 
 def request_batch(request: ModelRequest, batch: int) -> tuple[ModelRequest, Workload]:
-    """Return the request for a module at another batch than that of its inputs, and its workload; raises ModelError."""
+    """Return the request for a module at another batch than its inputs have, and its workload; raises ModelError."""
     sized = attrs.evolve(request, batch=batch)
     workload = _trace(sized)
     sized = attrs.evolve(sized, content_digest=digest_workload(workload))

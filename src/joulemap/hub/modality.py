@@ -161,7 +161,7 @@ class Guess:
 
 
 def parameters_of(module: Any) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a forward pass takes by name."""
+    """Return name -> parameter of a forward pass, without `*args` and `**kwargs`."""
     return {
         name: parameter
         for name, parameter in inspect.signature(module.forward).parameters.items()

@@ -27,7 +27,7 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """Function that runs the module as in a trace."""
 
 PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
-"""Arguments of a forward pass that hand it the keys, values or states of earlier tokens."""
+"""Pattern of the arguments of a forward pass with the keys, values or states of earlier tokens."""
 
 OFFSETS: Final = ("start_pos", "start", "offset", "pos", "position")
 """Arguments that state the number of earlier tokens."""
@@ -141,7 +141,7 @@ class _Example:
         if ids is None:
             raise ModelError(f"{request.model} is not a decoder: none of its inputs is whole numbers, batch x tokens")
         usual = _first_shape(run(*inputs))
-        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some do not run with more tokens
+        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some modules do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}
             try:
                 first, *rest = _first_shape(run(*one.resized({name: one.sizes[name] + grown[name] for name in grown})))
@@ -207,7 +207,7 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
 
 
 def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
-    """Return the dimension of a past that counts sequences: of those of size `batch`, the one at index `first`."""
+    """Return the dimension of a past that counts sequences: of those with size `batch`, the one at index `first`."""
     alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
     return {alike[first]: "batch"} if first < len(alike) else {}
 

@@ -49,7 +49,7 @@ class Published:
     """Family under which the model is scored."""
     task: str
     aliases: tuple[str, ...]
-    """Other names, and models of equal sizes."""
+    """Other names, and names of models with equal sizes."""
     inputs: tuple[InputSpec, ...]
     """Default inputs of one inference."""
     basis: str
@@ -61,7 +61,7 @@ class Published:
     calls: Mapping[str, str] = attrs.field(factory=dict)
     """Method that one pass runs -> its input; empty for the forward pass."""
     untied: tuple[str, ...] = ()
-    """Modules whose weight the checkpoint stores separately, although the library ties it to that of the embedding."""
+    """Modules whose weight the checkpoint stores separately, although the library ties it to the embedding's weight."""
     lacks: tuple[str, ...] = ()
     """Parts that these methods do not use."""
     note: str = ""
@@ -80,7 +80,7 @@ def load_aliases() -> Mapping[str, Sequence[str]]:
 
 @cache
 def load_published() -> Mapping[str, Published]:
-    """Return the published models by name, each further number of tokens as a model of its own."""
+    """Return the published models by name, with a separate model for each further number of tokens."""
     found = {}
     for name, entry in _read_table().items():
         if name == ALIASES:

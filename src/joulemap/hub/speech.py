@@ -4,10 +4,10 @@
     whisper_base_decoder, whisper_large_v3_decoder, …  next token, against caches, once for each token
 
 The encoder also computes the keys and values of all cross-attention layers, which the decoder reads at every step. The
-number of tokens is that of steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip each ten
-seconds with 40 tokens, `whisper_base(tokens=40)` one such clip. `--model-arg seconds=20` sets the length of a clip,
-`cached=100` the tokens before the step.
-Source: Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, 2022, Table 1 and released code.
+number of tokens is the number of decoder steps: `whisper_base_encoder:0.1/s + whisper_base_decoder:40/frame` is a clip
+each ten seconds with 40 tokens, `whisper_base(tokens=40)` one such clip. `--model-arg seconds=20` sets the length of a
+clip, `cached=100` the tokens before the step. Source: Radford et al., Robust Speech Recognition via Large-Scale Weak
+Supervision, 2022, Table 1 and released code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MOST_TOKENS: Final = 448
 """Positions of the decoder."""
 
 MOST_SECONDS: Final = 30
-"""Longest clip in seconds; the encoder has so many positions."""
+"""Longest clip in seconds, for which the encoder has positions."""
 
 CACHED: Final = 32
 """Default number of tokens before a step of the decoder."""

@@ -114,7 +114,7 @@ def _read_file(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _without_dtypes(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without the dtype of stored weights, and without a wish to download any."""
+    """Return settings without the dtype of stored weights, and without settings that download weights."""
     return {
         name: _without_dtypes(value) if isinstance(value, Mapping) else name != _PRETRAINED and value
         for name, value in values.items()
@@ -167,7 +167,7 @@ def _merge(values: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_head(transformers: Any, request: ModelRequest, values: Mapping[str, Any] | None) -> Any:
-    """Return the model class that the request or a folder's configuration names; None for that of AutoModel."""
+    """Return the model class that the request or a folder's configuration names; None for the class of AutoModel."""
     name = request.factory
     if not name:
         architectures = (values or {}).get("architectures") or ()

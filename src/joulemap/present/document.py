@@ -30,7 +30,7 @@ Shown = tuple[str, "str | Callable[[Row], str]"]
 
 
 @frozen
-class Made:
+class FieldCell:
     """Function that formats a row's cell, with the name of the field that it shows."""
 
     field: str
@@ -64,7 +64,7 @@ NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}|{TIED}) )?((over|under) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?( \(\S[^()]*\))?"
 )
-"""Formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
+"""Pattern of a formatted number, with or without its interval: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
 def _make_rows_visible(rows: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -125,7 +125,7 @@ class Grid:
     tied: frozenset[tuple[int, int]] = frozenset()
     """Row and column of each cell that is statistically tied with the best of its column."""
     energies: Mapping[tuple[int, int], EnergyCell] = attrs.field(factory=dict)
-    """Row and column of each cell with the energy of a run."""
+    """(row, column) of each cell with the energy of a run -> that energy."""
 
     def marked(self, mark: str = STAR) -> Grid:
         """Return the grid with a mark before each best cell and a word before each tied cell."""
@@ -439,7 +439,7 @@ def _find_energy(row: Any, what: object, places: Mapping[str, int]) -> EnergyCel
             return row[places[name]] if name in places else None
         return getattr(row, name, None)
 
-    found = what.find_run(row) if isinstance(what, Made) and what.find_run else read(ENERGY_RUNS[field])
+    found = what.find_run(row) if isinstance(what, FieldCell) and what.find_run else read(ENERGY_RUNS[field])
     return None if found is None else EnergyCell(field, found, read(field))
 
 

@@ -8,7 +8,7 @@ from joulemap.row import Row
 
 class ArchitectureAction(Row, query="architectures.action"):
     """Energy of one MAC on each architecture by action: count per MAC x energy per action; one row per evaluated
-    run and action; those of a run sum to its energy, exactly.
+    run and action; the rows of a run sum to its energy, exactly.
     """
 
     architecture: str
@@ -34,7 +34,8 @@ class ArchitectureAction(Row, query="architectures.action"):
 
 class ArchitectureCategory(Row, query="architectures.category"):
     """Energy of the run and of one MAC by common category, with the categories that are architectural overhead; one
-    row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly.
+    row per evaluated run and common category, communication and host only if any run has them; the rows of a run
+    sum to its energy, exactly.
     """
 
     architecture: str

@@ -122,8 +122,8 @@ class Insight(Row, query="compare.insight"):
 
 
 class ModelFigure(Row, query="compare.matrix"):
-    """Figures of several models on several chips, with the best of each; one row per requested model and hardware,
-    refused ones included.
+    """Figures of several models on several chips, with the best hardware of each model and the best model of each
+    hardware; one row per requested model and hardware, refused ones included.
     """
 
     model: str

@@ -8,7 +8,7 @@ from joulemap.row import Row
 
 class VersionFigure(Row, query="diff.figure"):
     """Changes between two versions of a model on each chip, with their uncertainty; one row per pair of runs and
-    metric; pairs with a refused run have no figures.
+    metric; where a run was refused, its values and the changes are null.
     """
 
     hardware: str

@@ -8,7 +8,7 @@ from joulemap.row import Row
 
 class CategoryDifference(Row, query="explain.category"):
     """Energy or time of two runs by common category, with the parts of each difference due to amounts and to
-    prices; one row per category of either; categories sum to the difference B minus A, exactly.
+    prices; one row per category of either run; categories sum to the difference B minus A, exactly.
     """
 
     quantity: str
@@ -175,7 +175,7 @@ class RoleDifference(Row, query="explain.role"):
 
 
 class SubgraphDifference(Row, query="explain.subgraph"):
-    """Differences of two runs by subgraph; one row per subgraph of either, matched by name; energies, times and
+    """Differences of two runs by subgraph; one row per subgraph of either run, matched by name; energies, times and
     shares sum to the difference, exactly.
     """
 

@@ -43,8 +43,8 @@ class Step(Row, query="export.operator"):
 
 
 class Sample(Row, query="export.sample"):
-    """Time, bytes and MACs of each operator of one run, and energy of each of its actions; one row per operator,
-    without an action, and one per operator and action; every amount sums to the run.
+    """Time, bytes and MACs of each operator of one run, and energy of each of its actions; one row per operator
+    with an empty component, and one row per operator and action; every amount sums to the run.
     """
 
     operator_index: int

@@ -86,8 +86,8 @@ class ListedOperator(Row, query="model.operator"):
 
 
 class PatternShare(Row, query="model.pattern"):
-    """Fusion patterns of a workload; one row per pattern; view is that of subgraphs without any other operator,
-    constant that of operators that depend on no input.
+    """Fusion patterns of a workload; one row per pattern; `view` stands for subgraphs of views alone, `constant`
+    for operators that depend on no input.
     """
 
     fusion_pattern: str

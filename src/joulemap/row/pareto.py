@@ -7,8 +7,8 @@ from joulemap.row import Row
 
 
 class ParetoPoint(Row, query="pareto.front"):
-    """Pareto front of configurations in two metrics, and the configurations that dominate the rest; one row per
-    requested run, refused ones included.
+    """Pareto front of configurations in two metrics, and for each other configuration one that dominates it; one
+    row per requested run, refused ones included.
     """
 
     status: str

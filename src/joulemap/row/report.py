@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class PredictionStanding(Row, query="report.accuracy"):
-    """Scores of predictions like each run's against measurements, by nearness of the measured hardware; one row per
-    run and quantity; refused runs are omitted.
+    """Errors of predictions similar to each run, with the measured hardware nearest to the run's; one row per run
+    and quantity; refused runs are omitted.
     """
 
     model: str

@@ -54,8 +54,8 @@ class Constant(Row, query="run.constant"):
 
 
 class Fallback(Row, query="run.fallback"):
-    """Operations of runs that a host computes because the chip's compiler does not support them or leaves them; one
-    row per run and operation that the host computes.
+    """Operations of runs that a host computes because the chip's compiler does not support them or its cut excludes
+    them; one row per run and operation that the host computes.
     """
 
     run_id: int
@@ -120,8 +120,8 @@ class Setting(Row, query="run.setting"):
 
 
 class PluggedHardware(Row, query="run.surrounding"):
-    """Power drawn around each chip of the given runs at the boundary system: growth factor and host power at the
-    wall plug; one row per hardware version at the boundary system.
+    """Power at the wall plug beyond each board of the given runs at the boundary system: growth factor and host
+    power; one row per hardware version at the boundary system.
     """
 
     hardware: str

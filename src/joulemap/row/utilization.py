@@ -84,8 +84,8 @@ class PrecisionGain(Row, query="utilization.precision"):
 
 
 class Remedy(Row, query="utilization.remedy"):
-    """Better uses of the hardware of runs: the best other run that differs in one thing, and its gain; one row per
-    evaluated run and property in which some evaluated other run differs.
+    """Remedies for low utilization: for each run and property, the best other run that differs only in it, and its
+    gain; one row per evaluated run and property in which some evaluated other run differs.
     """
 
     hardware: str
@@ -158,8 +158,8 @@ class Utilization(Row, query="utilization.summary"):
 
 
 class BatchZone(Row, query="utilization.zone"):
-    """Batches at which a chip is well used: utilization and inferences per joule near the best of a series; one row
-    per model, hardware, precision and runtime of the requested runs.
+    """Efficient batches of a chip: utilization and inferences per joule near the best of its series; one row per
+    model, hardware, precision and runtime of the requested runs.
     """
 
     model: str

@@ -51,8 +51,8 @@ class OperatorScore(Row, query="validate.operator"):
 
 
 class PairScore(Row, query="validate.pair"):
-    """Pairs of hardware that served the same model alike: how often the better one is predicted to be better; one
-    row per source and quantity, and one per quantity for all sources together.
+    """Pairs of hardware that served the same model under equal conditions: how often the better one is predicted to
+    be better; one row per source and quantity, and one per quantity for all sources together.
     """
 
     quantity: str

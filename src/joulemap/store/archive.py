@@ -30,7 +30,7 @@ ACTION: Final = "architecture, category, common_category, component, action, par
 """Columns that identify an action."""
 
 HUBS: Final = ("timm", "hf")
-"""Kinds of keys that precede a model's name."""
+"""Prefixes of the names of models from hubs."""
 
 VIEW_KEYS: Final[Mapping[str, str]] = {
     "runs": "run_id",
@@ -305,7 +305,7 @@ def _add_ledgers(connection: Connection, archive: str) -> None:
 
 
 def _enlarge_sets(connection: Connection) -> None:
-    """Update the set digests with the fresh rows."""
+    """Update the digests of sets of records by the rows that were added."""
     digester = Digester(connection)
     for seal in (RUN, WORKLOAD, HARDWARE, CALIBRATION):
         is_numbered = seal.key.endswith("_id")

@@ -51,8 +51,8 @@ def bounding(
 ) -> Iterator[None]:
     """Interrupt the connection when its time is over; raise SqlError that names the exceeded bound.
 
-    The time restarts if `sign`, a sign of progress, has changed at its end. Only the engine can stop a query; it does
-    not check within one call of a SQL function.
+    If `sign`, a measure of progress, has changed when the time is over, the time restarts. Only the engine can stop a
+    query; it does not check within one call of a SQL function.
     """
     over, struck = Event(), Event()
 

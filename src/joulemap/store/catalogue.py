@@ -175,7 +175,7 @@ def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
 
 
 def ensure_calibrations(connection: Connection, used: Iterable[tuple[CalibrationEntry, Calibration, Hardware]]) -> None:
-    """Store calibrations that are not stored yet; each comes with its hardware, both with and without it."""
+    """Store calibrations that are not stored yet; each comes with its catalogue entry and its hardware."""
     stored = set(find_calibrations(connection))
     for entry, calibration, hardware in used:
         if calibration.digest not in stored:

@@ -29,7 +29,7 @@ from joulemap.store.digest import (
     ESTIMATE,
     HARDWARE,
     MEASUREMENT,
-    NO_THINGS,
+    NO_RECORDS,
     PLACEMENT,
     REPLACED_TABLES,
     RUN,
@@ -184,7 +184,7 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
             connection = stack.enter_context(reading(path, patience))
-        except EngineError as error:  # on opening
+        except EngineError as error:  # raised on opening
             raise _damaged(path, error.__cause__ or error) from error
         try:
             _check_blocks(connection, stream, path)
@@ -255,7 +255,7 @@ def find_faults(connection: Connection) -> list[Fault]:
         if found != expected:
             faults.append((TABLE_RULE, None, None, table, expected, found))
     for seal in SEALS:
-        found, expected = digester.read_set(seal), stored.get(seal.table, NO_THINGS)
+        found, expected = digester.read_set(seal), stored.get(seal.table, NO_RECORDS)
         if found != expected:
             faults.append((SET_RULE, None, None, seal.table, expected, found))
     return sorted([*faults, *find_row_faults(connection)], key=_order)

@@ -39,10 +39,10 @@ _BESIDE: Final[WeakKeyDictionary[Connection, list[tuple[Connection, Callable[[],
 """Connection -> its background tasks: the connection of each, and a function that waits for it."""
 
 TURN_S: Final = 0.004
-"""Seconds between checks whether earlier threads are done."""
+"""Seconds between checks whether earlier processes in the queue are done."""
 
 POLL_S: Final = 0.02
-"""Initial seconds between checks whether another process has released the database; later checks are more frequent."""
+"""Minimum initial delay in seconds between checks for the release of the database; it falls with time."""
 
 TELL_AFTER_S: Final = 1.0
 """Seconds of waiting after which the reason is printed."""
@@ -117,7 +117,7 @@ def is_wanted(path: Path) -> bool:
 def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: float) -> Connection:
     """Open a database once no other process holds it; LockedDatabaseError names the holder at the deadline.
 
-    At the deadline it is tried even if others came earlier, so that a stuck queue keeps nobody out.
+    At the deadline the database is opened even if others came earlier, so that a stuck queue blocks no process.
     """
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
@@ -139,7 +139,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
                 raise _give_up(str(refused), patience) from error
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
-                tell_at = math.inf  # once is enough
+                tell_at = math.inf  # report once
             time.sleep(TURN_S if earlier else POLL_S * (1 + random.random()) / (1 + time.monotonic() - began))
 
 
@@ -278,7 +278,7 @@ def _checkpointing(connection: Connection, path: Path) -> Iterator[None]:
 
 
 def _create(path: Path, template: Path | None) -> None:
-    """Create a new database in full before giving it its name, so that nobody sees a partial one."""
+    """Create a new database in full before giving it its name, so that a partial one is never visible."""
     parent = path.parent
     if not parent.is_dir():
         raise DatabaseError(f"cannot create {path}: the folder {parent} does not exist")
@@ -313,7 +313,7 @@ def make_empty(path: Path) -> None:
 
 
 def open_in_memory(*, has_comments: bool = False, has_surface: bool = True) -> Connection:
-    """Return an empty joulemap database that lives as long as the connection. Tables alone take a quarter as long."""
+    """Return an empty joulemap database for the life of the connection; tables alone take a quarter of the time."""
     connection = connect(IN_MEMORY)
     migrate(connection, has_comments=has_comments, has_surface=has_surface)
     return connection
@@ -396,7 +396,7 @@ def begin_beside(connection: Connection, action: Callable[[Connection], Result])
 def close(connection: Connection) -> None:
     """Close a connection after its background tasks, because the engine cannot close while they run."""
     for cursor, finish in _BESIDE.pop(connection, []):
-        with contextlib.suppress(Exception):  # nobody waits for its result
+        with contextlib.suppress(Exception):  # no caller waits for its result
             cursor.interrupt()
         with contextlib.suppress(Exception):
             finish()

@@ -6,11 +6,11 @@ hardware version, a calibration, a measurement, an estimate, or a measurement an
 hyphens. Each group of digits is a digest
 
 - of the row itself, from the Python text of its values in the order of the table's columns;
-- or of the rows of another table, as they are stored: see `digest_groups`, which digests many things together.
+- or of the rows of another table, as they are stored: see `digest_groups`, which digests many records together.
 
 Numbers that only identify rows of one database are omitted or replaced by the content that they refer to. A run thus
-has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So
-have the sets of sealed things, so that the removal of a whole thing is detected.
+has the same digest in every database. Tables that are replaced as a whole have a digest each in `table_digest`. So have
+the sets of sealed records, so that the removal of a whole record is detected.
 
 A cryptographic digest would slow the writing of ledgers too much. These digests miss one change in four thousand
 million. They are not signatures, because anybody who changes rows can recompute them.
@@ -181,7 +181,7 @@ def _show_set(total: int) -> str:
     return f"{total % 2**64:016x}"
 
 
-NO_THINGS: Final = _show_set(0)
+NO_RECORDS: Final = _show_set(0)
 """Digest of an empty set."""
 
 
@@ -387,7 +387,7 @@ class Digester:
         shown = [f"t.{quote_name(name)}" for name in (seal.key, *self._list_content(seal, table))]
         if table in seal.named:
             shown.append(f"{seal.named[table]} AS {NAMED}")
-        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than all else
+        if isinstance(keys[0], int):  # rows are in the order of insertion; a sort would take longer than the rest
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}
@@ -438,7 +438,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
-    sets = [seal for seal in SEALS if stored.get(seal.table, NO_THINGS) == before.read_set(seal)]
+    sets = [seal for seal in SEALS if stored.get(seal.table, NO_RECORDS) == before.read_set(seal)]
     yield
     after = Digester(connection)
     for seal, keys in whole:

@@ -171,7 +171,7 @@ def _describe_errors(
 
 
 def _load_numbers(connection: duckdb.DuckDBPyConnection, digests: Iterable[str]) -> dict[tuple[str, str], float]:
-    """Return (hardware, quantity) -> half-width of a number beyond those of scored hardware; none for set numbers."""
+    """Return (hardware, quantity) -> additional half-width from the basis of a number, except those set by `--set`."""
     rows: Sequence[tuple[str, str, float]] = execute(
         connection,
         "SELECT f.hardware_digest, f.quantity, b.own_number_half_width FROM internal.hardware_fact AS f "

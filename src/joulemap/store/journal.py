@@ -11,7 +11,7 @@ The file has a new identity after each checkpoint. Its log names the identity an
 continues: the engine applies it to no copy that has diverged since.
 
 The next process that opens the database finds the journal of a killed one, and restores its content unless the new
-checkpoint is complete. A file of that name that is not a journal of this database belongs to somebody, and stays.
+checkpoint is complete. A file of that name that is not a journal of this database may be a user's, and stays.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def log_of(path: Path) -> Path:
 
 
 def open_beside(path: Path) -> int | None:
-    """Return a descriptor of a database file besides the engine's; None on Windows, where it shares none."""
+    """Return a descriptor of a database file besides the engine's; None on Windows, where the engine shares no file."""
     return open_descriptor(path, os.O_RDWR) if IS_POSIX else None
 
 
@@ -167,8 +167,8 @@ def settle(path: Path) -> None:
 def put_back(file: Path, path: Path, descriptor: int) -> None:
     """Restore a journal's blocks to an open database file, unless the checkpoint is complete.
 
-    A log that the checkpoint moved into the file is removed. Raises DatabaseError unless the file is a journal of this
-    database, or is needed and not whole, FileNotFoundError if there is none, and OSError.
+    A log that the checkpoint moved into the file is removed. Raises DatabaseError if the file is not a journal of this
+    database, or is needed and damaged; FileNotFoundError if there is none; and OSError.
     """
     with _opening(file) as (stream, journal):
         now = Head(read_at(descriptor, HEAD, 0))

@@ -47,7 +47,7 @@ def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
 
 
 def _scan(place: Path) -> list[tuple[str, os.DirEntry[str]]]:
-    """Return the query files of a folder with their topics, in order; every command does so, and globs are slower."""
+    """Return the query files of a folder with their topics, in order; each command needs them, and globs are slower."""
     topics = [one for one in os.scandir(place) if one.is_dir()]
     found = [(one.name, file) for one in topics for file in os.scandir(one) if file.name.endswith(".sql")]
     return sorted(found, key=lambda one: (one[0], one[1].name))
@@ -91,7 +91,7 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 
 def _load(path: Path) -> Query:
-    """Return the query in a file; the SQL of a shipped one includes that of the queries it calls."""
+    """Return the query in a file; the SQL of a shipped query includes the SQL of the queries that it calls."""
     if not ships(path):
         query = parse_query(path)
         if not query.columns:
@@ -115,7 +115,7 @@ def ships(path: Path) -> bool:
 
 
 def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return the fields of shipped queries."""
+    """Return the fields of shipped queries; results are cached until a query file or the code changes."""
     digest = digest_code(*READERS)
 
     def make(path: Path) -> dict[str, Any]:

@@ -34,7 +34,7 @@ MOST: Final = 2**31 - 1
 """Largest number of the engine's type for integers."""
 
 _FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
-"""List of numbers as written in a statement."""
+"""Pattern of a list of numbers in a statement."""
 
 _OPERATOR: Final = duckdb.token_type.operator
 

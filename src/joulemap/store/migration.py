@@ -108,7 +108,7 @@ def migrate(
     """Apply the missing migrations, up to number `up_to` if given; return their numbers.
 
     After the last one, the database has this version's macros and views, and totals computed by them. Comments double
-    the time, so a database that nobody inspects omits them, and one that holds tables only omits the surface. Raises
+    the time, so a database that no person inspects omits them; a database of tables alone omits the surface. Raises
     DatabaseError if an applied migration is unknown.
     """
     applied = read_applied(connection) or {}

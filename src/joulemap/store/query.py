@@ -113,7 +113,7 @@ def _place(sql: str, computed: Sequence[str] | None) -> str:
 def prepare_query(
     connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any], bounds: Bounds
 ) -> Statement:
-    """Return a query that was bound and not run; SqlError if its columns are not those of its header."""
+    """Return a query that is bound but not run; SqlError if its columns are not those of its header."""
     bound = bind(query, given)
     with bounding(connection, bounds), blaming():
         sql = _place(query.sql, _compute(connection, query.sql, bound))
@@ -166,7 +166,7 @@ def fetch_all(
 ) -> dict[str, Table[Any]]:
     """Return name -> rows of a row type as `fetch` returns them, with the parameters that its query declares.
 
-    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises as
+    Intermediate tables of several queries are computed once, because planning takes longer than reading. Raises like
     `run_query`.
     """
     queries = {name: _find_query_of(record) for name, record in records.items()}
@@ -177,7 +177,7 @@ def fetch_all(
         for name, query in queries.items()
     }
     spelled = {name: {key: literal.write(value) for key, value in one.items()} for name, one in bound.items()}
-    if any(text is None for one in spelled.values() for text in one.values()):  # only the engine can bind these
+    if any(text is None for one in spelled.values() for text in one.values()):  # values that only the engine can bind
         return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
     texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
     with _sharing(connection, texts) as written:
@@ -209,7 +209,7 @@ def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) ->
 
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
-    """Yield the rows of the query that a row type names as records, held batch by batch; raises like `run_query`."""
+    """Yield the rows of the query that a row type names, one batch in memory at a time; raises like `run_query`."""
     query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, _answering(query):
         bound = bind(query, given)
@@ -227,7 +227,7 @@ def _run(
     filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
-    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both of its steps read the same
+    if filled is None and COMPUTED in query.sql and query.written != query.sql:  # both steps read the same tables
         spelled = {name: literal.write(value) for name, value in parameters.items()}
         if None not in spelled.values():
             text = (query, {name: one or "" for name, one in spelled.items()})
@@ -289,7 +289,7 @@ TOTALS_SUFFICE: Final = ("cost", "fleet", "llm", "pareto", "recommend", "sweep")
 
 
 SUMS: Final = "point_total"
-"""Table of sums that replace parts in runs with totals only."""
+"""Table of the sums that runs with totals only have instead of parts."""
 
 
 def reads_parts(query: Query) -> bool:
@@ -299,7 +299,7 @@ def reads_parts(query: Query) -> bool:
 
 
 def check_ledgers(connection: duckdb.DuckDBPyConnection, query: Query, given: Mapping[str, Any]) -> None:
-    """Raise UsageError, saying how to evaluate it, for the first run without a ledger that a query would find empty."""
+    """Raise UsageError, with advice, for the first run without a ledger of which a query would find no rows."""
     named = _list_runs(given)
     if not named or not reads_parts(query):
         return
@@ -345,7 +345,7 @@ SAMPLES: Final[dict[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 0.0, "BOO
 
 
 def sample(kind: str) -> Any:
-    """Return a value of a parameter's type, of a list one element; SqlError for a type that parameters do not have."""
+    """Return a value of a parameter's type, for a list one with one element; SqlError for a type of no parameter."""
     inner = kind.upper().removesuffix("[]")
     if inner not in SAMPLES:
         raise SqlError(f"parameters have no type {kind}, only {', '.join(SAMPLES)} and lists of them")
@@ -355,7 +355,7 @@ def sample(kind: str) -> Any:
 def check_query(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: int) -> None:
     """Raise SqlError, naming file and reason, unless a query is one SELECT with the header's parameters and columns.
 
-    The connection holds the views of `schema_version`, and is confined where the file is a person's own.
+    The connection holds the views of `schema_version`, and is confined for a user's own file.
     """
     try:
         _check(connection, query, schema_version)

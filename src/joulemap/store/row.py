@@ -76,7 +76,7 @@ def _list(objects: Any) -> tuple[Any, str] | None:
 
 
 def as_array(values: Any) -> Any:
-    """Return numbers as numbers, with missing ones masked, and all else as objects."""
+    """Return values as an array: numbers with missing ones masked, anything else as objects."""
     import numpy as np
 
     if isinstance(values, np.ndarray):

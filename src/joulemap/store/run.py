@@ -17,7 +17,7 @@ DETAILED: Final = "(has_ledger OR refusal IS NOT NULL OR NOT $has_ledger)"
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str], *, has_ledger: bool = True) -> dict[str, int]:
-    """Return run_key -> run_id for the stored ones of these keys; `has_ledger` excludes runs with totals only."""
+    """Return run_key -> run_id for those of these keys that are stored; `has_ledger` excludes runs with totals only."""
     statement = f"SELECT run_key, run_id FROM internal.run WHERE list_contains($keys, run_key) AND {DETAILED}"
     rows = execute(connection, statement, {"keys": list(run_keys), "has_ledger": has_ledger}).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
@@ -170,7 +170,7 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
-    """Return the distinct models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs."""
+    """Return the distinct models, precisions (`bf16/int4` with the weight precision) and runtimes of stored runs."""
     statement = (
         "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
         "ORDER BY list_position($ids, run_id)"

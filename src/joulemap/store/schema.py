@@ -62,7 +62,7 @@ WHERE database_name = current_database() AND NOT internal
 """
 
 _EXCLUDED: Final = re.compile(r"(?<=EXCLUDE \()[^()]*(?=\))")
-"""Columns that the engine keeps as a set and lists in no fixed order."""
+"""Pattern of the columns in an `EXCLUDE`, which the engine keeps as a set and lists in no fixed order."""
 
 
 def find_changes(connection: Connection) -> list[tuple[str, str, str]]:

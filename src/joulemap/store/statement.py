@@ -149,8 +149,8 @@ class Statement:
     def arrow(self) -> Any:
         """Return a `pyarrow.RecordBatchReader` of the rows in the engine's own memory, without Python objects.
 
-        Integers of more than 64 bits are decimals without places. While it is read it raises like `batches`, and
-        SqlError after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
+        Integers of more than 64 bits are decimals without fractional digits. While it is read it raises like `batches`,
+        and SqlError after the statement was closed. Raises MissingPackageError if pyarrow is not installed.
         """
         need_package("pyarrow", "arrow")
         import pyarrow as pa
@@ -284,7 +284,7 @@ def _refuse_effects(connection: Connection, sql: str) -> None:
 
 
 def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
-    """Return the only statement of a text; SqlError if it does not parse, holds none or several, or has effects."""
+    """Return the only statement of a text; SqlError if it does not parse, has none or several, or has effects."""
     if "\0" in sql:
         raise SqlError(f"the statement has a NUL at character {sql.index(chr(0))}, where the engine would end it")
     try:

@@ -108,7 +108,7 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
 
 
 def _find_made(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
-    """Return kind and name of each macro and view that joulemap made and that is there."""
+    """Return (kind, name) of each macro and view of joulemap that the database has."""
     try:
         return connection.execute(
             "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "

@@ -107,7 +107,7 @@ def _read(path: Path) -> Template | None:
     """Return the template at a path; None if it or its index is missing or was changed."""
     with contextlib.suppress(FileNotFoundError):
         noted = _read_index(path)
-        if noted and (noted["seen"] == _sight(path) or noted["file"] == _digest(path.read_bytes())):
+        if noted and (noted["seen"] == _read_stamp(path) or noted["file"] == _digest(path.read_bytes())):
             return _form(path, noted)
     return None
 
@@ -149,7 +149,7 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _sight(path: Path) -> list[int]:
+def _read_stamp(path: Path) -> list[int]:
     """Return metadata that changes when a file is written, as a substitute for reading it."""
     found = path.stat()
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
@@ -169,7 +169,7 @@ def _make(path: Path, fill: Fill) -> Template:
         content = [_digest(draft.read_bytes()), [attrs.asdict(entry) for entry in entries.values()]]
         noted = dict(zip(("file", "entries"), content, strict=True), self=_digest(json.dumps(content).encode()))
         draft.replace(path)
-        _index(draft).write_text(json.dumps({**noted, "seen": _sight(path)}), encoding="utf-8")
+        _index(draft).write_text(json.dumps({**noted, "seen": _read_stamp(path)}), encoding="utf-8")
         _index(draft).replace(_index(path))
     others = [other for other in path.parent.iterdir() if _NAME.fullmatch(other.name) and _index(other).exists()]
     for other in sorted(others, key=lambda other: other.stat().st_mtime, reverse=True)[KEPT:]:

@@ -31,7 +31,7 @@ EXACT: Final = 2.0**52
 """Half of the largest integer up to which sums of doubles are exact."""
 
 HALF: Final = 26
-"""Bits at which energies are split; the high and low parts are summed separately, each without rounding."""
+"""Low bits of an energy that are summed separately from the high bits, so that both sums are exact."""
 
 
 ACTIONS: Final = """

@@ -33,7 +33,7 @@ def find_workload(connection: Connection, workload_key: str) -> int | None:
 
 
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
-    """Return workload_key -> workload_id for the stored ones of these keys."""
+    """Return workload_key -> workload_id for those of these keys that are stored."""
     rows = execute(
         connection,
         "SELECT workload_key, workload_id FROM internal.workload WHERE list_contains(?, workload_key)",
@@ -178,7 +178,7 @@ def _read_records(connection: Connection, table: str, workload_id: int, order: s
 
 
 def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
-    """Return a record from the columns named like its fields, except the given ones."""
+    """Return a record from the columns named like its fields, and from the `given` fields."""
     names = [field.name for field in attrs.fields(record) if field.name not in given]
     return record(**{name: row[name] for name in names}, **given)
 

@@ -146,7 +146,7 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
 
 
 def _find_above(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> set[str]:
-    """Return the models of which another workload applies to batches from 2 on."""
+    """Return the models that have another workload for batches from 2 on."""
     if all(one.batch == 1 for one in wanted):
         return set()
     rows = execute(
@@ -268,7 +268,7 @@ def _fixed(connection: Connection, table: str) -> list[str]:
 
 
 def _shipped_rows(connection: Connection, table: str) -> str:
-    """Return the query of a table's rows as they ship; `_restored` is its inverse."""
+    """Return the query of a table's rows in their shipped form; `_restored` is its inverse."""
     row = ROW[table]
     picked = []
     for column in _fixed(connection, table):

@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
     CATALOGUE = 9
     """Invalid hardware or energy data file."""
     BEYOND = 10
-    """Measured change beyond its limit."""
+    """Change of a metric that exceeds its limit."""
     OUTSIDE = 11
     """Measurement outside the 80 % interval of its prediction."""
     UNSCORED = 12
@@ -173,7 +173,7 @@ class UnknownFamilyError(ModelError):
 
 
 class UntrustedError(ModelError):
-    """Model whose code the user has not named."""
+    """Model whose code may not run, because only a row of a file names it."""
 
 
 class SqlError(JoulemapError):

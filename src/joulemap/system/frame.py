@@ -1,7 +1,7 @@
 """Convert rows with columns for other libraries, and draw them for interactive use.
 
-Numbers keep their type. Integers of more than 64 bits become decimals without places, and nullable integers stay
-integers. pandas and polars are imported on demand.
+Numbers keep their type. Integers of more than 64 bits become decimals without fractional digits, and nullable integers
+stay integers. pandas and polars are imported on demand.
 """
 
 from __future__ import annotations

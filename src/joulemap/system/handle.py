@@ -3,8 +3,9 @@
     lock_file, try_lock_file     whole file; belongs to the descriptor, so that another of this process is refused too
     try_lock_bytes               range of bytes, shared or exclusive; on POSIX systems it belongs to the process
 
-Locks end with their descriptor or process. Windows lets nobody else read locked bytes. Therefore the lock of a whole
-file is there one byte that no file reaches, and `try_lock_bytes` conflicts even with another lock of the descriptor.
+Locks end with their descriptor or process. On Windows, no other process can read locked bytes. There, the lock of a
+whole file is therefore the lock of one byte beyond the end of any file. `try_lock_bytes` conflicts even with another
+lock of the same descriptor.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def write_at(descriptor: int, content: bytes, offset: int) -> None:
 
 
 def lock_file(descriptor: int) -> None:
-    """Lock a whole file, and wait for whoever has it."""
+    """Lock a whole file; wait while another descriptor has it locked."""
     if IS_POSIX:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     else:
@@ -67,7 +68,7 @@ def lock_file(descriptor: int) -> None:
 
 
 def try_lock_file(descriptor: int) -> bool:
-    """Lock a whole file; return False if somebody has it. Raises OSError on a file system without locks."""
+    """Lock a whole file; return False if another lock prevents it. Raises OSError on a file system without locks."""
     if not IS_POSIX:
         return windows.lock(descriptor, BEYOND, 1)
     try:
@@ -78,7 +79,7 @@ def try_lock_file(descriptor: int) -> bool:
 
 
 def try_lock_bytes(descriptor: int, start: int = 0, length: int = 0, *, is_shared: bool = False) -> bool:
-    """Lock a range of bytes, a length of 0 up to any end; return False if somebody has one of them.
+    """Lock a range of bytes, a length of 0 up to any end; return False if another process has locked one of them.
 
     Raises OSError on a file system without locks.
     """
@@ -100,9 +101,9 @@ def unlock_bytes(descriptor: int, start: int = 0, length: int = 0) -> None:
 
 
 def close_and_remove(descriptor: int, file: Path) -> None:
-    """Close a locked file and remove it, so that nobody can lock it under this name in between.
+    """Close a locked file and remove it, so that no process can lock it under this name in between.
 
-    Windows refuses to remove an open file; whoever has it open then removes it.
+    Windows refuses to remove an open file; the process that has it open then removes it.
     """
     if not IS_POSIX:
         os.close(descriptor)

@@ -101,7 +101,7 @@ class _Later:
                 own = vars(self.kind).keys()
                 is_compared = not (COMPARING & options.keys() or {"__eq__", "__ne__", "__hash__"} & own)
                 is_shown = not ({"repr", "str"} & options.keys() or "__repr__" in own)
-                is_shown &= not hasattr(self.kind, "__attrs_init_subclass__")  # it may take the representation away
+                is_shown &= not hasattr(self.kind, "__attrs_init_subclass__")  # which may remove the representation
                 options |= {"eq": False} if is_compared else {}
                 options |= {"repr": False} if is_shown else {}
                 getattr(attrs, self.how)(self.kind, **options)
@@ -139,7 +139,7 @@ def _add_plain(kind: Any, *, is_frozen: bool, is_kw_only: bool) -> None:
     kind.__repr__ = _represent(names)
     if is_frozen:
         kind.__setattr__ = kind.__delattr__ = _refuse
-    kind.__init__ = made["__init__"]  # the last: another thread may call it from here on
+    kind.__init__ = made["__init__"]  # last, because another thread may call it from now on
 
 
 def _refuse(_record: object, *_given: object) -> None:

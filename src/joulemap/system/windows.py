@@ -42,7 +42,7 @@ def _load() -> tuple[Any, Any]:
 
 
 def lock(descriptor: int, start: int, length: int, *, is_shared: bool = False, is_waiting: bool = False) -> bool:
-    """Lock bytes of a file, a length of 0 up to the last; return False if somebody has one of them, else OSError."""
+    """Lock bytes of a file, a length of 0 up to the last; return False if one of them is locked, else raise OSError."""
     kernel, find_handle = _load()
     flags = (0 if is_shared else EXCLUSIVE) | (0 if is_waiting else FAIL_IMMEDIATELY)
     low, high = _divide(length or END - start)

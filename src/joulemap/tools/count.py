@@ -1,8 +1,8 @@
 """Formulas of each class's action counts, read from the code that counts them.
 
 The value of an entry of `ActionCounts` is the formula of the action in its key. Records, coefficients and functions of
-numpy become the symbols of `joulemap.model`. A name for a single symbol becomes that symbol; other names are explained
-next to the formulas.
+numpy become the symbols of `joulemap.model`. A variable that equals a single symbol becomes that symbol; other
+variables are explained next to the formulas.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def read_residuals(
 ) -> tuple[Residual, ...]:
     """Return the errors of uncalibrated predictions, or with `is_calibrated` those of calibrated ones.
 
-    `foreign` has powers from `read_foreign`; their errors are the only ones of calibrated chips and measured loads.
+    `foreign` has powers from `read_foreign`; for calibrated chips and measured loads, only their errors are returned.
     """
     left = "is_foreign", "compiler"
     names = [field.name for field in attrs.fields(Residual) if "error" not in field.name and field.name not in left]

@@ -1,8 +1,8 @@
 """Times of traced operators from the shipped profiles, in the form of the database (`make profile`).
 
-A row of a profile is divided among the operators that expect it (`lowering`), a call each: the same kernel at the same
-shapes takes the same time. No time is lost. A row that no operator expects, or whose number of calls differs from the
-expected one, stays a row without operator.
+A row of a profile is divided among the operators that expect it (`lowering`), one call each: the same kernel at the
+same shapes takes the same time. No time is lost. A row that no operator expects, or whose number of calls differs from
+the expected one, stays a row without operator.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the stubs of public names: `python -m joulemap.tools.public`, or `make rows`.
 
-Public are `Workspace`, the functions of `joulemap.shortcut`, a few other names, and every type of ours that these
+Public names are `Workspace`, the functions of `joulemap.shortcut`, a few others, and every type of ours that these
 return or take: types of fields, results and parameters, followed from module to module in the source.
 """
 
@@ -105,7 +105,7 @@ def spell_stub() -> str:
     modules: dict[str, list[str]] = {}
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
-    head = [f"# {GENERATED}", '"""Public names: each is imported as itself from its home."""', ""]
+    head = [f"# {GENERATED}", '"""Public names, each imported from the module that defines it."""', ""]
     return "\n".join([*head, *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
 
 

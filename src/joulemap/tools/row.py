@@ -1,7 +1,7 @@
 """Write the types of rows from the headers of the queries: `python -m joulemap.tools.row`, or `make rows`.
 
-Each folder of `queries` becomes a module of `joulemap.row`, or `row` of the wing that asks them. Each query whose
-header names a record becomes a class.
+Each folder of `queries` becomes a module of `joulemap.row`, or the module `row` of the wing that runs its queries. Each
+query whose header names a record becomes a class.
 """
 
 from __future__ import annotations

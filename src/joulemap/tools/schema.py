@@ -48,7 +48,7 @@ ENVELOPE: Final[dict[str, Any]] = {
     "properties": {**HEAD, "rows": {"type": "array", "items": {"type": "object"}}},
     "required": [*HEAD, "rows"],
 }
-"""Document of a single table, if an object was requested."""
+"""Document of a single table, if `--envelope` requests an object."""
 
 OPTIONAL: Final[dict[str, Any]] = {
     "answer": {**TEXT, "description": "The answer in a sentence."},
@@ -63,7 +63,7 @@ PLAIN: Final = {"str": "string", "int": "integer", "float": "number", "bool": "b
 """Python type -> JSON type."""
 
 TABLE: Final = re.compile(r"Table\[(\w+)\]")
-"""Annotation of a field that is a table of a record."""
+"""Pattern of the annotation of a field that is a table of a record."""
 
 
 def _describe_type(annotation: object) -> dict[str, Any]:

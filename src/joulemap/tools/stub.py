@@ -24,7 +24,7 @@ PACKAGE: Final = Path(joulemap.__file__).parent
 ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
 """Modules that declare questions, as methods and as functions."""
 
-HEAD: Final = f'# {GENERATED}\n"""Questions as they are declared where they are answered."""'
+HEAD: Final = f'# {GENERATED}\n"""Questions with the signatures of the functions that answer them."""'
 
 WIDTH: Final = 120
 

@@ -18,7 +18,7 @@ from torch.utils._pytree import keystr, tree_leaves, tree_leaves_with_path, tree
 from joulemap.system.errors import ModelError
 from joulemap.trace.guest import first_line
 
-Held = torch.Tensor | torch.nn.Module
+TensorOrModule = torch.Tensor | torch.nn.Module
 """Types for which objects are searched: tensors, and modules, whose tensors are weights."""
 
 MOST_VALUES: Final = 65_536
@@ -59,7 +59,7 @@ def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) ->
         if isinstance(leaf, torch.nn.Module):
             return leaf
         seen: set[int] = set()
-        held = [value for _, value in _held(leaf, "", seen)]
+        held = [value for _, value in _find_held(leaf, "", seen)]
         if not any(isinstance(value, torch.Tensor) for value in held):
             return leaf
         for value in held:
@@ -76,7 +76,7 @@ def replace_tensors(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Return whether an input's values matter: those of small integers and booleans with storage do."""
+    """Return whether an input's values matter, as they do for small integers and booleans with storage."""
     return (
         not tensor.is_meta
         and not isinstance(tensor, FakeTensor)
@@ -87,17 +87,17 @@ def has_values(tensor: torch.Tensor) -> bool:
     )
 
 
-def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
+def _leaves(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, TensorOrModule]]:
     try:
         leaves = [(keystr(path), leaf) for path, leaf in tree_leaves_with_path(value)]
     except ValueError:  # the type is registered without names for its parts
         leaves = [(f"[{number}]", leaf) for number, leaf in enumerate(tree_leaves(value))]
     for path, leaf in leaves:
-        yield from _held(leaf, place + path, seen)
+        yield from _find_held(leaf, place + path, seen)
 
 
-def _held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Held]]:
-    """Yield the tensors and modules that an object is or holds."""
+def _find_held(leaf: Any, place: str, seen: set[int]) -> Iterator[tuple[str, TensorOrModule]]:
+    """Yield an object if it is a tensor or module, else the tensors and modules in it."""
     if isinstance(leaf, torch.Tensor | torch.nn.Module):
         yield place, leaf
         return

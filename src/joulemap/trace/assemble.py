@@ -9,7 +9,7 @@ import attrs
 import torch
 
 from joulemap.domain.workload import APPEND, APPENDED, Buffer, Operator, Tensor, Workload, WorkloadKey
-from joulemap.trace.assembly import Assembly, Held
+from joulemap.trace.assembly import Assembly, PassedValue
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
@@ -62,7 +62,7 @@ class _Assembly(Assembly):
         self.last_operator.append(operator)
 
     def takes_place(self, call: RecordedCall) -> bool:
-        """Return whether the first result of a call takes the place of its first argument."""
+        """Return whether the first result of a call is written into the memory of its first argument."""
         return self.recorder.tensors[call.writes[0]].storage in self.places.taken
 
     def find_reads(self, call: RecordedCall) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ class _Assembly(Assembly):
                 self.add_access(operator, tensors[index], find(tensors[index]), "input", byte_count)
         self.add_writes(total, call)
         for producer, consumer in ((scores, soft), (soft, total)):
-            passed = Held(self, shape, query)
+            passed = PassedValue(self, shape, query)
             passed.write(producer)
             passed.read(consumer)
         from_value = tuple(dependence for dependence in call.depends if dependence[1] == find(value))

@@ -1,4 +1,4 @@
-"""Operators and memory of a workload in the making, and values passed between the operators of one call."""
+"""Operators and memory of a workload under construction, and values passed between the operators of one call."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Assembly:
 
 
 @attrs.define
-class Held:
+class PassedValue:
     """Value that an operator of a call passes to a later one; it is created when it is first written."""
 
     assembly: Assembly

@@ -41,7 +41,7 @@ sizes (126 layers, 512 experts, 256 heads, a width of 53,248, a vocabulary of 26
 
 
 BOUND: Final = "_limit"
-"""End of the names whose values may be infinite: no size is named so."""
+"""Ending of the names whose values may be infinite; no size has such a name."""
 
 
 def find_limit(name: str) -> int:

@@ -135,4 +135,4 @@ _REASONS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ..
         ),
     )
 )
-"""Texts of torch -> their meaning for a model that is traced."""
+"""(pattern of an error of torch, function that returns its meaning for a traced model)."""

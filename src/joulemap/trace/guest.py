@@ -179,7 +179,7 @@ def _keep_interpreter() -> Iterator[None]:
             numpy.random.set_state(numpy_state)
 
 
-class _Loan:
+class _UnclosableStream:
     """Stream that user code cannot close."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -196,7 +196,7 @@ class _Loan:
         raise io.UnsupportedOperation("detach")
 
 
-class _Parted:
+class _SplitStream:
     """Stream that redirects the output of guest threads that are still running."""
 
     def __init__(self, stream: TextIO, aside: TextIO) -> None:
@@ -215,7 +215,7 @@ class _Parted:
 def _keep_streams() -> Iterator[None]:
     """Send to stderr the output of Python, of other processes, and of libraries below Python's streams."""
     stdout, stderr = sys.stdout, sys.stderr
-    talk = cast("TextIO", _Loan(open(os.devnull, "w") if stderr is None else stderr))  # noqa: SIM115
+    talk = cast("TextIO", _UnclosableStream(open(os.devnull, "w") if stderr is None else stderr))  # noqa: SIM115
     _flush(stdout, stderr)
     with _watch_threads() as started:
         try:
@@ -225,7 +225,7 @@ def _keep_streams() -> Iterator[None]:
         finally:
             sys.stdout, sys.stderr = _revive(stdout, STDOUT), _revive(stderr, STDERR)
             if sys.stdout is not None and any(thread.is_alive() for thread in started):
-                parted = sys.stdout if isinstance(sys.stdout, _Parted) else _Parted(sys.stdout, talk)
+                parted = sys.stdout if isinstance(sys.stdout, _SplitStream) else _SplitStream(sys.stdout, talk)
                 parted.part_from(started)
                 sys.stdout = cast("TextIO", parted)
 
@@ -285,7 +285,7 @@ def _revive(stream: TextIO, number: int) -> TextIO:
     """Return a stream, or another one on the same descriptor if the guest has closed it."""
     try:
         is_closed = stream is not None and stream.closed
-    except ValueError:  # the buffer was taken away
+    except ValueError:  # the buffer was detached
         is_closed = True
     return open(number, "w", encoding="utf-8", errors="replace", closefd=False) if is_closed else stream
 
@@ -298,7 +298,7 @@ def _keep_torch() -> Iterator[None]:
     warns_only = torch.is_deterministic_algorithms_warn_only_enabled()
     has_gradient = torch.is_grad_enabled()
     hooks = [(known, dict(known)) for name, known in vars(module).items() if _is_hooks(name, known)]
-    if dtype != torch.float32:  # the setting holds for other threads too
+    if dtype != torch.float32:  # the setting applies to other threads too
         torch.set_default_dtype(torch.float32)
     if device.type != "cpu":
         torch.set_default_device(None)

@@ -55,7 +55,7 @@ CPU: Final = torch.device("cpu")
 def on_one_device(tape: Tape) -> Iterator[None]:
     """Answer requests for the data of tensors without storage, and hide all devices except the trace's."""
     with META:
-        torch.empty(0)  # torch lists its tensor factories at the first use of a device: before they are replaced
+        torch.empty(0)  # torch lists its tensor factories when a device is first used, so before they are replaced
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:

@@ -44,7 +44,7 @@ def _free_of_machine() -> float:
         if found:
             return 1024.0 * int(found[1])
     for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
-        with contextlib.suppress(AttributeError, ValueError, OSError):  # the first on Windows
+        with contextlib.suppress(AttributeError, ValueError, OSError):  # AttributeError on Windows
             return float(os.sysconf(name) * os.sysconf("SC_PAGE_SIZE"))
     return math.inf
 

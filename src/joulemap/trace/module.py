@@ -65,7 +65,7 @@ def _weight(value: torch.Tensor) -> torch.Tensor:
 
 
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return the traced form of an input: sparse ones, small integers and booleans with values, others without."""
+    """Return the traced form of an input: with values if it is sparse, or small integers or booleans; else without."""
     if is_sparse(value):
         return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
@@ -295,6 +295,6 @@ def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[
         module = _without_storage(module)
     else:
         module = _copy_on_meta(module, (*packed, *scripted))
-    with contextlib.suppress(NotImplementedError):  # an exported module raises it
+    with contextlib.suppress(NotImplementedError):  # raised by an exported module
         module = module.eval()
     return module, bool(packed)

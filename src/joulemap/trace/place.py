@@ -30,7 +30,7 @@ _PRODUCTS: Final = frozenset({"bmm", "baddbmm", "matmul", "mm", "mv", "dot", "fl
 _HANDING: Final = frozenset(
     {"_to_copy", "clone", "contiguous", "div", "expand_copy", "mul", "repeat", "repeat_interleave", "reshape", "to"}
 )
-"""Operators whose result still holds the given keys or values."""
+"""Operators whose result still contains the given keys or values."""
 
 
 @attrs.frozen

@@ -1,6 +1,6 @@
 """Modules with packed int8 weights, replaced by the float modules that they were made from.
 
-Packed weights have no shapes on meta. `torch.ao.quantization.quantize_dynamic` and `convert` make them.
+Packed weights have no shapes on meta. `torch.ao.quantization.quantize_dynamic` and `convert` create such modules.
 Source: torch/ao/nn.
 """
 

@@ -618,7 +618,7 @@ class Recorder(TorchDispatchMode):
                 depends[writer] = None
         on_input |= self._has_read_input and not read_indices
         on_input |= any(self.calls[producer].depends_on_input for producer, _ in depends)
-        on_input |= torch.Tag.nondeterministic_seeded in func.tags and name != ATTENTION  # drawn anew each time
+        on_input |= torch.Tag.nondeterministic_seeded in func.tags and name != ATTENTION  # new in each pass
         read_storages = {self._storage(tensor) for tensor in reads}
         mutates = (
             bool(func._schema.is_mutable) and torch.Tag.inplace_view not in func.tags

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from joulemap.trace.assembly import Assembly, Held
+from joulemap.trace.assembly import Assembly, PassedValue
 from joulemap.trace.record import RecordedCall
 from joulemap.trace.recurrence import Recurrence, product_cost, scan_cost
 from joulemap.trace.tensor import touched_bytes
@@ -20,11 +20,11 @@ def assemble_recurrence(assembly: Assembly, call: RecordedCall) -> None:
     products: list[int] = []
     scans: list[int] = []
     layer_count = len(recurrence.weights) // recurrence.directions
-    handed: Held | None = None
+    handed: PassedValue | None = None
     for layer in range(layer_count):
         is_last = layer == layer_count - 1
         shape = (recurrence.token_count, recurrence.directions * recurrence.width)
-        following = None if is_last else Held(assembly, shape, recurrence.source)
+        following = None if is_last else PassedValue(assembly, shape, recurrence.source)
         for direction in range(recurrence.directions):
             weights = recurrence.weights[layer * recurrence.directions + direction]
             label = f"l{layer}{'_reverse' if direction else ''}"
@@ -37,7 +37,7 @@ def assemble_recurrence(assembly: Assembly, call: RecordedCall) -> None:
             else:
                 handed.read(product)
             _read_weights(assembly, product, position, weights[::2][: 2 if recurrence.has_biases else 1])
-            projected = Held(assembly, cost.shape, recurrence.source)
+            projected = PassedValue(assembly, cost.shape, recurrence.source)
             projected.write(product)
             cost = scan_cost(recurrence, weights)
             scan = assembly.add_operator(call, cost, own_path=False, label=f"scan_{label}", shape=cost.shape)

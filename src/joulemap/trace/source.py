@@ -72,7 +72,7 @@ OWN_FORMULAS: Final = " formulas="
 _SHORT: Final = reprlib.Repr()
 _SHORT.maxstring = 60
 quote: Final = _SHORT.repr
-"""Form of a text in an error: in quotes, and without the middle if it is long."""
+"""Function that quotes a text for an error, without the middle if it is long."""
 
 _INPUT: Final = re.compile(r"(?:(?P<name>[A-Za-z_]\w*)=)?(?P<shape>[0-9]+(?:[,x][0-9]+)*)(?::(?P<dtype>\w+))?")
 
@@ -135,7 +135,7 @@ class ModelRequest:
     inputs: tuple[InputSpec, ...] = ()
     """Given inputs; empty if the model brings its own."""
     layout: str = "tensors"
-    """Form of the inputs: `tensors`, or `images`, a list with one image for each of the batch."""
+    """Form of the inputs: `tensors`, or `images`, a list with one image per sample."""
     arguments: tuple[tuple[str, str], ...] = ()
     """Arguments of a factory, as written."""
     is_default: bool = False
@@ -193,7 +193,7 @@ class ModelRequest:
             source = self.model if ":" in self.model else f"{self.kind}:{self.model}"
             if self.kind in HUBS:
                 source += f"@{package_version(HUBS[self.kind])}"
-            elif self.package and not self.is_default:  # what ships is the same under every version
+            elif self.package and not self.is_default:  # shipped workloads are the same under every version
                 source += f"@{package_version(self.package)}"
         own = [f"{name}={value}" for name, value in self.arguments]
         if self.kind in HUBS and self.path is not None:

@@ -1,6 +1,6 @@
 """Threads of a forward pass: their operators are recorded where they start, as if the pass waited for their end.
 
-    Thread(target=f).start()          f runs in its thread; the pass continues when f has ended, or waits for something
+    Thread(target=f).start()          f runs in its thread; the pass continues when f has ended or waits
     ThreadPoolExecutor().submit(f)    f runs at once
 
 A thread that waits, as for a queue, and runs operators after the pass has gone on has no place in the order of a trace:

@@ -2,8 +2,8 @@
 tokens.
 
 A tensor on the meta device that is computed from known values alone (`arange`, `zeros`, a comparison of both) has a
-real twin here, computed beside it. If such a tensor decides the number of rows, or which branch is taken, the answer is
-correct and needs no stand-in.
+real twin here, which is computed along with it. If such a tensor decides the number of rows, or which branch is taken,
+the answer is correct and needs no stand-in.
 
 The experts of a token depend on data. A choice of k of n (`topk`, `argmax`) for each of T tokens gets a balanced answer
 instead, with as many different experts as independent choices hit on average:
@@ -46,7 +46,7 @@ _CHOICES: Final = {"topk": 2, "argmax": 1, "max": 1, "sort": 1, "argsort": 1}
 """Operator with a data-dependent choice -> position of the dimension of the choice."""
 
 _ORDERS: Final = frozenset({"sort", "argsort"})
-"""Operators among these that order all of their choices; a router may take the first ones."""
+"""Operators of `_CHOICES` that order all of their choices, of which a router may take the first."""
 
 _UNINITIALIZED: Final = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 """Operators whose result is uninitialized memory."""
@@ -62,7 +62,7 @@ class Known:
     assumptions: frozenset[str]
     """Assumptions about data that the value depends on."""
     byte_count: int = 0
-    """Bytes of memory that no other value has."""
+    """Bytes of memory that the value shares with no other."""
 
 
 @attrs.frozen

@@ -4,9 +4,9 @@
      │        └ values: `.item()`, numpy, packed weights of int8 modules, `torch.jit.trace`
      └ tensors of `torch.empty`, and values computed from them, have shapes only; all else is as written
 
-The second way is taken if the first fails. In both an accelerator is replaced by the host, so that it need not exist.
-Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is not
-theirs.
+The second way is taken if the first fails. Both ways replace an accelerator by the host, so that the machine needs
+none. Tensors of `FakeTensorMode` are not a third way: kernels and copies that do not know them write to memory that is
+not theirs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FILLS: Final = frozenset(
     getattr(torch.Tensor, f"{name}_")
     for name in ("uniform", "normal", "fill", "zero", "erfinv", "mul", "add", "clamp", "exponential", "random")
 )
-"""Functions that change only values, of which initializers consist."""
+"""Functions that change only values; initializers consist of these."""
 
 _MOVES: Final = frozenset({torch.Tensor.to, torch.Tensor.cuda, torch.Tensor.cpu, torch.Tensor.xpu})
 _SET_DATA: Final = torch.Tensor.data.__set__  # type: ignore[attr-defined]

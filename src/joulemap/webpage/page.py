@@ -43,8 +43,7 @@ from joulemap.webpage.report import (
 )
 
 STATIC_CHOICES: Final = 4
-"""Maximum figures of an exhibit that are all drawn as SVG; beyond it only the first is, and a browser draws the
-chosen one."""
+"""Maximum figures of an exhibit that are all drawn as SVG; of more, only the first; a browser draws the others."""
 
 SHOWN_ROWS: Final = 14
 """Rows of the table behind the first figure of an exhibit; the data has all rows."""

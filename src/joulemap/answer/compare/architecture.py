@@ -143,7 +143,7 @@ AT_BATCH: Final = Template(
 DOMINANT: Final = 0.5
 """Share of an energy, or of a time, above which a part explains it."""
 
-OFTEN: Final = 0.01
+LEAST_COUNT_PER_MAC: Final = 0.01
 """Actions per MAC below which the count is written as MACs per action."""
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
@@ -152,10 +152,10 @@ EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 
 @frozen(kw_only=True)
 class ArchitecturesAnswer(RunAnswer):
-    """A model on hardware of several classes; categories, and actions, sum to the energy of each exactly."""
+    """A model on hardware of several classes; categories, like actions, sum to the energy of each run exactly."""
 
     asked: Precision
-    """Requested precision; hardware without it uses the nearest that it has."""
+    """Requested precision; hardware without it uses the nearest precision that it has."""
     rows: Table[ArchitectureSummary]
     """Rows in the order of the hardware, refused ones included."""
     categories: Table[ArchitectureCategory]
@@ -197,7 +197,7 @@ class ArchitecturesAnswer(RunAnswer):
         return [one.run_id for one in self.rows if one.architecture == row.architecture]
 
     def place(self, row: ArchitectureSummary) -> list[str]:
-        """Return sentences on a class: its rank, its static power if that is most, and the overhead of a MAC."""
+        """Return sentences on a class: rank, static energy if that is the largest part, and the overhead of a MAC."""
         lines: list[str] = []
         if len(self.answered) > 1:
             dynamic = sorted(self.answered, key=lambda one: ((one.energy_fj or 0) - (one.static_fj or 0), one.hardware))
@@ -299,7 +299,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
 
     def _lay_overview(self) -> list[Section]:
-        """Return the shares of the energy, the energy per MAC, and the orders and bytes per MAC."""
+        """Return the shares of the energy, the energy per MAC, and the MACs per instruction and bytes per MAC."""
         rows = self.rows.with_rows(self.answered)
         shares = Section(SHARE_TABLE, (self._lay(rows, SHARE_COLUMNS, label=self.label), Text(LEGEND)))
         if not self.has_macs:
@@ -315,7 +315,7 @@ class ArchitecturesAnswer(RunAnswer):
         return CLASS_TITLE(row, label=self.label(row), name=self.scope.mark(row.hardware))
 
     def _introduce(self, row: ArchitectureSummary, by: ClassDivision) -> tuple[Lines, ...]:
-        """Return the principle of a class and its rank, above its largest actions."""
+        """Return the text above the largest actions of a class: its principle and its rank."""
         known = [NOTE(one, topic="") for one in find_notes((row.architecture,)) if one.topic == "principle"]
         return (Lines([*known, *self.place(row)]),) if by == "class" else ()
 
@@ -425,15 +425,15 @@ def _show_count(row: ArchitectureAction) -> str:
         return ""
     if row.per == "s":
         return show_quantity(count, "s")
-    return f"{count:.3g} {unit}".rstrip() if count >= OFTEN else RARE(unit=unit, every=1.0 / count)
+    return f"{count:.3g} {unit}".rstrip() if count >= LEAST_COUNT_PER_MAC else RARE(unit=unit, every=1.0 / count)
 
 
 def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
     """Compare architecture classes on a model: energy by category, energy per MAC, and reasons.
 
     Without named hardware, one chip represents each of the eight classes. Hardware that lacks the precision uses the
-    nearest that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises as
-    `compare`.
+    nearest precision that it has; hardware that cannot run the model is an `unsupported` row with its reason. Raises
+    like `compare`.
     """
     with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
         found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)

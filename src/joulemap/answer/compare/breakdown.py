@@ -132,7 +132,7 @@ class BreakdownAnswer(RunAnswer):
         return sentence(row, label=self._name(row), share=share, largest=CATEGORIES[most], among=among)
 
     def _lay_figures(self, rows: Sequence[RunFigure], figures: Sequence[str]) -> Grid:
-        """Return a row per figure and a column per run; narrow terminals keep the lowest energies."""
+        """Return a row per figure and a column per run; narrow terminals keep the runs of the lowest energies."""
         names = [self._name(row) for row in rows]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         drawn = lay_beside((PER_BATCH, *names), figures, rows, keep=[names[index] for index in frugal])

@@ -1,4 +1,4 @@
-"""Find the best hardware for each subgraph or operator, and the kinds that each chip is best at."""
+"""Find the best hardware for each subgraph or operator, and the kinds of operator that each chip is best at."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ContestAnswer(RunAnswer):
         return count_wins(contests, self.scope, METRIC[self.metric].label, self.by) or f"{self.sentences()[0]}."
 
     def sentences(self, *, is_winner: bool = False) -> list[str]:
-        """Return a sentence for each chip that wins or, unless `is_winner`, shares something, by kind."""
+        """Return a sentence, by kind of part, on each chip that wins parts or, unless `is_winner`, ties for parts."""
         is_several = len({row.workload_id for row in self.victories}) > 1
         lines = []
         for _, group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
@@ -206,7 +206,7 @@ def count_of(count: int, total: int, part: str) -> str:
 
 
 def count_wins(contests: Sequence[Sequence[Row]], scope: Scope, metric: str, part: str) -> str:
-    """Return the wins of each available hardware, then of the others; empty if all winners are available."""
+    """Return the wins of available, then of unavailable hardware; empty if the best of every contest is available."""
     if all(contest[0].is_available for contest in contests):
         return ""
     total = len(contests)
@@ -237,7 +237,7 @@ def compare_parts(
 ) -> ContestAnswer:
     """Compare each subgraph or operator of the models on each chip by a metric.
 
-    For a part, edp is its share of the run's, and memory the bytes moved off chip. Raises like `compare`.
+    The edp of a part is its share of the run's edp, its memory the bytes moved off chip. Raises like `compare`.
     """
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)

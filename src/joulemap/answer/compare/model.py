@@ -61,7 +61,7 @@ class ModelsAnswer(RunAnswer):
         return [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
 
     def _cross(self) -> Grid:
-        """Return a grid with one row per model and one column per chip, and the best one."""
+        """Return a grid with one row per model, one column per chip, and a column with the best chip."""
         drawn = lay_across(self._contests(), self.scope, ("model",), lambda row: (row.model,), text.WINNER[:1])
         if len({row.hardware for row in self.rows}) > 1:
             return drawn
@@ -77,7 +77,7 @@ class ModelsAnswer(RunAnswer):
         return text.WON_BY(first=insights[0], others=others or None, near=self._list_near() or None)
 
     def _list_near(self) -> list[str]:
-        """Return the second chip of each model that is within 0.5 % of the best."""
+        """Return, for each model, the second chip if it is within 0.5 % of the best."""
         near = []
         for contest in self._contests():
             second = next((row for row in contest if row.hardware_rank == 2), None)
@@ -129,7 +129,10 @@ class ModelsAnswer(RunAnswer):
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
-    """Compare several models on each chip, ranked both ways by a metric; raises like `compare`."""
+    """Compare several models on each chip, with the chips of a model and the models of a chip ranked by a metric.
+
+    Raises like `compare`.
+    """
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

@@ -34,7 +34,7 @@ from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 FEWEST_FOR_MEDIAN: Final = 3
-"""Number of chips from which a comparison with the median says more than the table."""
+"""Minimum chips for a comparison with the median; with fewer chips it repeats the table."""
 
 
 @frozen(kw_only=True)
@@ -51,7 +51,7 @@ class RankingAnswer(RunAnswer):
     spread: Table[UtilizationSpread] | None
     """Utilization of each evaluated run; None unless requested."""
     numbers: Table[HardwareNumber] | None
-    """Numbers of each chip; None unless requested."""
+    """Specifications of each chip; None unless requested."""
     subgraphs: Table[Contender] | None
     """Rows by subgraph; None unless requested."""
     placements: Table[Placement] | None

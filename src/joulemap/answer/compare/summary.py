@@ -41,7 +41,7 @@ SHOWN_INSIGHTS: Final = 3
 """Maximum sentences that compare the best with another chip."""
 
 FULL: Final = 0.9995
-"""Share of the full clock from which a clock is shown as full."""
+"""Share of the full clock above which a clock is shown as full."""
 
 JUDGED: Final = (
     Column(name="probability_best", type="DOUBLE", meaning="probability of the least energy per inference"),
@@ -65,7 +65,7 @@ class CompareAnswer(RunAnswer):
     rows: Table[Comparison]
     """Rows by energy per inference, lowest first; unsupported ones last."""
     insights: Table[Insight]
-    """Comparison of the lowest-energy run with each other one, nearest first."""
+    """Comparison of the lowest-energy run with each other run, nearest first."""
     paced: Paced | None = None
     """Runs at the frame rate of a pipeline; None for a single model."""
 
@@ -140,7 +140,7 @@ class CompareAnswer(RunAnswer):
         return (Section(text.PACED_TITLE(rate=show_quantity(rate, "1/s"), slow=slow or None), grid),)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of the energies in a headline, of those of a chip's runs that it names."""
+        """Return the assumed share of the energies in a headline, counting only runs that the headline names."""
         goals = [goal for goal in self.available if goal.goal.startswith(("energy", "latency"))]
         named = {name for goal in goals for name in (goal.hardware, goal.runner_up)}
         ids = [row.run_id for row in self.answered if row.label in named and row.run_id is not None]
@@ -199,7 +199,7 @@ class CompareAnswer(RunAnswer):
         )
 
     def _describe_doubt(self, row: Recommendation) -> str:
-        """Return the confidence in the winner of a goal, with the chips that are too likely to be better."""
+        """Return the confidence in the winner of a goal, with the chips that are statistically tied with it."""
         is_joint = not row.rivals and is_tied(row.probability_best)
         jointly = text.JOINTLY_TIED if is_joint else ""
         return text.DOUBT(row, tied=[self.scope.mark(name) for name in row.rivals], jointly=jointly)
@@ -370,7 +370,7 @@ class CompareAnswer(RunAnswer):
         is_close = goal is not None and bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, winner)
         values = {row.hardware: getattr(row, METRIC[metric].column, None) for row in self.answered}
         if not self.varying and rival in values and values[rival] == values.get(winner):
-            steps = text.STEPS_OF_ONE  # two that are equal have no difference to explain and no order to flip
+            steps = text.STEPS_OF_ONE  # two equal runs have no difference to explain and no order to flip
         spelled = {"hardware": best.hardware, "rival": rival, "best": winner}
         return [
             one.words(
@@ -399,19 +399,19 @@ def _find_goals(rows: Table[Recommendation], metric: PartMetricName) -> dict[Par
 
 
 def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
-    """Compare a model on each chip: named ones, those of an architecture or deployment, or the default four.
+    """Compare a model on several chips: named chips, those of an architecture or deployment, or the default four.
 
     `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an `nn.Module`
-    followed by example inputs, here and in every question; keywords are the fields of `Settings`. Ratios are relative
-    to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row
-    with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError
-    if no hardware can run it.
+    followed by example inputs, here and in every question. Keywords are the fields of `Settings`. Ratios are relative
+    to `baseline`, by default the first hardware. A chip that cannot run the configuration is an `unsupported` row with
+    its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or DatabaseError; UnsupportedError if no
+    hardware can run it.
     """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
-        is_choice = len(scope.evaluated_ids) > 1  # a single run has nothing to beat
+        is_choice = len(scope.evaluated_ids) > 1  # a single run has no competitor
         find = start if is_choice else start_none
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]

@@ -33,7 +33,7 @@ BEST: Final[Mapping[str, Template]] = {
     ),
     "memory": Template("{hardware} {also}needs the least memory{among}: {value:B}, {margin} less than {runner_up}."),
 }
-"""Metric -> sentence on its best hardware. The confidence is that this is the best of all, not of a pair."""
+"""Metric -> sentence on its best hardware. The confidence is the probability to be the best of all hardware."""
 DOUBT: Final = Template("{probability_best:chance} confidence[, statistically tied with {tied:few}][, {jointly}]")
 JOINTLY_TIED: Final = "statistically tied"
 BY_RATIO: Final = Template("{advantage_ratio:x}")
@@ -56,7 +56,7 @@ EQUAL: Final[Mapping[str, tuple[Template, Template]]] = {
         Template("{names:and} share the lowest memory{among}: {value:B}."),
     ),
 }
-"""Metric -> sentence on hardware with one value: on all compared hardware, and on the best of it."""
+"""Metric -> sentences on hardware with equal values: if all compared hardware is equal, and if the best ones are."""
 EACH: Final = " per inference"
 AMONG: Final = " of the available chips"
 BEYOND: Final = Template("{hardware} is not available, but would {gains:and}.")
@@ -211,7 +211,7 @@ RANKED_VALUES: Final[Mapping[str, Template]] = {
     "efficiency": Template("{inferences_per_j:plain} inferences per joule"),
     "energy": Template("{energy_per_inference_j:J}"),
 }
-"""Metric -> its value of one chip."""
+"""Metric -> text with its value on one chip."""
 EFFICIENCY: Final = "energy efficiency"
 LOWER, HIGHER = "lower", "higher"
 

@@ -72,7 +72,7 @@ class ExplainAnswer(PairAnswer):
         return split_pair(self.total)
 
     def _describe_assumed(self, headline: str, chosen: Collection[int] | None) -> str:
-        """Return the assumed share of each energy; empty if the headline states that of their difference."""
+        """Return the assumed share of each energy; empty if the headline states the share of their difference."""
         return "" if describe_gap(self) else super()._describe_assumed(headline, chosen)
 
     def sentences(self) -> list[str]:
@@ -170,7 +170,7 @@ class ExplainAnswer(PairAnswer):
         return text.TITLE(title=self.scope.title, part=self.subgraph, quantity=quantity, a=name_a, b=name_b)
 
     def _list_steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        """Return the next commands: what reverses the order if the two are close, else details of the difference."""
+        """Return the next commands: the search for a reversal of the order if the two are close, else more details."""
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
         given = {"a": pair[0], "b": pair[1], "part": self.subgraph, "batches": ",".join(map(str, BATCHES))}

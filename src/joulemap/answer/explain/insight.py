@@ -25,7 +25,7 @@ MOST: Final = 3
 """Maximum insights."""
 
 FACTOR: Final = 1.2
-"""Ratio above which a difference is stated as a factor, below as a share."""
+"""Ratio above which a difference is stated as a factor; below, as a percentage."""
 
 RESIDUAL: Final = "busy_"
 """Beginning of the names of roles that hold a residual."""
@@ -178,7 +178,7 @@ def _describe_role(row: RoleDifference, answer: PairAnswer) -> str:
 
 
 def _name_periods(row: RoleDifference, answer: PairAnswer) -> tuple[str, str]:
-    """Return a name for the time that draws static power, for each side; empty if it is the latency on both."""
+    """Return a name for the time over which static power is drawn, per side; empty if it is the latency on both."""
     total = answer.total
     overlapping = overlaps(row.count_a, total.latency_a_s), overlaps(row.count_b, total.latency_b_s)
     if not any(overlapping):

@@ -45,7 +45,7 @@ PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
 """Metric -> fields of A, B, and their difference in the exact unit, in the row of both runs."""
 
 MOSTLY: Final = 0.5
-"""Share of the logarithm of a ratio of times from which the number of busy units explains it."""
+"""Minimum share of the logarithm of a time ratio due to the number of busy units, for these to be named as cause."""
 
 LEAST_CAUSE: Final = 0.25
 """Share of a difference below which a cause is not mentioned next to a larger one."""

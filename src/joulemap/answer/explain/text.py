@@ -41,7 +41,7 @@ SPENT: Final[Mapping[str, str]] = {
     "on_chip_memory": "on-chip memory",
     "board": "conversion, unattributed",
 }
-"""Common category of energy -> its words; all memories on a chip together."""
+"""Common category of energy -> its words; the memories on a chip are one category."""
 
 BOUND: Final[Mapping[str, str]] = {
     "compute": "compute time",
@@ -74,7 +74,7 @@ CAUSES_OF: Final[Mapping[tuple[str, str], Mapping[str, tuple[str, str]]]] = {
 """Quantity and category -> words that replace the general ones."""
 FEWER_UNITS: Final = ("fewer busy units", "but more busy units")
 SLOWER_UNITS: Final = ("slower units", "but faster units")
-"""Words for the time per unit of work of one subgraph, by the units that work on it."""
+"""Words if the units take longer for the work of one subgraph, and if they take less time."""
 
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (

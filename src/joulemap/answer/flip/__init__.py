@@ -1,1 +1,1 @@
-"""Conditions under which the other of two chips would be better."""
+"""Changes of constants that would make the other of two chips better."""

@@ -44,10 +44,10 @@ SHOWN: Final = 10
 """Default number of constants in the main table, both sides together."""
 
 SHOWN_STILL: Final = 4
-"""Maximum constants in that table that cannot reverse the order alone; the most uncertain ones are kept."""
+"""Maximum constants in the main table that cannot reverse the order alone; the most uncertain ones are kept."""
 
 LEAST_LIKELY: Final = 1e-3
-"""Likelihood below which a constant, if its share is below `LEAST_SHARE` too, is only in the details."""
+"""Likelihood below which a constant is only in the details, if its uncertainty share is below `LEAST_SHARE` too."""
 
 LEAST_SHARE: Final = 5e-3
 
@@ -55,13 +55,13 @@ DIGITS: Final = 3
 """Significant digits of constants in the main table; the details have more."""
 
 DOUBLE: Final = 2.5
-"""Ratio above which the chance of a factor of two is stated too."""
+"""Ratio of the chips above which the odds that the true ratio is at least two are stated too."""
 
 WORTH_TRYING: Final = 0.02
-"""Likelihood above which the first next step is a trial with the constant that wrong."""
+"""Likelihood above which the first next step is a trial with the constant just beyond its break-even."""
 
 BEYOND: Final = 1.02
-"""Factor beyond the break-even of a constant at which the first next step tries it."""
+"""Factor beyond the break-even of a constant at which the next step tries the constant."""
 
 INTERVALS: Final[Mapping[str, str]] = {
     "energy": "energy_per_inference",
@@ -76,7 +76,7 @@ INTERVALS: Final[Mapping[str, str]] = {
 
 @frozen
 class BatchWinner:
-    """Better of the two chips at one batch size."""
+    """Better chip of two at one batch size."""
 
     batch: int = described("samples per input")
     value_a: float | None = described("metric of A")
@@ -104,7 +104,7 @@ class FlipAnswer(RunAnswer):
     rows: Table[Flip]
     """Rows by spreads needed for a flip, fewest first; then those that cannot flip, by variance, largest first."""
     batches: Table[BatchWinner]
-    """Winner per batch size; empty if the model would have to be traced for them."""
+    """Winner per batch size; empty if the model would have to be traced for each."""
 
     @property
     def winner(self) -> str:
@@ -187,7 +187,7 @@ class FlipAnswer(RunAnswer):
         return [*(self._describe_side(side) for side in ("A", "B") if self._of(side)), *self.measure_next()]
 
     def describe_nearest(self) -> str:
-        """Return the text on the constant that most likely reverses the order alone, or on its absence."""
+        """Return the text on the constant that most likely reverses the order alone, or that no constant does."""
         row = next((row for row in self.rows if row.flip_ratio is not None), None)
         if row is None:
             return text.NO_NEAREST(most=MOST_FACTOR)
@@ -213,7 +213,7 @@ class FlipAnswer(RunAnswer):
         )
 
     def _of(self, side: str) -> list[Flip]:
-        """Return the constants of a side, the most likely flips first, then by share of the variance."""
+        """Return the constants of a side, most likely flips first, then largest shares of the variance."""
         rows = (row for row in self.rows if row.side == side)
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
@@ -364,7 +364,7 @@ def flip(
     """Compute by which factor each constant must be wrong for the other chip to win.
 
     Includes the share of each constant in the ratio's uncertainty, and the best next measurement. `usage` applies if
-    the metric is a cost. Raises like `explain`; UsageError if the two are the same.
+    the metric is a cost. Raises like `explain`; UsageError if both chips are the same.
     """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")

@@ -135,7 +135,7 @@ class Pair:
         return sorted(rows, key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side))
 
     def _likelihood(self, count: float, total: float) -> float:
-        """Return the probability that a constant is off by at least this many spreads, on one side."""
+        """Return the probability that a constant is off by at least this many spreads in one direction."""
         from joulemap.uncertainty.probability import probability_better
 
         factor = math.exp(-min(count, MOST_EXPONENT))
@@ -170,7 +170,7 @@ class Pair:
         return math.log(value_a / value_b) if value_a and value_b else None
 
     def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
-        """Return the logarithm at several places, evaluated together."""
+        """Return ln(A / B) for several constants and factors, evaluated together; None for an impossible value."""
         for one, other in ((self.a, "B"), (self.b, "A")):
             one.prepare((name, factor) for (side, name), factor in asked if side != other)
         return [self.log_ratio(*place, factor) for place, factor in asked]

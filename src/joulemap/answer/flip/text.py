@@ -80,7 +80,7 @@ MEANINGS: Final = {
     "coefficient.voltage_knee": "clock below which the voltage no longer falls, as a share of the die's highest clock",
     "coefficient.cap_share": "share of the power limit, above static power, that a long run may draw",
 }
-"""Coefficient of every class -> meaning, where no class file states one."""
+"""Coefficient that every class has -> meaning, if the class file states none."""
 
 STEP_EXPLAIN: Final = Template("explain {model} {pair} --metric {metric} {repeated}")
 STEP_SENSITIVITY: Final = Template("sensitivity {model} {pair} --metric {metric} {repeated}")

@@ -95,22 +95,22 @@ class AnalyzeAnswer(PartsAnswer):
     """Breakdown of one run; categories, actions, subgraphs and operators each sum to its energy exactly."""
 
     totals: Table[RunTotal]
-    """One row."""
+    """Totals of the run; one row."""
     categories: Table[CategoryShare]
-    """Sorted by energy, largest first."""
+    """Rows by energy, largest first."""
     actions: Table[ActionShare]
-    """Sorted by category, then by energy, largest first."""
+    """Rows by category, then by energy, largest first."""
     subgraphs: Table[SubgraphShare]
-    """Calls in execution order."""
+    """Rows in execution order."""
     operators: Table[OperatorShare]
-    """Sorted by execution order."""
+    """Rows in execution order."""
     bottlenecks: Table[BottleneckShare]
     tree: Table[EnergyLeaf]
-    """Common categories, the actions in each, and the subgraphs with the most energy per action."""
+    """Rows by common category, by action in it, and by the subgraphs with the most energy of each action."""
     roofline: Table[SubgraphRoof]
-    """Sorted by execution order."""
+    """Rows in execution order."""
     events: Table[EventCount]
-    """Instructions, cache lines, tiles …, in the order of the class's file."""
+    """Rows on instructions, cache lines, tiles …, in the order of the class's file."""
     subgraph: str
     """Subgraph that the events belong to; empty for the whole run."""
 

@@ -45,7 +45,7 @@ class PartAnswer(PartsAnswer):
     level: ModelDivision
     by: EnergyDivision
     subgraph: str
-    """Subgraph to look inside; empty for all."""
+    """Requested subgraph; empty for all subgraphs."""
     categories: Table[PartCategory] | None
     """Rows by run and part, then by energy, largest first; None if divided by action."""
     actions: Table[PartAction] | None
@@ -205,8 +205,8 @@ def break_down(
 ) -> PartAnswer:
     """Break down the energy of each subgraph or operator of one run, summing to the run exactly.
 
-    Categories are the architecture's own. `subgraph` selects one to look inside. Raises like `analyze`;
-    UnknownNameError for a subgraph that the model does not have.
+    Categories are the architecture's own. `subgraph` restricts the answer to one subgraph or its operators. Raises like
+    `analyze`; UnknownNameError for a subgraph that the model does not have.
     """
     _check(level, by)
     with holding_parts(source, "analyze", model, hardware, settings, subgraph=subgraph) as (scope, connection, ids):
@@ -225,8 +225,8 @@ def compare_breakdowns(
 ) -> PartAnswer:
     """Break down the energy of each subgraph or operator on each chip.
 
-    Categories are those common to all architectures. `subgraph` selects one to look inside. Raises like `compare`;
-    UnknownNameError for a subgraph that no model has.
+    Categories are those common to all architectures. `subgraph` restricts the answer to one subgraph or its operators.
+    Raises like `compare`; UnknownNameError for a subgraph that no model has.
     """
     _check(level, by)
     settings.check_single("compare")

@@ -1,4 +1,4 @@
-"""Runs divided into parts: how they are planned, laid out, and proven to sum to their run."""
+"""Runs divided into parts: planning, layout, and the check that the parts sum to their run."""
 
 from __future__ import annotations
 

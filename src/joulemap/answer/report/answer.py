@@ -169,11 +169,11 @@ def report(
 ) -> ReportAnswer:
     """Return a report on models on each chip; its `save` writes one page that needs no network.
 
-    The report asks `compare` and related questions on the same hardware; without batches, it sweeps those of `sweep`.
-    `between` names the two chips to explain, by default the best and each other one. `asked` maps further chapters
-    to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the page's own command.
-    Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or runtimes; UnknownNameError
-    for an unknown chapter.
+    The report asks `compare` and related questions on the same hardware; without given batches, it sweeps the default
+    batches of `sweep`. `between` names the two chips to explain, by default the best and each other one. `asked` maps
+    further chapters to their requests: "fleet" to a `Demand`, "placed" to a box. `repeated` are the options of the
+    page's own command. Raises like `compare`, `fleet` and `place`; UsageError for several batches, precisions or
+    runtimes; UnknownNameError for an unknown chapter.
     """
     settings.check_single("report")
     if between and len(between) != 2:

@@ -69,7 +69,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
 
 
 def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
-    """Return badges for the accuracy of predictions like those of the winner."""
+    """Return badges for the accuracy of predictions similar to the winner's."""
     return tuple(
         _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == found.best.run_id
     )
@@ -85,7 +85,7 @@ def _grade(row: PredictionStanding, name: str) -> Badge:
 
 @frozen
 class Drawn:
-    """Findings on one model, drawn as chapters."""
+    """Chapters of a report, drawn from the findings on one model."""
 
     found: ModelFinding
     prefix: str

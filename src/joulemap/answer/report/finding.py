@@ -42,7 +42,7 @@ LEAVES: Final = 3
 """Subgraphs listed per action of a run."""
 
 FEW: Final = 12
-"""Maximum chips for which `LEAVES` subgraphs are listed; above, one subgraph per chip is listed."""
+"""Maximum chips for which `LEAVES` subgraphs per action are listed; for more chips, one per action."""
 
 SWEPT: Final = 8
 """Maximum chips in the batch sweep, lowest energy first; more curves would be hard to distinguish."""
@@ -98,7 +98,7 @@ def find_out(
     """Collect the findings of a report on one model.
 
     `pair` names the hardware to explain, by default the best and each other one. `asked` maps chapters of wings to
-    their requests. Raises like `compare`, and as those chapters do.
+    their requests. Raises like `compare` and like the questions of those chapters.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]

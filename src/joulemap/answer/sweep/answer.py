@@ -23,7 +23,7 @@ from joulemap.plan.name import choose_batches
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import is_tied, show, show_chance, show_quantity, show_share, show_span
-from joulemap.present.document import Document, Grid, Made, Section, show_under
+from joulemap.present.document import Document, FieldCell, Grid, Section, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import start
 from joulemap.system.record import frozen
@@ -144,32 +144,35 @@ class SweepAnswer(RunAnswer):
         more = len(models) - SHOWN_BEST
         return " ".join([*sentences, *([text.MORE_MODELS(count=more)] if more > 0 else [])])
 
-    def _describe_model(self, found: list[SweepSeries], had: list[SweepSeries]) -> str:
+    def _describe_model(self, found: list[SweepSeries], available: list[SweepSeries]) -> str:
         """Return the least energy per inference and the highest throughput of one model."""
         if len(found) == 1:
             return text.ALONE(found[0], name=self._name(found[0]))
-        frugal, swift = _find_frugal(had), _find_swift(had)
-        among, also = "" if len(had) == len(found) else text.AMONG, "also " if swift is frugal else ""
+        lowest, fastest = _find_lowest_energy(available), _find_highest_throughput(available)
+        among, also = "" if len(available) == len(found) else text.AMONG, "also " if fastest is lowest else ""
         clauses = [
             text.FRUGAL(
-                frugal,
-                name=self._name(frugal),
+                lowest,
+                name=self._name(lowest),
                 among=among,
-                tied=self._is_tied(had, _find_frugal),
-                **self._compare(frugal, had, _find_frugal),
+                tied=self._is_tied(available, _find_lowest_energy),
+                **self._compare(lowest, available, _find_lowest_energy),
             ),
             text.SWIFT(
-                swift,
-                name=self._name(swift),
+                fastest,
+                name=self._name(fastest),
                 also=also,
-                tied=self._is_tied(had, _find_swift),
-                **self._compare(swift, had, _find_swift),
+                tied=self._is_tied(available, _find_highest_throughput),
+                **self._compare(fastest, available, _find_highest_throughput),
             ),
         ]
-        beyond = ((text.BEYOND_ENERGY, _find_frugal, frugal), (text.BEYOND_THROUGHPUT, _find_swift, swift))
+        beyond = (
+            (text.BEYOND_ENERGY, _find_lowest_energy, lowest),
+            (text.BEYOND_THROUGHPUT, _find_highest_throughput, fastest),
+        )
         for template, find, own in beyond:
             row = find(found)
-            if row not in had:
+            if row not in available:
                 ratio = _compare_rows(row, own, find)
                 clauses.append(template(row, name=self._name(row), ratio=ratio if ratio >= TIE_RATIO else None))
         return " ".join(clauses)
@@ -185,7 +188,7 @@ class SweepAnswer(RunAnswer):
             return None
         best = find(rows)
         pair = [
-            self._find_point(row, row.energy_batch if find is _find_frugal else row.throughput_batch)
+            self._find_point(row, row.energy_batch if find is _find_lowest_energy else row.throughput_batch)
             for row in (best, find(row for row in rows if row is not best))
         ]
         ids = [one.run_id for one in pair if one is not None and one.run_id is not None]
@@ -194,7 +197,7 @@ class SweepAnswer(RunAnswer):
     def find_pairs(self) -> list[tuple[str, int, int]]:
         """Return metric, best run and next run of each comparison in the headline."""
         listed = [self._find_answered(model)[1] for model in self._list_answered()[:SHOWN_BEST]]
-        pairs = [(name, self._find_pair(had, find)) for had in listed for find, name in METRIC_OF.items()]
+        pairs = [(name, self._find_pair(available, find)) for available in listed for find, name in METRIC_OF.items()]
         return [(name, *pair) for name, pair in pairs if pair is not None]
 
     def _compare(self, best: SweepSeries, rows: Sequence[SweepSeries], find: Search) -> dict[str, Any]:
@@ -227,7 +230,11 @@ class SweepAnswer(RunAnswer):
         """Return whether the headline names a series."""
         if row.model not in self._list_answered()[:SHOWN_BEST]:
             return False
-        return any(row in (_find_frugal(rows), _find_swift(rows)) for rows in self._find_answered(row.model) if rows)
+        return any(
+            row in (_find_lowest_energy(rows), _find_highest_throughput(rows))
+            for rows in self._find_answered(row.model)
+            if rows
+        )
 
     def _name(self, row: SweepSeries) -> str:
         """Return the name of a series: its hardware and the settings that vary."""
@@ -287,7 +294,7 @@ class SweepAnswer(RunAnswer):
                 "budget_throughput_per_s": lambda row: text.IN_BUDGET(row) or text.NOT_REACHED,
                 "throughput_per_s": text.THROUGHPUT,
                 "throughput_limit": lambda row: show_limit(row) or _name_bound(self._find_point(row)),
-                "energy_per_inference_j": Made("energy_per_inference_j", text.ENERGY, find_run),
+                "energy_per_inference_j": FieldCell("energy_per_inference_j", text.ENERGY, find_run),
                 "zone_low_batch": lambda row: _show_range(row.zone_low_batch, row.zone_high_batch),
                 "zone_low_power_w": lambda row: _show_range(row.zone_low_power_w, row.zone_high_power_w, "W"),
                 "largest_batch_scaling_ratio": lambda row: show_share(row.largest_batch_scaling_ratio),
@@ -323,7 +330,7 @@ class SweepAnswer(RunAnswer):
         return text.GROUP(settings=settings) if settings else ""
 
     def changes(self) -> list[str]:
-        """Return for each metric the best hardware at the smallest batch, and each change of it at larger ones."""
+        """Return for each metric the best hardware at the smallest batch, and its changes at larger batches."""
         groups: dict[tuple[str, ...], list[SweepWinner]] = {}
         for row in self.winners:
             groups.setdefault((row.model, row.precision, row.runtime, row.metric), []).append(row)
@@ -362,7 +369,7 @@ class SweepAnswer(RunAnswer):
         return lines
 
     def _list_ties(self, rows: Sequence[SweepWinner]) -> list[str]:
-        """Return the chips that are tied with the best of a span, each with the batches unless it is the whole span."""
+        """Return the chips tied with the best of a span of batches, each with its batches unless they are the span."""
         every, found = [row.batch for row in rows], dict[str, list[SweepWinner]]()
         for row in rows:
             if _is_tied(row):
@@ -473,21 +480,24 @@ class SweepAnswer(RunAnswer):
         return [*steps, *(one.words(**values) for one in text.STEPS)]
 
 
-def _find_frugal(rows: Iterable[SweepSeries]) -> SweepSeries:
+def _find_lowest_energy(rows: Iterable[SweepSeries]) -> SweepSeries:
     return min(rows, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
 
 
-def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
+def _find_highest_throughput(rows: Iterable[SweepSeries]) -> SweepSeries:
     return min(rows, key=lambda row: (-(row.throughput_per_s or 0.0), row.hardware))
 
 
-METRIC_OF: Final[Mapping[Search, str]] = {_find_frugal: "energy_per_inference", _find_swift: "throughput"}
+METRIC_OF: Final[Mapping[Search, str]] = {
+    _find_lowest_energy: "energy_per_inference",
+    _find_highest_throughput: "throughput",
+}
 """Search for the best series -> its metric."""
 
 
 def _compare_rows(best: SweepSeries, other: SweepSeries, find: Search) -> float:
     """Return how many times better one series is than another in the metric of a search."""
-    if find is _find_swift:
+    if find is _find_highest_throughput:
         return (best.throughput_per_s or 0.0) / (other.throughput_per_s or 1.0)
     return (other.energy_per_inference_j or 0.0) / (best.energy_per_inference_j or 1.0)
 
@@ -518,10 +528,10 @@ def _show_pair(unit: str, one: float, other: float) -> str:
 def sweep(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
 ) -> SweepAnswer:
-    """Evaluate missing runs as `evaluate` does, and return the best batch sizes of each chip.
+    """Return the best batch size of each chip; runs that are not stored are evaluated, as by `evaluate`.
 
-    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises as
-    `evaluate`; UnsupportedError if no hardware can run any of it.
+    Batch sizes default to 1, 2, 4, ..., 128; `max_latency_s` is the latency budget of a batch, 0 for none. Raises like
+    `evaluate`; UnsupportedError if no hardware can run any of the configurations.
     """
     asked = attrs.evolve(settings, batch=choose_batches(models, settings, BATCHES))
     with holding_runs(source, plan_runs(models, asked), has_ledger=False) as runs:

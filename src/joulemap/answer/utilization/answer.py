@@ -34,7 +34,7 @@ SHOWN: Final = 10
 """Default number of chips in a table."""
 
 SHOWN_RIVALS: Final = 3
-"""Hardware that the next step pairs with models of other sizes, in addition to the least utilized one."""
+"""Maximum chips that the next step pairs with models of other sizes, in addition to the least utilized chip."""
 
 SHOWN_REMEDIES: Final = 3
 """Maximum remedies shown per chip; machine formats list all."""
@@ -330,11 +330,11 @@ def utilization(
     """Compute the utilization of each chip by the model, and flag unhealthy values with a reason.
 
     A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that its
-    class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak that are
-    excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes and on other
-    hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models of each size. It
-    then finds the best hardware for each size in the stored runs on these chips, or on all if there is only one.
-    Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
+    class sustains, and above `max_idle_fraction` of the units idle. `grades` are the minimum shares of a peak for
+    excellent, good, fair and poor. With `has_advice`, the model is evaluated at other batches, precisions and power
+    modes and on other hardware; without it only the runs themselves are evaluated. `is_pairing` evaluates a few models
+    of each size. It then finds the best hardware for each size in the stored runs on these chips, or on all if there is
+    only one. Raises like `compare`, UsageError for a limit or grade outside 0 to 1.
     """
     limits = {
         "min_compute_fraction": min_compute_fraction,

@@ -87,7 +87,7 @@ def precisions(
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add an option to a class, which is not a record yet, for each dimension whose row lists its values."""
+    """Add an option to a class for each dimension that lists its values; the class becomes a record later."""
     for one in DECLARED:
         kind.__annotations__[one.name] = "str"
         setattr(kind, one.name, option(one.values[0], one.help, metavar="|".join(one.values), is_advanced=True))
@@ -214,7 +214,7 @@ class RunOptions(ModelOptions):
     changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE", is_advanced=True)
 
     def keywords(self) -> SettingsKeywords:
-        """Return the settings of these options as keywords; UsageError for a host that they also leave out."""
+        """Return the settings of these options as keywords; UsageError for --host with --device-only."""
         if self.device_only and self.host:
             raise UsageError(f"--device-only leaves out the host that --host {self.host} adds: give one of them")
         names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}

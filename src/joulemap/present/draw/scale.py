@@ -81,7 +81,7 @@ def _ticks_linear(low: float, high: float, most: int) -> list[float]:
 
 
 def find_scale(values: Iterable[float | None], axis: Axis, *, has_zero: bool = False) -> Scale:
-    """Return the scale that values need; 0 to 1 without values.
+    """Return a scale that covers the values; 0 to 1 without values.
 
     A linear scale with `has_zero` includes zero.
     """

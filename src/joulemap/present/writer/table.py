@@ -37,7 +37,7 @@ LEAST_KEPT: Final = 2
 UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:%|[yzafpnµmkMGTPE]?(?:J|Js|s|W|B|b|bit|Hz|g|kg|m|V|A|USD|ops|Tops)(?:/\S+)?)(?!\w))"
 )
-"""Non-breaking space between a number and its unit."""
+"""Pattern of the space between a number and its unit, which a table makes non-breaking."""
 
 HARD_SPACE: Final = "\N{NO-BREAK SPACE}"
 

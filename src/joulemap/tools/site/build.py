@@ -26,14 +26,14 @@ PICTURES: Final = (".svg", ".png")
 README: Final = DOCS.parent / "README.md"
 
 PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
-"""Space before a percent sign in a table, where a line must not break."""
+"""Pattern of the space before a percent sign in a table, where a line must not break."""
 
 
 def build_site(folder: Path, *, has_figures: bool = True) -> int:
     """Rebuild the site in `folder` and return the exit code; a warning fails the build.
 
-    The source pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder that
-    holds something else.
+    The source pages are in `FOLDER-source`. Raises MissingPackageError without Sphinx, UsageError for a folder with
+    other content.
     """
     try:
         from sphinx.cmd.build import build_main

@@ -155,7 +155,7 @@ def _orthogonalize(rows: int, columns: int) -> Fraction:
 
 @formula("linalg_qr", "qr")
 def orthogonalize(call: Call) -> Cost:
-    """2 m n^2 - 2/3 n^3 for R, with n the smaller size, and again for the reduced Q; 4 m (m - n) n for its rest."""
+    """2 m n^2 - 2/3 n^3 for R, with n the smaller size, again for the reduced Q; 4 m (m - n) n for the rest of Q."""
     _, rows, columns = _matrices(call.shape(0))
     mode, small = call.value(1, "mode", "reduced"), min(rows, columns)
     parts = 1 if mode == "r" else 2

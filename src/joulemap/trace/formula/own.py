@@ -5,8 +5,8 @@
         rows, width = call.shape(0)
         return joulemap.OperatorCost(mac_count=2 * rows * rows * width, special_count=rows * rows)
 
-In a program a formula holds from then on; in a model's file, or one that the file imports, for that model alone.
-Imports no torch.
+A formula that a program registers applies from then on. One that a model's file registers, or a file that it imports,
+applies to that model alone. Imports no torch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers, which are scaled
-afterwards.
+"""Formulas of GEMMs in groups of unequal size, of sparse tensors, and of low-precision numbers, whose results are
+scaled.
 
 A grouped GEMM (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
 of the rows that were routed, and it reads the matrices of the groups that got a row. A tensor (`offs`) has the end of
@@ -126,7 +126,7 @@ def scaled_matmul(call: Call) -> Cost:
 
 @formula("_scaled_mm_v2")
 def scaled_matmul_v2(call: Call) -> Cost:
-    """Count MACs and scaling of `_scaled_mm`, the GEMM of fp8 and fp4 operands."""
+    """Counts of _scaled_mm, whose second version has other arguments."""
     return _scaled(call, call.value(8, "bias"))
 
 

@@ -14,7 +14,7 @@ import math
 
 import torch
 
-from joulemap.trace.assembly import Assembly, Held
+from joulemap.trace.assembly import Assembly, PassedValue
 from joulemap.trace.formula import Call, Cost
 from joulemap.trace.formula.product import PACKED_GROUPED, group_sizes
 from joulemap.trace.packed.call import NAMESPACE, UNPACK
@@ -47,7 +47,7 @@ def _multiply(assembly: Assembly, call: RecordedCall, *, own_path: bool) -> int:
     wide = None
     if per_weight:
         shape = (columns, inner) if kind == "linear" else (groups, inner, columns)
-        wide = Held(assembly, shape, x)
+        wide = PassedValue(assembly, shape, x)
         wide.write(_dequantize(assembly, call, parts, per_weight, shape, share))
     product = assembly.add_operator(call, cost, own_path=own_path)
     stored = {assembly.recorder.find(part) for part in parts}

@@ -1,9 +1,8 @@
 """Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
-A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, those of the
-library hold: the output embeddings, tied modules, and the last of the parameters.
-Source: transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
-`gptq/quantizer.py`.
+A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, the library's
+exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source: transformers,
+`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Checkpoint:
     skipped: tuple[str, ...] = ()
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """True if the library's default exceptions are excluded too."""
+    """True if the library's default exceptions stay unconverted too."""
     is_exact: bool = False
     """True if names are compared as in compressed-tensors, not by their beginning, their end or as expressions."""
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
@@ -165,7 +164,7 @@ def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
     for several in (known, [re.escape(key) for key in known]):
-        with contextlib.suppress(re.error):  # flags and repeated group names are invalid among others
+        with contextlib.suppress(re.error):  # flags and repeated group names are invalid in a joined one
             joined = "|".join(f"(?:{key})" for key in several)
             return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None
     return ends, None

@@ -27,7 +27,7 @@ _PROJECTIONS: Final = {"gate_up_proj": "gate_proj"}
 
 
 _TEXT: Final = "language_model."
-"""Names of the text part in a model of several inputs; they differ between versions of transformers."""
+"""Prefix of the names in the text part of a multimodal model; versions of transformers differ in using it."""
 
 
 @attrs.frozen

@@ -29,14 +29,14 @@ SCALAR: Final = 2.0
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
-"""Storage of keys and values by attention -> their dtype."""
+"""Storage format of keys and values in attention -> dtype of their tensors."""
 
 
 _CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 
 @frozen
-class Made:
+class SingleCall:
     """Workload that consists of a single call."""
 
     aten: str
@@ -101,18 +101,18 @@ def describe_examples() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
     return found
 
 
-def _gemm(operator: SingleOperator, batch: int) -> Made:
+def _gemm(operator: SingleOperator, batch: int) -> SingleCall:
     m, n, k = batch * operator.size("m"), operator.size("n"), operator.size("k")
-    return Made("linear.default", (Held((m, k)), Held((n, k), "weight"), *_bias(operator, n)), (m, n))
+    return SingleCall("linear.default", (Held((m, k)), Held((n, k), "weight"), *_bias(operator, n)), (m, n))
 
 
 def _bias(operator: SingleOperator, count: int) -> tuple[Held | None]:
     return (Held((count,), "bias") if operator.arguments["bias"] else None,)
 
 
-def _bmm(operator: SingleOperator, batch: int) -> Made:
+def _bmm(operator: SingleOperator, batch: int) -> SingleCall:
     b, m, n, k = batch * operator.size("b"), operator.size("m"), operator.size("n"), operator.size("k")
-    return Made("bmm.default", (Held((b, m, k)), Held((b, k, n))), (b, m, n))
+    return SingleCall("bmm.default", (Held((b, m, k)), Held((b, k, n))), (b, m, n))
 
 
 def _image(operator: SingleOperator, batch: int, channels: str = "channels") -> Shape:
@@ -124,89 +124,89 @@ def _windows(operator: SingleOperator) -> Shape:
     return ((padded - operator.size("kernel")) // operator.size("stride") + 1,) * 2
 
 
-def _conv2d(operator: SingleOperator, batch: int) -> Made:
+def _conv2d(operator: SingleOperator, batch: int) -> SingleCall:
     image, channels = _image(operator, batch, "channels_in"), operator.size("channels_out")
     kernel, groups = operator.size("kernel"), operator.size("groups")
     weight = Held((channels, image[1] // groups, kernel, kernel), "weight")
     stride, padding = ([operator.size(name)] * 2 for name in ("stride", "padding"))
     args = (Held(image), weight, *_bias(operator, channels), stride, padding, [1, 1], groups)
-    return Made("conv2d.default", args, (image[0], channels, *_windows(operator)))
+    return SingleCall("conv2d.default", args, (image[0], channels, *_windows(operator)))
 
 
 def _rows(operator: SingleOperator, batch: int) -> tuple[int, int]:
     return batch * operator.size("rows"), operator.size("columns")
 
 
-def _softmax(operator: SingleOperator, batch: int) -> Made:
+def _softmax(operator: SingleOperator, batch: int) -> SingleCall:
     shape = _rows(operator, batch)
-    return Made("softmax.int", (Held(shape), -1), shape)
+    return SingleCall("softmax.int", (Held(shape), -1), shape)
 
 
-def _layer_norm(operator: SingleOperator, batch: int) -> Made:
+def _layer_norm(operator: SingleOperator, batch: int) -> SingleCall:
     shape = _rows(operator, batch)
     weights = (Held(shape[1:], name) for name in LEARNED[: 1 + bool(operator.arguments["bias"])])
-    return Made("layer_norm.default", (Held(shape), [shape[1]], *weights), shape)
+    return SingleCall("layer_norm.default", (Held(shape), [shape[1]], *weights), shape)
 
 
-def _rms_norm(operator: SingleOperator, batch: int) -> Made:
+def _rms_norm(operator: SingleOperator, batch: int) -> SingleCall:
     shape = _rows(operator, batch)
     weights = (Held(shape[1:], "weight"),) if operator.arguments["weight"] else ()
-    return Made("rms_norm.default", (Held(shape), [shape[1]], *weights), shape)
+    return SingleCall("rms_norm.default", (Held(shape), [shape[1]], *weights), shape)
 
 
-def _embedding(operator: SingleOperator, batch: int) -> Made:
+def _embedding(operator: SingleOperator, batch: int) -> SingleCall:
     rows, columns = _rows(operator, batch)
     table = Held((operator.size("table"), columns), "weight")
-    return Made("embedding.default", (table, Held((rows,), dtype="int64")), (rows, columns))
+    return SingleCall("embedding.default", (table, Held((rows,), dtype="int64")), (rows, columns))
 
 
-def _rotary(operator: SingleOperator, batch: int) -> Made:
+def _rotary(operator: SingleOperator, batch: int) -> SingleCall:
     """Return the rotary embedding of queries and keys: x cos + y sin of each two elements, with angles from a table."""
     rows, width = batch * operator.size("rows"), operator.size("head_dim")
     turned = rows, operator.size("heads") + operator.size("kv_heads"), width
     cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * math.prod(turned))
-    return Made("rotary.default", (Held(turned), Held((rows, width))), turned, cost)
+    return SingleCall("rotary.default", (Held(turned), Held((rows, width))), turned, cost)
 
 
-def _gated(operator: SingleOperator, batch: int) -> Made:
+def _gated(operator: SingleOperator, batch: int) -> SingleCall:
     rows, columns = output = _rows(operator, batch)
-    gate = Made(ELEMENTWISE[str(operator.arguments["kind"])].aten, (Held(output),), output).count()
+    gate = SingleCall(ELEMENTWISE[str(operator.arguments["kind"])].aten, (Held(output),), output).count()
     cost = attrs.evolve(gate, operation="gated", elementwise_count=gate.elementwise_count + math.prod(output))
-    return Made("gated.default", (Held((rows, 2 * columns)),), output, cost)
+    return SingleCall("gated.default", (Held((rows, 2 * columns)),), output, cost)
 
 
-def _elementwise(operator: SingleOperator, batch: int) -> Made:
+def _elementwise(operator: SingleOperator, batch: int) -> SingleCall:
     kind, elements, operand = str(operator.arguments["kind"]), operator.size("elements"), operator.size("operand")
     aten, count = ELEMENTWISE[kind].aten, batch * elements
     if operand == 0:
-        return Made(aten, (Held((count,)),), (count,))
+        return SingleCall(aten, (Held((count,)),), (count,))
     if operand == 1:
-        return Made("pow.Tensor_Scalar" if kind == "pow" else aten, (Held((count,)), SCALAR), (count,))
+        return SingleCall("pow.Tensor_Scalar" if kind == "pow" else aten, (Held((count,)), SCALAR), (count,))
     if operand == elements:
-        return Made(aten, (Held((count,)), Held((count,))), (count,))
+        return SingleCall(aten, (Held((count,)), Held((count,))), (count,))
     shape = count // operand, operand
-    return Made(aten, (Held(shape), Held((operand,))), shape)
+    return SingleCall(aten, (Held(shape), Held((operand,))), shape)
 
 
-def _batch_norm(operator: SingleOperator, batch: int) -> Made:
+def _batch_norm(operator: SingleOperator, batch: int) -> SingleCall:
     shape = _image(operator, batch)
     weights = (Held((shape[1],), name) for name in (*LEARNED[:2], "running_mean", "running_var"))
-    return Made("batch_norm.default", (Held(shape), *weights), shape)
+    return SingleCall("batch_norm.default", (Held(shape), *weights), shape)
 
 
-def _max_pool2d(operator: SingleOperator, batch: int) -> Made:
+def _max_pool2d(operator: SingleOperator, batch: int) -> SingleCall:
     image = _image(operator, batch)
     kernel, stride = ([operator.size(name)] * 2 for name in ("kernel", "stride"))
-    return Made("max_pool2d.default", (Held(image), kernel, stride), (*image[:2], *_windows(operator)))
+    return SingleCall("max_pool2d.default", (Held(image), kernel, stride), (*image[:2], *_windows(operator)))
 
 
-def _global_avg_pool(operator: SingleOperator, batch: int) -> Made:
+def _global_avg_pool(operator: SingleOperator, batch: int) -> SingleCall:
     image = _image(operator, batch)
-    return Made("adaptive_avg_pool2d.default", (Held(image), [1, 1]), (*image[:2], 1, 1))
+    return SingleCall("adaptive_avg_pool2d.default", (Held(image), [1, 1]), (*image[:2], 1, 1))
 
 
-def _collective(operator: SingleOperator, batch: int) -> Made:
-    """Return the part of a collective on one of several devices, which holds or sums a part of the whole."""
+def _collective(operator: SingleOperator, batch: int) -> SingleCall:
+    """Return the part of a collective on one of several devices, which stores or sums a part of the whole."""
     whole, devices = batch * operator.size("elements"), operator.size("devices")
     part = -(-whole // devices)
     is_sum = operator.kind in ("all_reduce", "reduce_scatter")
@@ -219,10 +219,10 @@ def _collective(operator: SingleOperator, batch: int) -> Made:
     )
     read = part if operator.kind == "all_gather" else whole
     written = part if operator.kind == "reduce_scatter" else whole
-    return Made(f"{operator.kind}.default", (Held((read,)),), (written,), cost)
+    return SingleCall(f"{operator.kind}.default", (Held((read,)),), (written,), cost)
 
 
-_CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
+_CALLS: Final[Mapping[str, Callable[[SingleOperator, int], SingleCall]]] = {
     "gemm": _gemm,
     "bmm": _bmm,
     "conv2d": _conv2d,
@@ -306,8 +306,8 @@ def _keys(operator: SingleOperator) -> tuple[int, int]:
 def _experts(operator: SingleOperator, batch: int) -> Parts:
     """Return both GEMMs of a mixture's experts and the gate between them, which one call computes.
 
-    The GEMMs are of the choices that fall on this device, and read the experts that these hit. The gate has a row
-    for each choice, because a kernel also passes over the choices of other devices.
+    The GEMMs process the choices that fall on this device, and read the experts that these choices hit. The gate has a
+    row for each choice, because a kernel also passes over the choices of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
     held, is_gated = operator.size("held"), bool(operator.arguments["gated"])
@@ -335,7 +335,7 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
         return (Flow(one, reader=0 if name == "up_bias" else 2, most_bytes=one.byte_count // held * hit),) * biased
 
     applied = str(operator.arguments["function"])
-    function = Made(f"{applied}.default", (down,), down.shape).count()
+    function = SingleCall(f"{applied}.default", (down,), down.shape).count()
     simple = function.elementwise_count + is_gated * choices * inner
     gate = attrs.evolve(function, operation="gated" if is_gated else applied, elementwise_count=simple)
     sums = attrs.evolve(multiply(width, inner), elementwise_count=(2 + biased) * rows * width)

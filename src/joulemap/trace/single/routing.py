@@ -4,8 +4,8 @@ Each of T tokens takes k of n experts, of which a device holds n / d. Choices ar
 
     independent   of one another, as in the traces of models: `hit_count`
     balanced      each expert is taken as often as any other, and none twice while another is free
-    power law     the loads of experts have a density that falls with a power a of the load, between R of one
-                  another; the device is that with the largest load
+    power law     the density of the experts' loads falls with a power a of the load, and loads differ by at most a
+                  factor R; the device is the one with the largest load
 
 Under a power law with moments m_1 and m_2 of a load x in 1 ... R, an expert is hit if it is taken at least once after
 rounding, that is, if x is above n m_1 / (2 T k). The busiest of d devices exceeds the mean by 0.8 sqrt(2 ln d)

@@ -28,7 +28,7 @@ OPERATIONS: Final = {"mamba": 5, "mamba2": 5, "delta": 7}
 
 
 def scan_parts(operator: SingleOperator, batch: int) -> Parts:
-    """Return the one call, which reads values, keys and queries, and a state that it overwrites."""
+    """Return the scan as one call, which reads values, keys and queries, and a state that it overwrites."""
     images, tokens, state = batch * operator.size("batch"), operator.size("tokens"), operator.size("state")
     heads, groups, width = operator.size("heads"), operator.size("groups"), operator.size("head_dim")
     kind, inner = str(operator.arguments["kind"]), heads * width

@@ -8,7 +8,7 @@ from joulemap.row import Row
 
 class PlacementDifference(Row, query="place.difference"):
     """Energy difference of two placements of a model, by device and action; one row per device, component and
-    action of either.
+    action of either placement.
     """
 
     device: str
@@ -24,8 +24,8 @@ class PlacementDifference(Row, query="place.difference"):
 
 
 class DoubtedDevice(Row, query="place.doubt"):
-    """Prediction errors of a model on the devices of a box, from measurements of each device or its like; one row
-    per device.
+    """Prediction errors of a model on the devices of a box, from measurements of the same or of similar devices;
+    one row per device.
     """
 
     position: int
