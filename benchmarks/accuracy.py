@@ -123,14 +123,13 @@ LEFT_TEXT: Final = """\
 For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. Perhaps scaling of the outputs does not overlap with computing; GEMMs on
-  H200 show no such cost.
+  so neither clock nor memory is the cause. GEMMs on H200 show no such bias.
 - **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight
   boards takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
   same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a GEMM of 0.46 s runs
-  at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
+  at 54 TFLOP/s, although the power cap allows 135.
 - **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
   prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 - **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;
@@ -478,9 +477,7 @@ def write_page(
     counts: dict[str, int] = defaultdict(int)
     for row in workspace.measurements():
         counts[row.hardware] += 1
-    scored = (
-        f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored; `joulemap validate` counts them."
-    )
+    scored = f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored."
     lines = [HEAD, scored, "", SPLIT_TEXT]
     energetic = {(row["hardware"], row["part"]) for row in splits if row["quantity"] == "energy_j"}
     shown = [row for row in splits if row["part"] != FITTED or (row["hardware"], row["part"]) in energetic]
