@@ -32,7 +32,7 @@ def here(
         None, "Folder or JSON file with the tool outputs of another machine.", "--from", metavar="PATH", shown=False
     ),
     record: Path | None = option(None, "Write this machine's tool outputs to a JSON file.", metavar="FILE.json"),
-    memory: str = option("", "Memory as kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
+    memory: str = option("", "Memory: kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
     probe: bool = option(False, "Measure memory bandwidth, matrix multiplication rate and idle power, in ten seconds."),
     prompt: int = option(512, "Prompt length in tokens.", metavar="TOKENS", min=1),
     made: int = option(128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2),
