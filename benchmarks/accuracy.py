@@ -45,9 +45,10 @@ WIDTH: Final = 120
 FITTED: Final = "fitted"
 """Split whose rows are shown only if they have energies."""
 CALIBRATION_TEXT: Final = """\
-The table shows mean absolute errors of class defaults, of the fit, and of fits to all other model families, scored on
-the held-out family. `joulemap calibrate h200_sxm --dry-run` prints them by precision, batch and family. Formulas and
-class defaults were chosen with knowledge of these measurements, so new families may have somewhat larger errors.
+The table shows mean errors of class defaults, of the fit, and of fits to all other model families, scored on the
+held-out family. The last three columns refer to these held-out families; `rank` is the rank correlation. `joulemap
+calibrate h200_sxm --dry-run` prints the errors by precision, batch and family. Formulas and class defaults were chosen
+with knowledge of these measurements, so new families may have somewhat larger errors.
 """
 
 HEAD: Final = """\
@@ -57,27 +58,28 @@ HEAD: Final = """\
     joulemap validate --hardware H200 --by family       errors by family; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
-    joulemap measurements import mine.csv               your own rows
+    joulemap measurements import mine.csv               your own rows (its help describes the columns)
     joulemap measurements import public:aic_gemm        published measurements of single operators
 
 `make accuracy` writes this page. Most rows here were used to choose coefficients. The [scoreboard](scoreboard.md) has
 the held-out measurements and the errors of other predictors.
 
-`validate` scores the newest prediction of each measured configuration. Errors are absolute and relative, in per cent;
-the bias is the mean signed error, positive if predictions are too high. The view `prediction_errors` has each error.
+`validate` scores the newest prediction of each measured configuration. An error is the absolute value of the relative
+error, in per cent. The bias is the mean signed error, positive if predictions are too high. The view
+`prediction_errors` has each error.
 
 A rate is inferences per second of one device in steady state. Power is energy divided by the interval between batches.
 Power at the wall plug, divided by the number of devices, is scored against the boundary `system`.
 
-Rows whose image size or device count differs from that of a run are excluded:
+Results under other conditions than those of a prediction are excluded:
 
+- other image sizes, and multi-stream results that divide the samples over several cards;
 - MLPerf server results, and results of an Orin that also uses its accelerators;
-- multi-stream results that divide the samples over several cards;
 - engines whose host starts each kernel separately (a T4 takes 1.1 ms for shufflenet at int8, 1.4 ms at fp32);
 - results at an unstated reduced power limit (MaxQ). A stated limit selects a mode, such as `h100_pcie@215W`.
 
-MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. Of equal
-configurations, the median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to single images.
+MLPerf offline results state no batch: 256 is assumed, or 64 for cards up to 75 W and CPU streams. Of several results
+for one configuration, the median is scored. Multi-thread rates of a DPU and streaming rates of Hailo refer to batch 1.
 `fp16` in published rows is mixed precision.
 """
 
@@ -85,16 +87,16 @@ SPLIT_TEXT: Final = """\
 ## Which rows were used for fitting?
 Rows are split by their use in fitting:
 
-| split | when coefficients were chosen |
+| split | rows used to choose coefficients |
 |---|---|
-| fitted | this row was used |
-| same family | other rows of its model family on its chip were used |
-| unseen family | rows of its chip were used, but none of its family |
-| unseen hardware | no row of its chip was used |
+| fitted | this row |
+| same family | other rows of its model family on its chip |
+| unseen family | rows of its chip, but none of its family |
+| unseen hardware | no row of its chip |
 
 `src/joulemap/catalog/data/measurement/seen` and the column `seen` of published rows record this. The table omits fitted
 rows without energies; `joulemap validate --by split` prints all rows. Four GPU timing constants were tuned while
-looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow` and
+looking at rows that count as unseen: `conv_reach_ratio` (a100_pcie_80gb), `peak_share.narrow.tensor` and
 `dram_efficiency.planar` (rtx_4090), and `again_share` (boards with A100, V100 and MI100).
 """
 
@@ -107,7 +109,7 @@ database. `joulemap validate --by kind` then scores it, unless the list calls it
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two. They are compared with two rooflines: one
+of the shapes, and to all but one board. The held-out rows score the last two fits. Two rooflines are the baselines: one
 uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel, the other fits three numbers per kind of operator. The
 table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect.
 
@@ -121,14 +123,13 @@ LEFT_TEXT: Final = """\
 For these errors, a correction did not lower held-out errors, or a single board would have determined its coefficient:
 
 - **fp8 linear layers on L40S**: 1,286 rows, bias -20.9 %, mean error 24.9 %. The bias at bf16 on this board is -1.6 %,
-  so neither clock nor memory is the cause. Perhaps scaling of the outputs does not overlap; GEMMs on H200 show no
-  such cost.
+  so neither clock nor memory is the cause. GEMMs on H200 show no such bias.
 - **Decode on H20**: Qwen2.5 14B rows take 18.1 and 19.9 ms per step, 1.5x the prediction. Llama 3.1 70B on eight
   boards takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
   same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a GEMM of 0.46 s runs
-  at 54 TFLOP/s, although the power cap allows 135. Heat or a lower power limit may have slowed the boards.
+  at 54 TFLOP/s, although the power cap allows 135.
 - **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
   prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 - **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;
@@ -138,7 +139,7 @@ For these errors, a correction did not lower held-out errors, or a single board 
 PAIR_TEXT: Final = """\
 ## Is the faster chip named correctly?
 Both chips of a pair were measured with the same model, precision, batch and runtime. A prediction is correct if it
-ranks the chips as the measurements do. Rates may differ in batch size.
+ranks the chips as the measurements do. The two rates of a pair may be at different batch sizes.
 """
 
 EFFICIENCY_TEXT: Final = """\
@@ -251,12 +252,6 @@ GROUP BY part
 ORDER BY part
 """
 
-TAIL: Final = """\
-## How do I add my own measurements?
-Import a CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` describes the
-columns. A file with an invalid line is refused as a whole.
-"""
-
 
 def percent(value: float | None) -> str:
     """Return a fraction as people read it; a dash for none."""
@@ -305,7 +300,8 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
                 per_cent(energy["mean_error_fraction"] if energy else None),
             )
         )
-    yield from table(("hardware", part, "quantity", "rows", "mean", "median", "bias", "mean, energy"), rows)
+    header = ("hardware", part, "quantity", "rows", "mean error", "median error", "bias", "mean error of energy")
+    yield from table(header, rows)
 
 
 def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
@@ -481,9 +477,7 @@ def write_page(
     counts: dict[str, int] = defaultdict(int)
     for row in workspace.measurements():
         counts[row.hardware] += 1
-    scored = (
-        f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored; `joulemap validate` counts them."
-    )
+    scored = f"{sum(counts.values()):,} rows of {len(counts)} chips and modes are scored."
     lines = [HEAD, scored, "", SPLIT_TEXT]
     energetic = {(row["hardware"], row["part"]) for row in splits if row["quantity"] == "energy_j"}
     shown = [row for row in splits if row["part"] != FITTED or (row["hardware"], row["part"]) in energetic]
@@ -504,7 +498,7 @@ def write_page(
     lines += [PUBLIC_TEXT, LADDER_TEXT, *left_out]
     lines += [EFFICIENCY_TEXT]
     lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
-    return "\n".join([*lines, TAIL])
+    return "\n".join(lines)
 
 
 def climb_ladder() -> list[str]:

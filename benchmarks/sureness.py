@@ -25,17 +25,17 @@ from joulemap.uncertainty.scale import Subject, find_scale
 from joulemap.workspace import Workspace
 
 TEXT: Final = """\
-## How sure, and how often right
-The table shows how often a measured whole model was inside its [interval](doubt.md), with its board or family held out.
-Intervals of a calibration come from held-out families, but it was also fitted to these rows, so its coverage is
-optimistic. A held-out board's energies are predicted without its own measurements. Intervals should contain 80 % of
-the rows. `width` is the median half-width.
+## How often are the intervals right?
+The table shows how often a measured whole model was inside its [interval](doubt.md), with its board or model family
+held out. Intervals should contain 80 % of the rows. Intervals of a calibrated chip come from held-out families, but its
+calibration was also fitted to these rows, so this coverage is optimistic. A held-out board's energies are predicted
+without its own measurements. The half-width is of ln(measured / predicted).
 """
 
 PAIR_TEXT: Final = """\
-### Called and right
-The faster of two chips is predicted with a probability, from intervals with both boards held out (a calibrated board
-has its own interval). About 90 % of the pairs predicted with a probability of 90 % should be right.
+### Confidence and correctness
+The faster of two chips is named with a [confidence](glossary.md#statistics-and-evidence), from intervals with both
+boards held out (a calibrated board has its own interval). About 90 % of the pairs named with 90 % should be correct.
 """
 
 
@@ -185,7 +185,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
     own = [(one, one.half_width) for one in read_residuals(workspace, is_calibrated=True) if one.half_width]
     yield TEXT
-    yield "| quantity | held out | part | rows | % covered | width |"
+    yield "| quantity | held out | part | rows | % covered | median half-width |"
     yield f"|{'---|' * 6}"
     latencies = [one for one in free if one.quantity == "latency"]
     by_board = leave_out(latencies, lambda one: one.hardware)
@@ -197,7 +197,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     yield from _energy_rows(judge_energies(workspace))
     yield ""
     yield PAIR_TEXT
-    yield "| % called | pairs | mean call | % right |"
+    yield "| confidence, % | pairs | mean confidence, % | correct, % |"
     yield f"|{'---|' * 4}"
     for call in score_calls(call_pairs(workspace, [*by_board, *timed])):
         yield (

@@ -121,7 +121,6 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
         "Is the more efficient chip named correctly?",
         "Published measurements of single operators",
         "a line of the ladder",
-        "How do I add my own measurements?",
     ):
         assert title in page
     assert "| h200_sxm | fitted |" in page

@@ -1,4 +1,4 @@
-"""How docs/ becomes a site: `make docs` lays its pages out and calls Sphinx with these settings."""
+"""Sphinx settings of the site. `make docs` lays out the pages of docs/ and calls Sphinx with these settings."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 
 LITERAL: Final = re.compile(r"(`[^`]*`)")
-"""What a docstring has between two backticks."""
+"""Text between two backticks in a docstring."""
 
 MARKUP: Final = re.compile(r"([*|\\]|(?<=\w)_\b)")
-"""What a docstring has that reStructuredText would read."""
+"""Characters of a docstring that reStructuredText would read as markup."""
 
 
 def escape(_app: object, _what: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
-    """Leave in a docstring no markup but literals and paragraphs, and nothing of one that an alias has of its class."""
+    """Escape the markup of a docstring except its literals; empty the docstring that an alias has from its class."""
     if isinstance(value, GenericAlias):
         lines.clear()
     for index, line in enumerate(lines):
@@ -60,17 +60,17 @@ def escape(_app: object, _what: str, _name: str, value: object, _options: object
 
 
 def _pair(parts: list[str]) -> list[tuple[str, str]]:
-    """Return each literal with what follows it."""
+    """Return each literal with the text after it."""
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def shorten(_app: object, _what: str, _name: str, value: object, *_rest: object) -> tuple[str, str | None] | None:
-    """Leave out the signature of a record: its fields follow."""
+    """Return an empty signature for a record, because its fields follow; None for other objects."""
     return ("", None) if isinstance(value, type) and (attrs.has(value) or issubclass(value, Row)) else None
 
 
 def describe(_app: object, _page: str, _template: str, context: dict[str, Any], tree: Any) -> None:
-    """Tell search engines, and who is sent a link, what a page is about: its title and its first paragraph."""
+    """Add metadata for search engines and link previews: the title and the first paragraph of the page."""
     first = next((one for one in tree.findall() if one.tagname == "paragraph"), None) if tree else None
     if first is None:
         return
@@ -85,7 +85,7 @@ def describe(_app: object, _page: str, _template: str, context: dict[str, Any], 
 
 
 def setup(app: Any) -> None:
-    """Connect to Sphinx how docstrings are read, and what a page tells of itself."""
+    """Connect the functions of this file to the events of Sphinx."""
     app.connect("autodoc-process-docstring", escape)
     app.connect("autodoc-process-signature", shorten)
     app.connect("html-page-context", describe)

@@ -29,7 +29,7 @@ def compare(
     ),
     metric: PartMetricName = option(
         "energy",
-        "Metric that decides the winner: energy, latency, edp or memory (off-chip bytes of a subgraph).",
+        "Metric that decides the winner: energy, latency, edp or memory (of a subgraph or operator: off-chip bytes).",
     ),
     by: EnergyDivision | None = option(
         None,
@@ -46,7 +46,7 @@ def compare(
     sort: RankMetricName | None = option(None, "Metric to rank the hardware by.", shown="no ranking"),
     check: Check = False,
     verbose: bool = option(
-        False, "Rank the hardware with every subgraph, and print timings as -v does.", is_advanced=True
+        False, "Rank the hardware, list the subgraphs of each chip, and print timings as -v does.", is_advanced=True
     ),
     talking: Annotated[Talking, HIDDEN] = False,
     limit: Limit = 10,
@@ -57,7 +57,8 @@ def compare(
 ) -> None:
     """Compare hardware on energy, latency and memory.
 
-    Built-in models need no torch. Any other model is traced once, which takes a few seconds. Results are stored.
+    Built-in models, operators and ONNX, TFLite or GGUF files need no torch. A Python model is traced once, which takes
+    a few seconds. Results are stored.
 
     \b
     joulemap compare resnet18

@@ -35,10 +35,10 @@ def explain(
 ) -> None:
     """Explain why two chips differ in energy, time or memory.
 
-    The table adds up exactly to the difference. `--level action` lists its terms: actions of one chip only, different
+    The rows sum exactly to the difference. `--level action` lists its terms: actions of one chip only, different
     counts, different energies per action, and static energy.
 
-    A difference in latency is split by the bottleneck of each subgraph. json has every level, csv one table.
+    A difference in latency is split into launch, compute and memory time. json has every level, csv one table.
 
     \b
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy

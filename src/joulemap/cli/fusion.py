@@ -15,7 +15,7 @@ def fusion(
     *,
     hardware: OneHardwareOptions,
     level: FusionDivision = option(
-        "pattern", "Table of savings below the run: by fusion pattern, subgraph or operator; `run` omits this table."
+        "pattern", "Table of savings: by fusion pattern, subgraph or operator; `run` prints only the totals."
     ),
     limit: Limit = 12,
     mode: ModeOptions,

@@ -195,7 +195,7 @@ def sanity(
     """Compare the predicted power of two simple kernels with the cap and with measurements.
 
     A large matrix multiplication should draw 0.6 to 1.0 of the power cap. The predicted power of a stream copy should
-    be within 25 % of the measured power.
+    be within 25 % of the measured power, if there is a measurement.
 
     \b
     joulemap hardware sanity

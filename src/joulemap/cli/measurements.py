@@ -94,7 +94,7 @@ def import_(
     latency_s, energy_j and peak_memory_bytes are per batch; throughput_per_s is the steady rate of one device, power_w
     its power, and wall_power_w the wall power of a system divided by its devices. Energy and power need a boundary:
     chip, board or system, where energy_j and power_w of a system are those of all its devices. If idle power was
-    subtracted from energy_j, idle_power_w states it, and the prediction subtracts the same; power_w is never net.
+    subtracted from energy_j, idle_power_w states it, and the prediction subtracts it too; power_w includes idle power.
     Optional columns are device_count (of the system), scope, conditions, seen and stream_count. The peak memory of a
     GPU includes a workspace per stream, so it is scored only with stream_count.
 

@@ -47,7 +47,7 @@ def show(
     """Show MACs, bytes, intensity and operators of a model.
 
     The profile is independent of hardware. With `--energy`, a table of modules shows output, weights, MACs, latency and
-    energy on one chip; the modules add up exactly.
+    energy on one chip; they sum exactly to the run.
 
     \b
     joulemap model show vit_b_16

@@ -24,7 +24,12 @@ Name = Annotated[
 ]
 Queries = Annotated[
     Path | None,
-    typer.Option("--queries", envvar="JOULEMAP_QUERIES", help="Folder of your own query files, TOPIC/NAME.vN.sql."),
+    typer.Option(
+        "--queries",
+        envvar="JOULEMAP_QUERIES",
+        metavar="FOLDER",
+        help="Folder of your own query files, TOPIC/NAME.vN.sql.",
+    ),
 ]
 
 

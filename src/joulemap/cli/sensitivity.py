@@ -25,7 +25,7 @@ def sensitivity(
 ) -> None:
     """Rank the constants of a chip by their effect on a metric.
 
-    Shows the metric at the low and the high end of each constant, and its change per percent of the constant. Constants
+    Shows the metric at both ends of the range of each constant, and its change per percent of the constant. Constants
     include energies per action, static power, clocks and bandwidths. `--details` lists the names for `--set`.
 
     \b

@@ -140,9 +140,9 @@ class UsageOptions:
     pay: str = pay_option(is_advanced=True)
     seller: str = option(
         "",
-        "Type of seller: hyperscaler, cloud, marketplace, reserved, spot, list or retail.",
+        "Kind of seller: hyperscaler, cloud, marketplace, reserved, spot, list or retail.",
         metavar="NAME",
-        shown="the one with the most offers",
+        shown="the one with prices for the most chips",
         is_advanced=True,
     )
     busy_hours: float | None = option(

@@ -35,7 +35,7 @@ GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "device_
 """Options that every follow-up command repeats, in addition to its own."""
 
 MODEL_HELP: Final = (
-    "Model name, operator such as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME."
+    "Model name, operator such as gemm(m=1,n=4096,k=4096), file.py:factory, .pt2, .onnx, .gguf, timm:NAME or hf:NAME."
 )
 
 CALIBRATION_HELP: Final = (
@@ -99,8 +99,8 @@ Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... [HARDWARE]...",
-        help="Model names, operators such as gemm(m=1,n=4096,k=4096), files (file.py:factory, model.pt2), timm:NAME or "
-        "hf:NAME; hardware may follow.",
+        help="Model names, operators such as gemm(m=1,n=4096,k=4096), files (file.py:factory, model.pt2, model.onnx), "
+        "timm:NAME or hf:NAME; hardware may follow.",
         autocompletion=complete_words,
     ),
 ]

@@ -34,11 +34,11 @@ class DesignOptions:
     )
     vary: list[str] | None = option(
         None,
-        "Constant and values: units=16:1024:*2, clock=0.5GHz:2GHz:16 (16 steps) or tdp=x0.5,x1; repeatable.",
+        "Constant and values: units=16:1024:*2, clock=0.5GHz:2GHz:16 (16 values) or tdp=x0.5,x1; repeatable.",
         metavar="NAME=VALUES",
     )
     share: list[str] | None = option(
-        None, "Share of a model in all inferences; repeatable.", metavar="MODEL=SHARE", is_advanced=True
+        None, "Fraction of all inferences that run a model; repeatable.", metavar="MODEL=SHARE", is_advanced=True
     )
     random: int | None = option(None, "Number of designs to draw at random, instead of all.", min=1, shown=False)
     search: str = option(

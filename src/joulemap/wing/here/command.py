@@ -32,8 +32,8 @@ def here(
         None, "Folder or JSON file with the tool outputs of another machine.", "--from", metavar="PATH", shown=False
     ),
     record: Path | None = option(None, "Write this machine's tool outputs to a JSON file.", metavar="FILE.json"),
-    memory: str = option("", "Memory as kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
-    probe: bool = option(False, "Measure memory bandwidth, a matrix multiplication and idle power for ten seconds."),
+    memory: str = option("", "Memory: kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
+    probe: bool = option(False, "Measure memory bandwidth, matrix multiplication rate and idle power, in ten seconds."),
     prompt: int = option(512, "Prompt length in tokens.", metavar="TOKENS", min=1),
     made: int = option(128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2),
     weight_precision: str = option(
@@ -64,10 +64,10 @@ def here(
     """Find this machine's chips and predict what runs on them.
 
     For a language model, the answer shows which quantizations fit, context length, time to first token, tokens per
-    second, power and cost. A model larger than the GPU is divided with the processor, as llama.cpp does.
+    second, power and cost. A model that exceeds the memory of the GPU is split between GPU and CPU, as llama.cpp does.
 
-    Missing permissions, drivers or tools are named, one line each; the exit code stays 0. It is 4 if MODEL runs on no
-    chip.
+    Missing permissions, drivers or tools are named, one line each; the exit code stays 0. Exits with 4 if MODEL runs on
+    no chip.
 
     \b
     joulemap here

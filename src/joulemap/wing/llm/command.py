@@ -39,8 +39,8 @@ def llm(
 ) -> None:
     """Predict how hardware serves a language model.
 
-    Shows time, energy and cost per token, and what fits in memory. Without `--users` or `--rate`, the requests of a
-    batch arrive together.
+    Shows time, energy and cost per token, and what fits in memory. Without a load such as `--users` or `--rate`, the
+    requests of a batch arrive together.
 
     Prefill and decode are stored as runs; `explain --phase` and `edp --phase` break them down.
 

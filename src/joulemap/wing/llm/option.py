@@ -178,7 +178,7 @@ class ServingOptions(ServerOptions):
     )
     requests: Path | None = option(
         None,
-        "Requests: prompt_tokens, output_tokens, optionally arrival_s, conversation, cached_tokens; or .jsonl.",
+        "CSV of requests: prompt_tokens, output_tokens, optionally arrival_s, conversation, cached_tokens; or .jsonl.",
         metavar="FILE",
         is_advanced=True,
     )
