@@ -27,6 +27,7 @@ def write_hardware(told: dict[str, Any], folder: Path, memory_gb: float | None =
     """Return the file of a chip that is like another but for some numbers, with so much memory if that is given."""
     text = re.sub(r'^id = ".*"', f'id = "own_{told["name"]}"', template_text(told["like"], ""), flags=re.MULTILINE)
     text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
+    text = re.sub(r"^power_limit_(lowest|highest) = .*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r'^name = ".*"', f'name = "{told["name"]}"', text, count=1, flags=re.MULTILINE)
     numbers = told["set"] | ({} if memory_gb is None else {"memory_capacity": memory_gb})
     for key, value in numbers.items():

@@ -78,8 +78,8 @@ HEAD: Final = """\
 Errors are |predicted / measured - 1| in per cent, on rows that others measured; `bias` is the signed mean, positive if
 predictions are too high. **No coefficient, calibration or interval was chosen with a row of this page.** The exceptions
 are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, which corrected the formula of the
-quantization kernel but not its numbers. The extra half-width of 0.2 for engines on CPUs was chosen with their rows,
-and the static power of the A100 PCIe 80 GB was compared with those of joulebench.
+quantization kernel but not its numbers. The extra half-width of 0.2 for engines on CPUs was chosen with rows of
+CPUs. The static power of the A100 PCIe 80 GB was compared with rows of joulebench.
 
 Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
 80 % of the rows. `docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
@@ -97,7 +97,8 @@ BEHIND: Final = "Mean error of the other predictor : of joulemap, on the rows th
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
 drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The roofline uses 72 % of
-the peak, 80 % of the bandwidth and 2 µs; the fitted one has three numbers per kind. Errors are mean / median.
+the peak, 80 % of the bandwidth and 2 µs per operator; the fitted one has three numbers per kind.
+Errors are mean / median.
 """
 
 

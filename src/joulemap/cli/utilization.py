@@ -16,7 +16,7 @@ def utilization(
     *,
     limit: Limit = 10,
     check: Check = False,
-    pairing: bool = option(False, "Show which chip suits which model size, from stored runs."),
+    pairing: bool = option(False, "Run models of each size, and show which chip suits which size."),
     advice: bool = option(
         True,
         "Evaluate and show better batch sizes, precisions, power modes and chips.",
