@@ -50,7 +50,7 @@ NEARLY: Final = 0.98
 """Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
 
 WHOLE_RATE: Final = 10.0
-"""Rate from which a whole number is shown in full."""
+"""Requests per second from which a whole rate is shown with all digits."""
 
 LEAST_SHARE: Final = 0.001
 """Share of a target below which only a bound is shown."""
@@ -260,7 +260,7 @@ class FleetAnswer(RunAnswer):
         return row, form, saved if self.ok else None
 
     def _find_untied(self) -> str:
-        """Return the form of the fleet of two kinds in the headline; empty if the headline names one of one kind."""
+        """Return the form of the headline's fleet of two kinds; empty if the headline names a fleet of one kind."""
         found = self._find_together()
         return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
 
@@ -390,7 +390,7 @@ class FleetAnswer(RunAnswer):
         return [next(one for one in self.rows if one.label == energy.label)]
 
     def _describe_published(self) -> str:
-        """Return the best fleet with the checkpoint as published; empty if it meets no target."""
+        """Return a phrase for the best fleet with the checkpoint as published; empty if none meets all targets."""
         row = next((one for one in self.ok if one.quality is None), None)
         column, unit = OBJECTIVES[self.demand.objective]
         value = None if row is None else getattr(row, column)

@@ -208,7 +208,8 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
         share = count * each / peak
         return (share * rate, count), ((1.0 - share) * rate, more)
     full = min(count, math.floor(rate / each))
-    if rate - full * each > more * others:  # too few of the other kind: one of the first is not full
+    # the servers of the other kind cannot take the rest, so one more of the first kind runs partly full
+    if rate - full * each > more * others:
         full += 1
     rest = max(rate - full * each, 0.0)
     return (rate - rest, full), (rest, math.ceil(rest / others))

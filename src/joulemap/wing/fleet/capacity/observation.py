@@ -106,7 +106,7 @@ def form_waits(rate: float, service_s: float, devices: int) -> Waits | None:
 def _find_root(load: float, devices: int) -> float:
     """Return by how much the root z of load (z - 1) = devices ln z exceeds 1.
 
-    The probability of one more request falls by 1 / z.
+    In the tail, each further request multiplies the probability by 1 / z.
     """
     share = load / devices
     low, high = 0.0, 1.0
@@ -271,7 +271,7 @@ def size_options(
 def _form_queues(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
 ) -> Iterator[tuple[Sequence[int], _Closed | _Simulated]]:
-    """Yield the queues of the options with their indices: closed forms one at a time, simulations some at a time."""
+    """Yield the queues of the options with their indices: closed forms one at a time, simulations in groups."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
     for place in itertools.compress(range(len(tried)), are_closed):

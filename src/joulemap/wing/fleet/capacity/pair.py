@@ -127,7 +127,7 @@ def pair_servers(
     for first in (one for one in kinds if one.prompts):
         for second in (one for one in kinds if one.answers):
             if first.server.case.precision != second.server.case.precision:
-                continue  # a cache is of one precision
+                continue  # both pools must store the KV cache in the same precision
             assert first.prompts is not None
             assert second.answers is not None
             parts = (

@@ -275,7 +275,7 @@ class _Run:
         found.place[row] = spot
         taken = self._count_taken(spot, until, self.rows.batch[:some])
         if table is None:
-            spot += taken  # a view of the requests that are next
+            spot += taken  # `spot` is a view, so this advances each pool to its next requests
         kind = self.table[:some] + taken
         if table is not None:
             kind += table

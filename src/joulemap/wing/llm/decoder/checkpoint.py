@@ -1,10 +1,10 @@
-"""The formats in which a checkpoint stores the weights of a decoder.
+"""Formats in which a checkpoint stores the weights of a decoder.
 
     quantization_config ─► Checkpoint ─┐
     passes of a decoder ─► its weights ┴► a format for each weight ─► main format of the decoder, exceptions by layer
 
-Methods are read by `trace.packed`, which serves traced models too. Weights are found under the names that the
-libraries of checkpoints give them: a decoder here calls every router `mlp.gate`, a checkpoint may say `mlp.router`.
+Methods are read by `trace.packed`, which serves traced models too. Weights are found under the names that the libraries
+of checkpoints give them: a decoder here calls every router `mlp.gate`, a checkpoint may say `mlp.router`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXPERT_DTYPE: Final = "expert_dtype"
 HEAD: Final = "lm_head"
 
 EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
-"""`expert_dtype` of a configuration, with the format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
+"""`expert_dtype` of a configuration -> format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
 ALGORITHM: Final = "quant_algo"
 """Key of Model Optimizer for the format of a checkpoint or of a module."""
@@ -148,7 +148,7 @@ def store_formats(
 ) -> Decoder:
     """Return a decoder whose weights have these formats; one without `published` if all have 16 bits or more.
 
-    `sizes` and `formats` map the weights of each layer, and last those outside layers.
+    `sizes` and `formats` have one mapping per layer, and a last one for weights outside layers.
     """
     counts = Counter[str]()
     for stored_as, weights in zip(formats, sizes, strict=True):

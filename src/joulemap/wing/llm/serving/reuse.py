@@ -85,9 +85,7 @@ class ReusingServer(Server):
         return len(self.read.get(number, ())) * self.cache.block_tokens
 
     def fits(self, number: int) -> bool:
-        """Return whether a request fits in memory with the running ones after eviction of all blocks that none
-        reads.
-        """
+        """Return whether a request fits in memory with the running ones after eviction of all unpinned blocks."""
         if number in self.loaded or not (self.running or self.loaded):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]
