@@ -128,7 +128,7 @@ class Assembly:
         self.places[id(value)] = Place(base.base, strides, base.base)
 
     def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
-        """Return the index of a new operator."""
+        """Add an operator and return its index."""
         word = label or cost.operation
         name = path if own and path else f"{path}.{word}" if path else word
         self.names[name] += 1

@@ -1,6 +1,7 @@
 """ATen call of each operator of ONNX, so that the formulas of the tracer count it.
 
-A rule returns the call, VIEW for an operator that only renames memory, or None for one that leaves its input as it is.
+A rule returns the call, with `is_view` for an operator that only renames memory. It returns None for an operator that
+leaves its input as it is.
 """
 
 from __future__ import annotations

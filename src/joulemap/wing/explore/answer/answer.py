@@ -107,7 +107,7 @@ class ExploreAnswer(Answer):
     evaluated_count: int
     """Designs evaluated for this answer; the others were in the lake."""
     points_per_s: float
-    """Evaluation rate of the designs evaluated for this answer."""
+    """Designs evaluated per second for this answer."""
     kept_count: int
     """Designs within every limit."""
     front_count: int
@@ -230,7 +230,8 @@ class ExploreAnswer(Answer):
             " | ".join(columns),
             limit=limit,
             noun="designs",
-            ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
+            # a ranking by efficiency is one by energy, whose column stands for it
+            ranked=" | ".join(headings.get(name, "energy") for name in judged),
             **cells,
         )
         headed = named_parameters.values()

@@ -195,7 +195,9 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return the designs larger than one die and than their base chip, which may have several dies; None without."""
+    """Return the designs larger than one die and than their base chip, which may have several dies; None if there are
+    none.
+    """
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2
     built = [0.0 if one.space.hardware.projection else float(one.space.law.area.find_mm2({})[0]) for one in done.groups]

@@ -90,7 +90,8 @@ class Space:
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
-        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # measured on another chip
+        # these powers were measured on the unchanged board
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 

@@ -75,7 +75,7 @@ STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
 
 WHOLE_STEP: Final = 0.1
-"""Relative step of an integer; a smaller one meets single jumps of tiles per unit, a larger one leaves the design."""
+"""Relative step of an integer; smaller steps show single jumps of tiles per unit, larger ones another design."""
 
 
 @frozen(kw_only=True)
@@ -297,7 +297,7 @@ def find_slopes(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Dependents of a parameter move with it. An integer parameter has the mean elasticity from 10 % fewer to 10 %
+    Dependent constants follow their parameter. An integer parameter has the mean elasticity from 10 % fewer to 10 %
     more, at least one.
     """
     names = list(values)

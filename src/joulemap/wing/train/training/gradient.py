@@ -52,7 +52,7 @@ class Gradient:
     """Part of an operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients the segment computes, with the bytes of each."""
+    """Values of the forward pass whose gradients this part computes, with the bytes of each."""
     what: str = ""
     """Suffix of the operator's name."""
     operator: Operator | None = None
