@@ -158,7 +158,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
     for one, count in counts.items():
         found = _keep_alike(_find_graphics(entries, one), one)
         if len(found) == 1:
-            yield _use(found[0], one.name, count, machine.memory, one)
+            yield _adapt_entry(found[0], one.name, count, machine.memory, one)
             continue
         described = _describe_graphics(one)
         if described is None:
@@ -252,7 +252,7 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         found = [one for one in found if one.core_count == cpu.core_count] or found
     if len(found) == 1:
         entry = found[0]
-        device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
+        device = _adapt_entry(entry, cpu.name, 1, machine.memory, None, cpu)
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
             notes.append(text.FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
@@ -309,13 +309,13 @@ def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: l
     for name in machine.neural:
         found = _find(entries, _spell_neural(name, machine))
         if len(found) == 1:
-            yield _use(found[0], name, 1, machine.memory, None)
+            yield _adapt_entry(found[0], name, 1, machine.memory, None)
         else:
             notes.append(_explain(name, found, entries))
             yield Device(printed=name, kind=NPU, origin=text.UNKNOWN)
 
 
-def _use(
+def _adapt_entry(
     entry: HardwareEntry, printed: str, count: int, memory: Memory, card: Graphics | None, cpu: Cpu | None = None
 ) -> Device:
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""

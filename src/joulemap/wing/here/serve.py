@@ -96,7 +96,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     settings = _settings(devices, weights)
     question, cases = _list_cases(source, model, settings, asked.serving, {})
     rows = _ask(source, model, settings, asked.serving)
-    served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
+    served = [_convert_row(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
     places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
     others = [case for case, place in zip(cases, places, strict=True) if place not in known]
@@ -106,14 +106,14 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
             label = text.SEVERAL_LABEL(count=device.count, device=device.label)
             served += [
-                _take(model, row, label, asked, device.count)
+                _convert_row(model, row, label, asked, device.count)
                 for row in _ask(source, model, _settings((device,), weights), serving)
             ]
     widths = _list_widths(served)
     # interval widths depend mainly on the chip, so those of a small model stand in for missing ones
     if any(one.label not in widths for one in devices):
         small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
-        widths = _list_widths(_take(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
+        widths = _list_widths(_convert_row(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
     first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
     served += _price(model, question, others, devices, widths, first, asked)
     served += _divide(question, cases, devices, served, widths, settings, asked)
@@ -144,7 +144,7 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
     """Return a row for each popular model and chip, or division; intervals come from a small model."""
     devices = found.list_kind(GPU, CPU)
     small = [
-        _take(SMALL, row, _label(devices, row.hardware), asked)
+        _convert_row(SMALL, row, _label(devices, row.hardware), asked)
         for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
     ]
     widths = _list_widths(small)
@@ -217,7 +217,7 @@ def _label(devices: Iterable[Device], hardware: str) -> str:
     return next((one.label for one in devices if name_device(one) == hardware), hardware)
 
 
-def _take(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
+def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
     """Return a row of `llm` as a row of this answer, with its power times the `count` pipeline devices."""
     power = row.decode_device_w
     return ServedHere(

@@ -35,7 +35,7 @@ from joulemap.wing.llm.source import open_boxes
 from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE, TrainingRow
-from joulemap.wing.train.answer.table import fetch_beside, fetch_steps, form_rows
+from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows
 
 TRAINING: Final = Training()
 """Default training: one device, AdamW."""
@@ -251,7 +251,7 @@ def train(
     names: dict[int, str] = {}
     given = {**used, **paid, **pay}
     for step in steps:
-        beside, inner = fetch_beside(source, step, given)
+        beside, inner = fetch_other_runs(source, step, given)
         plan = step.plans["last"]
         targets = find_targets(source, plan)  # before `holding_runs`, because it may write hardware
         with holding_runs(source, plan, needs_catalogue=True) as runs:

@@ -41,7 +41,7 @@ Memories = Mapping[tuple[int, str], Memory]
 """(samples of a device, runtime) -> memory of the device."""
 
 
-def fetch_beside(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+def fetch_other_runs(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
     """Return the runs of a step's plans other than `last`, by the plan's name, and the memory of an inner stage."""
     memories: Memories = {}
     found = {}

@@ -143,7 +143,7 @@ def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast])
 def _write(
     base: Calibration | None, target: Hardware, rows: Sequence[ServingRow], factors: Mapping[str, FittedValue]
 ) -> Calibration:
-    """Return the base calibration with these factors; a new one based on these rows if it has nothing else or is None."""
+    """Return the base calibration with these factors, or a new one based on these rows if it has nothing else."""
     kept = dict(base.coefficients) if base is not None else {}
     if base is not None and (base.energy_scales or base.static_power or not all(map(is_pace, kept))):
         return attrs.evolve(base, coefficients={**kept, **factors})
