@@ -117,7 +117,7 @@ class DesignOptions:
 
 
 def read_area(text: str) -> float | None:
-    """Return an area such as `100mm2` or `1cm2` in mm2; UsageError for another unit or none."""
+    """Return an area such as `100mm2` or `1cm2` in mm2; None for an empty text, UsageError for another unit or none."""
     if not text:
         return None
     for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):

@@ -112,7 +112,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
-    """Return the box of different devices in the settings; None for none. Raise UsageError if other hardware is
+    """Return the box of different devices in the settings; None if there is none. Raise UsageError if other hardware is
     requested too.
     """
     selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
@@ -125,7 +125,7 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
 
 
 def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
-    """Return settings with each uniform box replaced by its chip, and the number of chips by chip.
+    """Return settings with each uniform box replaced by its chip, and chip -> its number in the box.
 
     Raise UsageError for boxes with different numbers of one chip.
     """

@@ -144,7 +144,9 @@ class FleetAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return figures of the fleets' values, of their queues at higher rates, and of the day."""
+        """Return figures of the fleets' values, of their queues at other rates, and of utilization at each rate of the
+        day.
+        """
         from joulemap.figure.figure import make_figure
 
         best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
@@ -365,7 +367,7 @@ class FleetAnswer(RunAnswer):
         return f". {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
 
     def _list_insights(self) -> list[str]:
-        """Return the best fleet's headroom, its devices per server, and the lowest-energy fleet."""
+        """Return the best fleet's headroom, devices per server and loss of quality, and the lowest-energy fleet."""
         best = next(iter(self.ok), None)
         if best is None:
             return []

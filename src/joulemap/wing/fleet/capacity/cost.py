@@ -58,7 +58,7 @@ HALF_MORE: Final = 1.5
 """Multiple of the highest rate at which the first broken limit is reported."""
 
 TWICE: Final = 2.0
-"""Ratio to a limit from which the excess is shown as a ratio."""
+"""Ratio to a limit from which an excess is shown as a ratio instead of a percentage."""
 
 
 def cost_fleet(

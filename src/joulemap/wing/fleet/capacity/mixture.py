@@ -236,7 +236,10 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
 
 
 def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
-    """Return the best fleet at each rate, if devices are released; empty if one kind is best at all rates."""
+    """Return the fleet that uses the best kind at each rate, if devices are released.
+
+    Empty if one kind is best at all rates, or for cost, if a kind is not rented.
+    """
     by_label = {row.label: row for row in kinds}
     rates: dict[float, list[LevelRow]] = {}
     for one in levels:

@@ -104,7 +104,7 @@ def simulate_pools(
 def simulate_parts(
     services: list[Service], pools: Pools, *, variation: float = 0.0
 ) -> Iterator[tuple[list[int], Observed]]:
-    """Yield the same service for some pools at a time, with their indices, so that memory is freed between.
+    """Yield the service of some pools at a time, as `simulate_pools` does, with their indices, so that memory is freed.
 
     Single devices come first, because every pool of a part takes the time of the most devices.
     """

@@ -422,7 +422,10 @@ def name_servers(found: Deployed) -> str:
 
 
 def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they exceed a number of devices."""
+    """Return separate prefill and decode pools of the same servers.
+
+    Return None if they need over `most_devices` devices, or if the decode pool lacks room.
+    """
     case, target = found.case, found.target
     pools = split_pools(
         found.question,

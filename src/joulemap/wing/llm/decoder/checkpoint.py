@@ -73,7 +73,7 @@ _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "l
 
 
 def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """Return the `quantization_config` of a configuration or of its text part; None if there is none.
+    """Return the `quantization_config` of a configuration or of one of its parts; None if there is none.
 
     Raise ModelError if it is not an object.
     """

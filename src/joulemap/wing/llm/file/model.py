@@ -198,7 +198,7 @@ def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
 
 
 def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
-    """Return the type of each layer, if some attend to a window."""
+    """Return the configuration keys of window attention: the type of each layer, or only that windows are used."""
     window, count = values.get("sliding_window"), values["num_hidden_layers"]
     if not window:
         return {}

@@ -270,7 +270,7 @@ def _move(one: Backward) -> Iterator[Gradient]:
 
 
 def _pool(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a pooling: each window spreads its own."""
+    """Yield the gradient of a pooling: each window spreads its gradient over its inputs."""
     operator = one.call.operator
     kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
     for use in one.wanted():

@@ -120,7 +120,7 @@ def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
 
 
 def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast]) -> Iterator[tuple[str, FittedValue]]:
-    """Yield the name and value of the factor of each phase that enough models were measured in."""
+    """Yield (name, factor) of each phase in which enough models were measured."""
     for is_prompt in PHASES:
         means: list[float] = []
         for places in _by_model(rows, is_prompt).values():
