@@ -286,7 +286,7 @@ VIEWED: Final[Mapping[str, str]] = {
     "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
     "Expand": "expand",
 }  # fmt: skip
-"""Operators that rename memory without a copy if the layout permits."""
+"""Operator of ONNX that renames memory if the layout permits, else copies -> ATen call."""
 
 RULES: Final[Mapping[str, Rule]] = {
     **{op: plain(aten) for op, aten in ELEMENTWISE.items()},

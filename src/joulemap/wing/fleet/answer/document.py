@@ -248,9 +248,9 @@ class FleetAnswer(RunAnswer):
         return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
     def _find_together(self) -> tuple[MixedRow | PairRow, str, float | None] | None:
-        """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None without one.
+        """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None if there is none.
 
-        If both mixtures and prompt and answer pools beat it, return the better of them.
+        The fleet may be a mixture or separate prefill and decode pools, whichever saves more.
         """
         found: list[tuple[float, MixedRow | PairRow, str]] = [
             *((row.saved_fraction, row, row.form) for row in self.mixtures),

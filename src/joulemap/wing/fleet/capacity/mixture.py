@@ -84,7 +84,7 @@ class Part:
 def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
     """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying.
 
-    `best` is the best fleet of one kind by the objective; None for none.
+    `best` is the best fleet of one kind by the objective; None if there is none.
     """
     found = [part.cost(demand) for part in parts]
     rows = [

@@ -50,7 +50,7 @@ class Waits:
     decay_per_s: float
     """Exponential decay of the tail."""
     queued: Array
-    """Probability of at most each number of waiting requests."""
+    """Probability that at most n requests wait, by n."""
     log_factorials: Array
 
     @property

@@ -469,7 +469,7 @@ def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:
     """
     odds = np.empty((models, seeds, count))
     for model, seed in np.ndindex(models, seeds):
-        drawn = np.random.default_rng([draw, 0, model, seed // 2]).random(count) + 2.0**-54  # never 0, nor 1
+        drawn = np.random.default_rng([draw, 0, model, seed // 2]).random(count) + 2.0**-54  # excludes 0 and 1
         odds[model, seed] = 1.0 - drawn if seed % 2 else drawn
     gaps: Array = -np.log(odds.reshape(models * seeds, count))
     return gaps

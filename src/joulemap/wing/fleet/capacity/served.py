@@ -49,7 +49,7 @@ MORE: Final = 16
 """Current servers per server that is added in one step, while a p99 exceeds its target."""
 
 MOST_ADDED: Final = 1.5
-"""Maximum ratio of the servers with those added to the servers that the search finds."""
+"""Maximum ratio of the final number of servers to the number that the search for a rate gives."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -70,7 +70,7 @@ class Server:
 
     @property
     def most_in_flight(self) -> int:
-        """Maximum concurrent requests of the mean length: the fewer of those that fit in memory and the engine's."""
+        """Maximum concurrent requests of the mean length, by memory and by the engine's limit."""
         return min(self.limits.sequences, self.case.most)
 
     def serve(self, rate_per_s: float) -> Served:

@@ -73,7 +73,7 @@ def size_fleets(
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the kinds of candidates that are compared separately."""
+    """Return a distinct kind for each candidate, so that none competes with another."""
     return [str(place) for place in range(len(candidates))]
 
 

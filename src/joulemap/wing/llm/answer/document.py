@@ -271,7 +271,8 @@ class LlmAnswer(RunAnswer):
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
-        """Return the deployments that are statistically tied with the best one under a load, in words; empty for none.
+        """Return the deployments that are statistically tied with the best one under a load, in words; empty if there
+        is none.
 
         Half-widths are those of the smallest batch of each deployment, with errors as independent.
         """

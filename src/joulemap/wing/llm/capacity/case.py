@@ -299,7 +299,7 @@ def describe_refusal(case: Case) -> str:
 
 
 def describe_cache(cases: Iterable[Case]) -> str:
-    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; empty for none."""
+    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; else empty."""
     found = [
         case.hardware
         for case in cases

@@ -47,7 +47,9 @@ MIXED: Final = {
     "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
     "W4A16_NVFP4": attrs.evolve(NVFP4, activations=""),
 }
-"""Algorithms of Model Optimizer that only single modules have. Source: nvidia/MiniMax-M3-NVFP4, Qwen3.6-27B-NVFP4."""
+"""Algorithm of Model Optimizer that only single modules have -> format. Source: nvidia/MiniMax-M3-NVFP4,
+Qwen3.6-27B-NVFP4.
+"""
 
 FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
 """Families whose experts are parameters rather than linear layers, in all versions of their library."""
@@ -270,7 +272,7 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
 
 
 def _is_experts(weight: str) -> bool:
-    """Return whether a weight is of the routed experts."""
+    """Return whether a weight belongs to the routed experts."""
     return weight.rpartition(".")[0].endswith("experts")
 
 

@@ -56,10 +56,10 @@ BLOCKS: Final[Mapping[str, type]] = {
     "network": Network,
     "experts": Experts,
 }
-"""Kinds of blocks."""
+"""Kind of block -> its record."""
 
 PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
-"""Tables of a family that are not blocks, with the records that they fill."""
+"""Table of a family that is not a block -> the record that it fills."""
 
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
 _BLOCK: Final = ("block", "like")

@@ -131,7 +131,7 @@ NAMES: Final = {
     Network: "networks",
     Experts: "experts",
 }
-"""Names of blocks in notes; others are named by their kind."""
+"""Record of a block -> its name in notes; other blocks are named by their kind."""
 
 BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Errors of a family whose configuration has lists or parts that differ in type from published ones."""

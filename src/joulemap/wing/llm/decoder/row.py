@@ -26,7 +26,7 @@ CACHE_DTYPES: Final = {
     "fp8": "float8_e4m3fn",
     "int8": "float8_e4m3fn",
 }
-"""Storage precision of the KV cache and its traced dtype; the first entry follows the precision of the run."""
+"""Storage precision of the KV cache -> traced dtype; the first entry follows the precision of the run."""
 
 EXCHANGED: Final = "bfloat16"
 """Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""

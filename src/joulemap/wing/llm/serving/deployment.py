@@ -193,7 +193,7 @@ class Deployment:
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
     totals: dict[Asked, Total] | None = None
-    """Totals of passes so far, for deployments that share model, chip, precision and engine; None to keep none."""
+    """Pass -> its total, shared by deployments of one model, chip, precision and engine; None to keep none."""
 
     @property
     def decoder(self) -> Decoder:

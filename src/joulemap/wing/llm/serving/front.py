@@ -70,7 +70,7 @@ class Answers(Server):
     """Decode server; a finished request starts the next turn on the prefill server with its prefix."""
 
     homes: dict[int, ReusingPrompts]
-    """Prefill server of each request."""
+    """Request -> its prefill server."""
 
     def leave(self, number: int) -> None:
         """Finish a sequence that has its last token."""

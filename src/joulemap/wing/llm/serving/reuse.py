@@ -38,9 +38,9 @@ class ReusingServer(Server):
         self.prefixes = requests.prefixes
         self.cache = PrefixCache(self.prefixes.block_tokens, limits.token_bytes, limits.tiers)
         self.read: dict[int, list[int]] = {}
-        """Pinned blocks of each request that is running or being loaded."""
+        """Request that is running or being loaded -> its pinned blocks."""
         self.found: dict[int, int] = {}
-        """Prompt tokens that each request in `read` reuses."""
+        """Request in `read` -> prompt tokens that it reuses."""
         self.loaded: set[int] = set()
         """Requests whose blocks are moved to the device, with memory reserved for the rest of their prompts."""
         self.accepted: set[int] = set()
