@@ -260,7 +260,7 @@ def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> 
 def find_chance_together(
     parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, objective: Objective
 ) -> float | None:
-    """Return the probability that a fleet of several parts is better than the best fleet of one kind, if there is one.
+    """Return the probability that a fleet of several parts beats the best fleet of one kind; None if there is none.
 
     `parts` are rows with their cost per month, or else their kWh per month: carbon is proportional. Parts of one
     hardware and precision share their error, so that only the difference of their shares counts; other errors are
