@@ -40,7 +40,7 @@ THINGS: Final[Mapping[str, Callable[[Path], object]]] = {
 
 
 def put_beside(trial: Trial) -> Outcome:
-    """Run commands with a foreign file in place of the journal or log; each must refuse in one line and keep the file."""
+    """Run commands with a foreign file in place of the journal or log; each must refuse in one line and keep it."""
     random = trial.random()
     place = trial.place / "place"
     set_up(SCENES[0], trial.stage, place)
