@@ -156,7 +156,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
         if found := _find(entries, [name]):
             counts[Graphics(name=found[0].name, source="the board's name")] = 1
     for one, count in counts.items():
-        found = _keep_alike(_find_graphics(entries, one), one)
+        found = _select_variants(_find_graphics(entries, one), one)
         if len(found) == 1:
             yield _adapt_entry(found[0], one.name, count, machine.memory, one)
             continue
@@ -205,7 +205,7 @@ def _spell_graphics(one: Graphics) -> Iterator[str]:
         yield head
 
 
-def _keep_alike(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+def _select_variants(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
     """Return the hardware with the reported memory or number of cores, if several have the name."""
     if len(found) < 2:
         return list(found)

@@ -37,7 +37,7 @@ APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
 DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.+?)(?: \(rev \w+\))?$", re.MULTILINE)
 NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
                            r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
-INSIDE: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
+IN_PROCESSOR: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
 """Pattern of the graphics in an AMD processor's name."""
 
 SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
@@ -85,7 +85,7 @@ def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
     """Return the GPUs, with an AMD processor's integrated GPU renamed to, or added under, the name in its processor's
     name.
     """
-    inside = INSIDE.search(cpu.name) if cpu else None
+    inside = IN_PROCESSOR.search(cpu.name) if cpu else None
     if inside is None:
         return found
     name = f"AMD {inside[1]}"

@@ -339,7 +339,7 @@ def _divide(
             rows = divide_between(
                 small.target,
                 host.target,
-                _find_way(small.target),
+                _find_link(small.target),
                 question.decoder,
                 question.stack,
                 kept,
@@ -375,7 +375,7 @@ def _widest(widths: Iterable[float | None]) -> float | None:
     return max((one for one in widths if one is not None), default=None)
 
 
-def _find_way(device: Hardware) -> Way:
+def _find_link(device: Hardware) -> Way:
     """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
     from joulemap.catalog.box import make_link
     from joulemap.wing.llm.serving.offload import Way

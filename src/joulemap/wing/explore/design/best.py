@@ -110,7 +110,7 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
-        like_count=done.count_like(row, objective, question.doubt),
+        like_count=done.count_tied(row, objective, question.doubt),
     )
 
 

@@ -203,7 +203,7 @@ def find_excess(row: FleetRow, demand: Demand) -> float:
     return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
 
 
-def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
+def choose_payment(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return the row with its way of paying, and with its status under the limits of the whole fleet."""
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
     is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet, find_chance_together
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_payment, cost_fleet, find_chance_together
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
@@ -88,7 +88,7 @@ def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | Non
     """
     found = [part.cost(demand) for part in parts]
     rows = [
-        choose_way(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
+        choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
         for part, figures in zip(parts, found, strict=True)
     ]
     costs = [row.cost_per_month for row in rows]

@@ -43,7 +43,7 @@ NAMED: Final = 3
 LEAST_IDLE: Final = 0.01
 """Idle share of the energy from which a headline states it."""
 
-OTHER_WAYS: Final = {"rented": "bought", "bought": "rented"}
+OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
 
 
 @frozen(kw_only=True)
@@ -466,8 +466,8 @@ class LlmAnswer(RunAnswer):
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
         yield describe_costs(self.assumptions, self.pay)
         has_several = len({row.label for row in self.served}) > 1
-        if self.pay in OTHER_WAYS and has_several and not self.loads.rows:
-            other = OTHER_WAYS[self.pay]
+        if self.pay in OTHER_PAYMENT and has_several and not self.loads.rows:
+            other = OTHER_PAYMENT[self.pay]
             column = f"{other}_usd_per_million"
             priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]
             if priced:
