@@ -258,8 +258,8 @@ def _read_code(table: FlatTable) -> tuple[str, str]:
 
 
 def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
-    """Return the bytes of a constant and, of a short one, its content; large models store constants after the
-    tables.
+    """Return (number of bytes, content) of a constant, which may be after the tables; a long constant has empty
+    content.
     """
     place, count = table.span(0)
     if not count and table.number(1, "Q") > 1:

@@ -344,10 +344,10 @@ class Search:
         return found
 
     def prepare(self, places: Iterable[int]) -> None:
-        """Evaluate the passes of options together, in not much more time than those of one option.
+        """Evaluate the passes of several options together, which takes little more time than one option.
 
-        Only boards with the same cap are evaluated together: their links take a part of it. With pauses, conversations
-        or drafts, passes depend on the results of others, and are evaluated one by one.
+        Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
+        conversations or drafts, passes depend on the results of others, and are evaluated one by one.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
         for question, case, servers in (self.options[place] for place in places if place not in self.tried):

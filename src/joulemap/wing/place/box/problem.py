@@ -93,7 +93,7 @@ class Problem:
 
     @cached_property
     def makes(self) -> list[list[int]]:
-        """Values that each node makes."""
+        """Values that each node produces."""
         return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property

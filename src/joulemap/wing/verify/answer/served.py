@@ -93,7 +93,7 @@ def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
 
 
 def _without(base: Calibration | None, engine: str) -> Calibration | None:
-    """Return a calibration without the factors of an engine, which are fitted anew."""
+    """Return a calibration without the factors of an engine, which are fitted again."""
     if base is None:
         return None
     names = {name_pace(engine, is_prompt=one) for one in PHASES}
