@@ -232,7 +232,7 @@ class Seen:
     devices: int
     is_kept: bool
     batch_w: float
-    """Watts of batches, summed over all devices; not computed where it is not asked for."""
+    """Watts of batches, summed over all devices; NaN unless it was requested."""
 
 
 def scale(candidate: Candidate, factor: float) -> Candidate:

@@ -94,7 +94,7 @@ class LlmAnswer(RunAnswer):
     def find_checks(self) -> Checks:
         """Return the commands that measure the requests of each served configuration, or its load.
 
-        Tools make loads of independent random requests only; of other loads, batches are measured.
+        Tools generate only loads of independent random requests; for other loads, batches are measured.
         """
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 

@@ -209,7 +209,7 @@ class UsersAnswer(RunAnswer):
         return surer if surer is not None and (times is None or times <= DEAR) else first
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure one server of each deployment, or batches if a tool cannot make its load."""
+        """Return the commands that measure one server of each deployment, or batches if no tool has its load."""
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
         is_plain = not self.serving.reuses_prefixes

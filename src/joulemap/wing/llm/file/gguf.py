@@ -36,7 +36,7 @@ MOST_NAME_BYTES: Final = 65_535
 """Maximum bytes of a key or of a tensor's name. Source: docs/gguf.md, which states it for keys."""
 
 MOST_TEXT_BYTES: Final = 16_000_000
-"""Maximum bytes of a text value; chat templates are the longest, with a tenth of a million."""
+"""Maximum bytes of a text value; chat templates are the longest texts, with about 100,000 bytes."""
 
 MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
