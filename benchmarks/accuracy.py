@@ -1,10 +1,10 @@
-"""Score every prediction that was measured and write docs/accuracy.md from it (`make accuracy`).
+"""Score every prediction that has a measurement, and write docs/accuracy.md from the scores (`make accuracy`).
 
 python benchmarks/accuracy.py [--database PATH] [--print]
 
-Everything measured is evaluated in a fresh database, or in the one at PATH; `--print` leaves the page as it is. All
-figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`.
-`scoreboard.py` scores held-out rows beside other predictors.
+All measured configurations are evaluated in a fresh database, or in the one at PATH. `--print` prints the page instead
+of writing it. All figures of the page come from the queries `validate.*` and from the fits of `ladder.py`.
+`scoreboard.py` compares held-out rows with other predictors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "
 """Quantities of the table of splits -> displayed name."""
 
 WALL: Final = "wall_power_w"
-"""The quantity that bounds a prediction and scores none."""
+"""Quantity that only bounds a prediction, and is not scored."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
 WORST: Final = 6
@@ -40,7 +40,7 @@ WORST: Final = 6
 FEW: Final = 5
 """Minimum rows of a group whose mean is shown."""
 FURTHEST: Final = 3
-"""Kinds that sentences name."""
+"""Maximum kinds of operators that a sentence names."""
 WIDTH: Final = 120
 FITTED: Final = "fitted"
 """Split whose rows are shown only if they have energies."""
@@ -254,22 +254,22 @@ ORDER BY part
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction as people read it; a dash for none."""
+    """Return a fraction as a percentage with its sign; a dash for None."""
     return "-" if value is None else f"{100.0 * value:.1f} %"
 
 
 def per_cent(value: float | None) -> str:
-    """Return a fraction as tables show it, whose unit is in the text or the heading; a dash for none."""
+    """Return a fraction in percent without the sign, for tables whose heading has it; a dash for None."""
     return "-" if value is None else f"{100.0 * value:.1f}"
 
 
 def number(value: float | None) -> str:
-    """Return a correlation in three digits; a dash for none."""
+    """Return a correlation with three digits; a dash for None."""
     return "-" if value is None else f"{value:.3f}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Yield the lines of a table and an empty one."""
+    """Yield the lines of a table, and an empty line."""
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in rows:
@@ -278,9 +278,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 
 def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per chip, part and what was timed, of `FEW` rows or more.
+    """Yield the table of a `validate.score` answer: a row per chip, part and timed quantity with at least `FEW` rows.
 
-    Energy stands in the first row of a part.
+    The first row of a part also has the energy.
     """
     energies = {(row["hardware"], row["part"]): row for row in answer if row["quantity"] == "energy_j"}
     timed = [row for row in answer if row["quantity"] in TIMES and row["measurement_count"] >= FEW]
@@ -328,7 +328,7 @@ def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
 
 
 def worst_lines(answer: Iterable[Row]) -> Iterator[str]:
-    """Yield the table of a `validate.worst` answer: those whose ratio is furthest from 1."""
+    """Yield the table of a `validate.worst` answer: measurements whose ratio to the prediction is furthest from 1."""
     header = ("quantity", "hardware", "row", "predicted / measured", "split")
     furthest = sorted(answer, key=lambda row: -abs(math.log(row["predicted"] / row["measured"])))
     yield from table(
@@ -352,7 +352,7 @@ def item(text: str) -> str:
 
 
 def failure_lines(operators: Sequence[Row]) -> Iterator[str]:
-    """Yield the sentences on which kinds of operators fail: by their part of the missing time, and by median error."""
+    """Yield the sentences on the kinds of operators with the largest share of missing time and the largest errors."""
     for hardware, rows in _by_hardware(row for row in operators if row["kind"] != "all" and not row["is_overlapping"]):
         wrong = {row["kind"]: row["time_weighted_error_fraction"] * row["device_time_s"] for row in rows}
         total = sum(wrong.values())
@@ -381,7 +381,7 @@ def _by_hardware(rows: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
-    """Yield the sentence on how much of the profiled time has its operators."""
+    """Yield the sentence on the share of the profiled time that is matched to operators."""
     if not profiles:
         return
     worst = min(profiles, key=lambda row: (row["matched_fraction"], row["model"], row["precision"], row["batch"]))
@@ -399,7 +399,7 @@ def match_lines(profiles: Sequence[Row]) -> Iterator[str]:
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
     """Yield the table of a calibration's errors by quantity and runtime.
 
-    Class defaults and the fit have means only; the fits with the family held out have all figures.
+    Class defaults and the full fit have mean errors only; the fits with a family held out have all figures.
     """
     if not errors:
         return
@@ -446,7 +446,7 @@ def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[Calibra
 
 
 def pair_lines(workspace: Workspace, *queries: str, of: str = "runtime") -> Iterator[str]:
-    """Yield the table of how often the better of two chips is named, of those with the same measured question."""
+    """Yield the table of how often the better of two chips is named, for pairs measured at the same configuration."""
     header = (of, "pairs", "% correct", "pairs more than 10 % apart", "% correct")
     yield from table(
         header,
@@ -464,9 +464,9 @@ def write_page(
     left_out: Iterable[str] = (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
-    """Return the page, from a database that holds whatever of it is evaluated already.
+    """Return the page, from a database in which everything measured is evaluated.
 
-    `left_out` are the lines of the ladder, `sureness` gives those on intervals.
+    `left_out` are the lines of the ladder; `sureness` returns the lines on intervals.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:

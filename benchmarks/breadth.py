@@ -2,8 +2,8 @@
 
 python benchmarks/breadth.py [--only timm|hf|others] [--limit N] [--names NAME,NAME]
 
-Every model of timm, every configuration of transformers' AutoModel, and the factories of `others.py`, as a person names
-them: `timm:resnet18`, `hf:BertConfig`, `benchmarks/others.py:unet`. Ends with the failures by cause.
+Covers every model of timm, every configuration of transformers' AutoModel, and the factories of `others.py`, by name:
+`timm:resnet18`, `hf:BertConfig`, `benchmarks/others.py:unet`. Ends with the failures by cause.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from joulemap.trace.source import HUBS, resolve_model
 
 OTHERS: Final = Path(__file__).with_name("others.py")
 TOLERANCE: Final = 1e-3
-"""Of a count against torch's."""
+"""Maximum relative difference of a MAC count from torch's."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,16 +43,16 @@ class Result:
 
     name: str
     error: str = ""
-    """Empty where it was traced."""
+    """Error of the trace; empty if the model was traced."""
     mac_count: int = 0
     torch_mac_count: int | None = None
-    """As torch's counter has it; None where that cannot run the model."""
+    """MACs by torch's counter; None if the counter cannot run the model."""
     uncounted: tuple[str, ...] = ()
     is_built_with_weights: bool = False
 
     @property
     def is_exact(self) -> bool | None:
-        """Whether the counts agree; None where there is nothing to compare with."""
+        """True if the counts agree; None without a count of torch."""
         if self.error or not self.torch_mac_count:
             return None
         return abs(self.mac_count - self.torch_mac_count) <= TOLERANCE * self.torch_mac_count
@@ -73,7 +73,7 @@ def list_transformers() -> list[str]:
 
 
 def list_others() -> list[str]:
-    """Return all factories of the file of others."""
+    """Return all factories of `others.py`."""
     tree = ast.parse(OTHERS.read_text())
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
     return [f"{OTHERS}:{name}" for name in names]
@@ -87,7 +87,7 @@ SOURCES: Final[Mapping[str, Callable[[], list[str]]]] = {
 
 
 def count_with_torch(name: str) -> int | None:
-    """Return the MACs that torch's own counter sees; None where it cannot run the model on the meta device."""
+    """Return the MACs by torch's own counter; None if it cannot run the model on the meta device."""
     try:
         with hosting(name):
             built = build_request(resolve_model(name, {}))
@@ -105,7 +105,7 @@ def _to_meta(value: object) -> object:
 
 
 def trace(name: str) -> Workload:
-    """Return the workload of a model as a person names it."""
+    """Return the workload of a model by name."""
     return trace_request(resolve_model(name, {}))
 
 
@@ -116,7 +116,7 @@ def check(name: str) -> Result:
         workload = trace(name)
     except JoulemapError as error:
         return Result(name=short, error=str(error))
-    except Exception as error:  # a defect of ours
+    except Exception as error:  # an error of joulemap
         return Result(name=short, error=f"internal error: {type(error).__name__}: {error}")
     return Result(
         name=short,
@@ -128,7 +128,7 @@ def check(name: str) -> Result:
 
 
 def routes(workload: Workload) -> bool:
-    """Whether a workload has grouped products, which torch's counter takes for nothing."""
+    """Return whether a workload has grouped GEMMs, which torch's counter ignores."""
     return any("grouped_mm" in operator.aten for operator in workload.operators)
 
 

@@ -2,8 +2,8 @@
 
 python benchmarks/digest.py [--repeats N]
 
-Every tenth classification model on every chip at three batches, as in benchmarks/sweep.py. Both kinds of sweep take
-turns, and the least processor time of each counts, because others share the machine.
+Evaluates every tenth classification model on every chip at three batches, as benchmarks/sweep.py does. Both kinds of
+sweep alternate, and the lowest processor time of each counts, because the machine may be shared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def time_sweep(base: Path, path: Path, models: Sequence[str]) -> float:
 
 
 def main() -> None:
-    """Print the ratio of both sweeps, and how long a check takes for a million ledger lines."""
+    """Print the ratio of both sweeps, and the time of a check per million ledger lines."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=REPEATS, help="sweeps of each kind")
     repeats = parser.parse_args().repeats

@@ -2,8 +2,8 @@
 
 python benchmarks/durability.py [--repeats N]
 
-journal   a transaction of one row written and the database closed: by joulemap, whose checkpoint keeps what it writes
-          over in a journal first, against the engine's own checkpoint
+journal   time of one row written and the database closed, with joulemap's journaled checkpoint, over the time with the
+          engine's own checkpoint
 sessions  a sweep that lets others have the database every two seconds, against one that keeps it to itself
 waiting   how long questions wait that are asked beside that sweep, one after the other
 """
@@ -33,7 +33,7 @@ NEW_ROW: Final = "INSERT INTO internal.metric BY NAME SELECT * REPLACE ($name AS
 
 
 def time_write(path: Path, *, has_journal: bool) -> float:
-    """Return the seconds that one row takes from opening the database to its end."""
+    """Return the seconds from opening a database, over writing one row, to closing it."""
     name = {"name": f"benchmark {time.monotonic_ns()}"}
     start = time.perf_counter()
     if has_journal:

@@ -1,4 +1,4 @@
-"""Measured energies beside predictions, with intervals that were made without the board or the source."""
+"""Measured energies and predictions, with intervals that exclude the measurements of the judged board or source."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Row = Mapping[str, Any]
 
 
 def judge_energies(workspace: Workspace, *, unseen: bool = False) -> list[Row]:
-    """Return the rows of `energy_errors` of models and of what is served, whose intervals were made without them.
+    """Return the rows of `energy_errors` of whole and served models, with intervals from other measurements only.
 
-    A served row is judged without its source, any other row without its board: also without the numbers that the
-    board's measurements gave, in its `low` and `high`. The exception is `is_calibrated`: a calibration of the board
-    keeps its own interval, of held-out model families. With `unseen`, rows that a coefficient or a calibration was
-    fitted to are left out. The stored intervals are as before afterwards.
+    The interval of a served row excludes its source, that of any other row its board, including constants that were
+    measured on the board. A row with `is_calibrated` keeps the interval of its board's calibration, which is based on
+    held-out model families. With `unseen`, rows that a coefficient or a calibration was fitted to are omitted. The
+    stored intervals are restored afterwards.
     """
     rows = [row for row in _read(workspace) if not (unseen and row["seen"])]
     foreign = read_foreign(workspace)
@@ -72,7 +72,7 @@ def fit_all(residuals: Sequence[Residual]) -> tuple[Any, ...]:
 
 
 def _name_part(row: Row) -> tuple[bool, str]:
-    """Return what a row is judged without: its source if it is served, else its board."""
+    """Return the held-out part of a row: (True, source) if it is served, else (False, board)."""
     is_served = row["serving_measurement_id"] is not None
     return is_served, row["source"].casefold() if is_served else row["board"]
 

@@ -1,4 +1,4 @@
-"""One model on 1,000 synthetic configurations, into the database: rows per second, and against ingest alone.
+"""Rows per second of one model on 1,000 synthetic configurations, stored, and the ratio to ingest alone.
 
 python benchmarks/evaluate.py
 """
@@ -27,7 +27,7 @@ REPEATS = 5
 
 
 def configurations() -> list[Configuration]:
-    """Every hardware x precision x runtime, repeated under synthetic power modes up to 1,000."""
+    """Return every hardware x precision x runtime, repeated under synthetic power modes up to 1,000."""
     catalogue = load_catalogue()
     real = [
         Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
@@ -40,7 +40,7 @@ def configurations() -> list[Configuration]:
 
 
 def evaluate_all(path: Path) -> tuple[float, float]:
-    """Return (seconds of everything, seconds of DuckDB alone for the same Arrow data)."""
+    """Return (seconds of evaluation and storage, seconds of DuckDB alone for the same Arrow data)."""
     catalogue = load_catalogue()
     wanted = configurations()
     connection = duckdb.connect(str(path))
@@ -90,7 +90,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print medians of five."""
+    """Print medians of five repetitions."""
     with tempfile.TemporaryDirectory() as folder:
         seconds, ratios = [], []
         for repeat in range(REPEATS):

@@ -1,12 +1,12 @@
-"""Whether every example that help prints works as it is printed (`make examples`; `make test-slow` adds --together).
+"""Run every example of the help as printed (`make examples`; `make test-slow` adds --together).
 
 python benchmarks/examples.py [--docs] [--together] [--match TEXT] [--without TEXT] [--folder FOLDER]
 
 The examples of each `joulemap COMMAND --help` run in the order of the help, then the commands of README, and with
---docs those of docs/. Each is a line of a shell in one scratch folder, so all share one database and the files that
-earlier ones wrote. With --together, a line that is one command and nothing else of a shell runs in this process, which
-saves its start. The folder begins with the files of a person that examples name: a model, a chip, prices, measurements,
-a saved program, a repository. Examples that need something that a script cannot create are named and skipped.
+--docs those of docs/. Each is a shell line in one scratch folder, so all share one database and the files that earlier
+examples wrote. With --together, a line with a single command and no shell syntax runs in this process, which saves the
+start-up time. The folder has the user files that examples name: a model, a chip, prices, measurements, a saved program,
+a repository. Examples that need something that a script cannot create are named and skipped.
 
 Prints each failure (the line, its exit code, the last line that it printed) and the slowest examples. Exit code 1 after
 a failure.
@@ -39,13 +39,13 @@ from joulemap.system.errors import ExitCode  # noqa: E402
 DATABASE: Final = "joulemap.duckdb"
 DAMAGED: Final = "damaged.duckdb"
 LONGEST_S: Final = 1800
-"""Most seconds that an example may take on a busy machine."""
+"""Maximum seconds of an example on a busy machine."""
 SHELL: Final = frozenset("|<>;&$`~*")
-"""Characters that a shell acts on."""
+"""Characters with a meaning in the shell."""
 SERVING: Final = ("mcp",)
 """Commands that read the streams of their process."""
 OWN: Final = ("HOME", "JOULEMAP_CALIBRATION", "PATH")
-"""Variables of the scratch folder."""
+"""Environment variables that are set for the scratch folder."""
 SLOWEST: Final = 5
 """Number of the slowest examples that are listed."""
 
@@ -57,17 +57,17 @@ class Outcome:
     example: Example
     code: int
     said: str
-    """The last line of its output; of its errors if it printed any."""
+    """Last line of its errors, or of its output if it printed no errors."""
     seconds: float
 
     @property
     def failed(self) -> bool:
-        """Whether it ended in an error; a check that finds something outside what it allows is an answer."""
+        """True if it ended in an error; a check that finds values beyond its bounds is no error."""
         return self.code not in (ExitCode.OK, ExitCode.BEYOND, ExitCode.OUTSIDE)
 
 
 def list_missing() -> dict[str, str]:
-    """Return the missing requirement of an example that contains a text."""
+    """Return text of an example -> the requirement that is missing here."""
     import torch
 
     missing = {
@@ -84,7 +84,7 @@ def list_missing() -> dict[str, str]:
 
 
 def make_folder(folder: Path) -> dict[str, str]:
-    """Fill a folder with the files that examples name; return the variables of a shell in it."""
+    """Fill a folder with the files that examples name; return the environment variables of its shell."""
     prepare(folder)
     prepare_program(folder)
     prepare_repository(folder)
@@ -104,7 +104,7 @@ def make_folder(folder: Path) -> dict[str, str]:
 
 
 def run_example(example: Example, folder: Path, variables: Mapping[str, str], *, is_together: bool) -> Outcome:
-    """Run an example as a line of a shell, or in this process where it is one command that a shell adds nothing to."""
+    """Run an example as a shell line, or in this process if it is a single command without shell syntax."""
     start = time.monotonic()
     try:
         if is_together and example.words[0] not in SERVING and not SHELL & set(example.line):
@@ -131,7 +131,7 @@ def run_example(example: Example, folder: Path, variables: Mapping[str, str], *,
 
 
 def run_examples(examples: list[Example], folder: Path, *, is_together: bool) -> list[Outcome]:
-    """Run examples in order on one database; keep a copy of it as the damaged one that an example recovers."""
+    """Run examples in order on one database; save a damaged copy of it for the example of `db recover`."""
     variables = make_folder(folder)
     outcomes = []
     for example in examples:

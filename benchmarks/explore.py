@@ -3,10 +3,10 @@ exploration.
 
 python benchmarks/explore.py [MODEL] [--jobs 2] [--chips tpu_v4,h100_sxm5] [--points 10000000]
 
-One process, then `--jobs` at once, evaluate the same grid: points a second of processor time, of all together,
-their ratio, and that ratio by the clock on the wall, which says little where others use the machine. `normal` is what
-the processes make together where 20 million additions take 0.6 s, `capped` that under a power cap that holds most
-points. The last lines are of `joulemap explore` with so many designs like a TPU.
+One process, then `--jobs` processes at once, evaluate the same grid. Columns: points per second of processor time, the
+rate of all processes together, their ratio, and the ratio in wall time, which depends on other load. `normal` is the
+joint rate on a machine where 20 million additions take 0.6 s. `capped` is `normal` under a power cap that limits most
+points. The last lines are for `joulemap explore` with `--points` designs based on a TPU.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from joulemap.store.workload import read_columns
 from joulemap.workspace import Workspace
 
 EDGES = 11
-"""Values of each of four parameters."""
+"""Number of values of each of four parameters."""
 
 ADDED = 5_000_000
 
 LOOP_S = 0.15
-"""Seconds to add this many numbers on the reference machine."""
+"""Seconds to add `ADDED` numbers on the reference machine."""
 
 CHIPS = (
     "tpu_v4",
@@ -55,7 +55,7 @@ CHIPS = (
 
 
 def add() -> float:
-    """Return the seconds in which a loop adds this many numbers."""
+    """Return the seconds in which a loop adds `ADDED` numbers."""
     start, total = time.process_time(), 0
     for number in range(ADDED):
         total += number
@@ -85,7 +85,7 @@ def vary(hardware: Hardware) -> dict[Address, Floats]:
 
 
 def list_cases(chips: list[str]) -> Iterator[tuple[Hardware, Configuration]]:
-    """Yield each chip with every runtime in which the host does not wait."""
+    """Yield each chip with every runtime that has no launch overhead of a host."""
     catalogue = load_catalogue()
     for name in chips:
         chip = attrs.evolve(catalogue.find(name), compiler=None)
@@ -95,9 +95,9 @@ def list_cases(chips: list[str]) -> Iterator[tuple[Hardware, Configuration]]:
 
 
 def evaluate(evaluator: Evaluator, chip: Hardware, configuration: Configuration, cap_w: float) -> Floats:
-    """Return what a grid takes, of which all is known that is found once for a workload.
+    """Return (points per second of processor time, the same on the reference machine, seconds of wall time) of a grid.
 
-    Points a second of processor time, the same where the loop takes its time, seconds by the clock on the wall.
+    The preparation of the workload, which is done once, is excluded.
     """
     varied = {**vary(chip), Address("quantity", "tdp"): np.array([cap_w])}
     evaluate_points(evaluator, chip, configuration, {address: column[:1] for address, column in varied.items()})
@@ -108,7 +108,7 @@ def evaluate(evaluator: Evaluator, chip: Hardware, configuration: Configuration,
 
 
 def measure(evaluator: Evaluator, chips: list[str], jobs: int) -> None:
-    """Print points a second of chips, by one process and by several, and under a power cap that holds most points."""
+    """Print the points per second of chips with one and with several processes, and under a power cap."""
     heads = ("one core", f"{jobs} cores", "ratio", "wall", "normal", "capped", "ledger")
     print(f"{'chip':<18} {'precision':<9} {'runtime':<8} " + " ".join(f"{one:>9}" for one in heads))
     with ProcessPoolExecutor(jobs) as pool:
@@ -133,7 +133,7 @@ def measure(evaluator: Evaluator, chips: list[str], jobs: int) -> None:
 
 
 def explore(model: str, count: int) -> tuple[int, float, float, float, float]:
-    """Return (designs, seconds, those where the loop takes its time, bytes before, most) of so many designs."""
+    """Return (designs, seconds, seconds on the reference machine, bytes before, peak bytes) of an exploration."""
     edge = max(2, round(count**0.25))
     axis = f"x0.5:x1:{edge}"
     names = ("clock", "dram.bandwidth", "memory.cmem.capacity")

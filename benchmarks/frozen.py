@@ -1,10 +1,10 @@
-"""Answers of every command as JSON, to be compared with those of another version of the program.
+"""Save the answers of every command as JSON, and compare them with the answers of another version.
 
-python benchmarks/frozen.py FOLDER       ask everything, and write a file for each question
-python benchmarks/frozen.py OLD NEW      tell what two such folders differ in, by key and value
+python benchmarks/frozen.py FOLDER       run all commands, and write a file for each
+python benchmarks/frozen.py OLD NEW      list the differences of two such folders, by key and value
 
-Asked are commands about three models and four chips, one module and one chip of one's own, a model of transformers
-where that is installed, each example of `--help` that needs nothing else, and every query that ships. The last line
+The commands are about three models and four chips, a user's module and chip, and a model of transformers if that is
+installed. Each example of `--help` that needs no other files and every built-in query are included. The last line
 counts the differences.
 """
 
@@ -94,11 +94,11 @@ WRITING: Final = ("report", "plot", "export")
 """Commands whose answer is a file."""
 
 SAME: Final = 1e-9
-"""Numbers that differ by less, relatively, are the same."""
+"""Relative difference below which two numbers are equal."""
 
 
 def list_questions() -> Iterator[list[str]]:
-    """Yield the words of each question but those about queries."""
+    """Yield the words of each command except `query`."""
     for model, (chip, other) in zip(("resnet18", "vit_b_16", "mobilenet_v2"), itertools.pairwise(CHIPS), strict=True):
         for line in ABOUT:
             yield shlex.split(line.format(model=model, chips=" ".join(CHIPS), chip=chip, pair=f"{chip} {other}"))
@@ -109,10 +109,10 @@ def list_questions() -> Iterator[list[str]]:
 
 
 class _Kept(io.BytesIO):
-    """Bytes that can be read after what wrote them has closed its file."""
+    """Byte buffer that can be read after its writer has closed it."""
 
     def close(self) -> None:
-        """Keep them."""
+        """Keep the bytes."""
 
 
 def ask(words: list[str]) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def ask(words: list[str]) -> dict[str, Any]:
 
 
 def freeze(folder: Path) -> None:
-    """Write the answer to each question to a folder."""
+    """Write the answer of each command to a folder."""
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         os.environ["JOULEMAP_DB"] = str(Path(place) / "frozen.duckdb")
@@ -157,7 +157,7 @@ def freeze(folder: Path) -> None:
 
 
 def write(path: Path, answer: dict[str, Any], place: str) -> None:
-    """Write one answer, in which the folder of its database has no name."""
+    """Write one answer, with the path of its database's folder removed."""
     text = json.dumps(answer, indent=1, sort_keys=True, ensure_ascii=False)
     path.write_text(text.replace(place, "PLACE"), encoding="utf-8")
     print(path.name, answer["code"], flush=True)
@@ -176,7 +176,7 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Return whether two values say the same."""
+    """Return whether two values are equal, numbers within `SAME`."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=SAME, abs_tol=0.0)
     return one == other

@@ -3,18 +3,18 @@
 python benchmarks/fusion.py [--inductor]      --inductor prints how many kernels torch's compiler needs instead
                                               (`kernel_count.py`)
 
-One target of each class, seven models, batches 1 and 8. Per operator type, over all its occurrences that ride in a
-fused kernel which another operator leads:
+Covers one target of each class, seven models, and batches 1 and 8. For each operator type, sums over its occurrences
+that are fused into the kernel of another operator:
 
-    arithmetic   its additions, multiplications and special functions at the price of the arithmetic alone
-    separate     its energy as a kernel of its own (runtime `graph`), static energy included
-    hidden       what a run in `fused` costs more than the same run without it: its arithmetic and what only it reads;
-                 the result that its kernel writes would be written without it too
+    arithmetic   energy of its additions, multiplications and special functions alone
+    separate     its energy as a separate kernel (runtime `graph`), static energy included
+    hidden       energy that a run in `fused` needs more than the same run without the operator: its arithmetic and the
+                 data that only it reads; the kernel writes its result in both runs
 
-Operators that never ride in these models (layer_norm) have no hidden cost, and a bias has no separate one: it is part
-of its convolution or product in every runtime. So is the softmax of a fused attention, which does not count here; that
-of an attention written out does. Targets run without a power cap, because a cap is shared by all kernels of a run and
-would charge an operator for the power of others.
+Operators that are never fused in these models (layer_norm) have no hidden cost. A bias has no separate cost, because it
+is part of its convolution or GEMM in every runtime. The softmax of a fused attention is not counted for the same
+reason; the softmax of an unfused attention is. Targets run without a power cap, because a cap is shared by all kernels
+of a run.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ RULES: Final = {
 """operation -> (separate, hidden) multipliers of rules of thumb."""
 
 ARITHMETIC: Final = ("elementwise", "special_function", "special_function_unit.operation", "processor.operation")
-"""Actions that compute what `elementwise_count` and `special_count` count, by action or by component and action; MACs
-are those that end in `_mac`."""
+"""Actions behind `elementwise_count` and `special_count`, by action or by component and action; MAC actions end in
+`_mac`.
+"""
 
 UNCAPPED_W: Final = 1e9
 
@@ -98,42 +99,42 @@ class Cost:
 
     operator_count: int
     operation_count: float
-    """Additions, multiplications, special functions."""
+    """Number of additions, multiplications and special functions."""
     arithmetic_j: float
     separate_j: float | None
     hidden_j: float | None
     product_j: float
-    """Cost of as many operations in the products (conv2d, linear, matmul) of the same fused runs."""
+    """Cost of as many operations in the GEMMs (conv2d, linear, matmul) of the same fused runs."""
 
     @property
     def separate_ratio(self) -> float | None:
-        """Separate over the bare arithmetic."""
+        """Separate cost divided by that of the arithmetic alone."""
         return None if self.separate_j is None else self.separate_j / self.arithmetic_j
 
     @property
     def hidden_ratio(self) -> float | None:
-        """Hidden over the bare arithmetic."""
+        """Hidden cost divided by that of the arithmetic alone."""
         return None if self.hidden_j is None else self.hidden_j / self.arithmetic_j
 
     @property
     def kept_fraction(self) -> float | None:
-        """Fused cost divided by separate cost."""
+        """Hidden cost divided by separate cost."""
         return None if self.hidden_j is None or self.separate_j is None else self.hidden_j / self.separate_j
 
     @property
     def separate_multiplier(self) -> float | None:
-        """Separate cost divided by that of as many operations in products."""
+        """Separate cost divided by that of as many operations in GEMMs."""
         return None if self.separate_j is None else self.separate_j / self.product_j
 
     @property
     def hidden_multiplier(self) -> float | None:
-        """Fused cost divided by that of as many operations in products."""
+        """Hidden cost divided by that of as many operations in GEMMs."""
         return None if self.hidden_j is None else self.hidden_j / self.product_j
 
 
 @cache
 def load_model(name: str, batch: int) -> Model:
-    """Return a model as it ships, without tracing it."""
+    """Return a built-in workload, without tracing."""
     connection = open_in_memory()
     (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
     rows = connection.execute(
@@ -144,7 +145,7 @@ def load_model(name: str, batch: int) -> Model:
 
 
 def evaluate_fused(work: WorkloadColumns, hardware: Hardware, precision: str) -> RunColumns:
-    """Return the run of a workload, a kernel per subgraph."""
+    """Return the run of a workload with one kernel per subgraph."""
     return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime="fused"))
 
 
@@ -161,7 +162,7 @@ def arithmetic_fj(found: RunColumns, operator_count: int) -> Floats:
 
 
 def without(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
-    """Return the workload if these operators neither computed nor read anything; what their kernels write stays."""
+    """Return the workload without the arithmetic and reads of these operators; the writes of their kernels stay."""
     reads = chosen[work.access_operator] & (work.access_role != ROLE_CODE["output"])
     return attrs.evolve(
         work,
@@ -172,7 +173,7 @@ def without(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
 
 
 def without_bias(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
-    """Return the workload if these products added no bias: the smallest weight that each of them reads."""
+    """Return the workload without the bias of these GEMMs, which is the smallest weight that each reads."""
     size = work.access_fused_bytes.copy()
     weights = chosen[work.access_operator] & (work.access_role == ROLE_CODE["weight"])
     for operator in np.flatnonzero(chosen):
@@ -182,15 +183,15 @@ def without_bias(work: WorkloadColumns, chosen: Booleans) -> WorkloadColumns:
 
 
 def shares_its_call(work: WorkloadColumns) -> Booleans:
-    """Return the operators that are part of one ATen call with others, and so of one kernel in every runtime."""
+    """Return a mask of operators that share an ATen call, and so a kernel in every runtime, with others."""
     mask: Booleans = np.bincount(work.call_index)[work.call_index] > 1
     return mask
 
 
 def choose(operation: str, model: Model, rides: Booleans, is_active: Booleans) -> tuple[Booleans, bool]:
-    """Return the operators that count for a type, and whether they are hidden.
+    """Return a mask of the operators that count for a type, and whether they have a hidden cost.
 
-    Of `layer_norm` those count that lead kernels of their own, as nearly all do, and nothing is hidden.
+    For `layer_norm`, operators that lead their own kernels count, as nearly all do, and there is no hidden cost.
     """
     work = model.work
     if operation == BIAS:
@@ -219,7 +220,7 @@ def measure(operation: str, architecture: str, batch: int, models: Sequence[str]
             continue
         try:
             found = evaluate_fused(work, hardware, precision)
-        except UnsupportedError:  # its compiler does not run all of the model
+        except UnsupportedError:  # the compiler does not support every operator of the model
             continue
         energy = sum_by(found.ledger.operator_index, found.ledger.energy_fj.astype(np.float64), work.operator_count)
         separate = sum_by(
@@ -264,7 +265,7 @@ def measure_all() -> Mapping[tuple[str, str, int], Cost]:
 
 
 def number(value: float | None) -> str:
-    """Return a value in two significant digits, thousands with a comma."""
+    """Return a value with two significant digits and a comma for thousands."""
     if value is None:
         return "-"
     if value < 0.0005:
@@ -282,17 +283,17 @@ def table(batch: int, cell: Callable[[Cost], str], rule: Callable[[str], str] | 
 
 
 def pair(separate: float | None, hidden: float | None) -> str:
-    """Return the cost in a separate kernel and in a fused one."""
+    """Return the texts of the costs in a separate and in a fused kernel, joined by an arrow."""
     return f"{number(separate)} → {number(hidden)}"
 
 
 def ruled(operation: str) -> str:
-    """Return the multipliers of the rule of thumb for an operator type, as `pair`."""
+    """Return the multipliers of the rule of thumb for an operator type, in the form of `pair`."""
     return pair(*RULES[operation]) if operation in RULES else "-"
 
 
 def ruled_kept(operation: str) -> str:
-    """Return the share of the cost that is left within another kernel by the rule of thumb."""
+    """Return the share of the separate cost that remains in a fused kernel, by the rule of thumb."""
     return number(RULES[operation][1] / RULES[operation][0]) if operation in RULES else "-"
 
 

@@ -1,10 +1,10 @@
-"""One database that grows as a person's does: whether everything still answers, how long and how much memory it takes.
+"""Time and memory of all commands and queries on one database as it grows.
 
 python benchmarks/growth.py [--runs 20000] [--steps 5] [--brief] [--keep DATABASE]
 
-It grows by sweeps, recommendations and imports of different models. At every step each example of `--help` that needs
-no file of a person and no torch is asked (with --brief, one example of each command), and every query that ships, about
-one model and about all runs. A failure is an exit code 1, 3, 5 or 6 (internal, an unknown name, the database, rows that
+The database grows by sweeps, recommendations and imports of different models. At each step, every example of `--help`
+that needs no user file and no torch runs (with --brief, one example per command), and every built-in query, about one
+model and about all runs. Exit codes 1, 3, 5 and 6 are failures (internal error, unknown name, database error, rows that
 break a rule); the last line counts them.
 """
 
@@ -52,12 +52,12 @@ NEEDING_OTHERS: Final = ("lake",)
 """Commands whose examples read the output of other examples."""
 
 NOT_ASKED: Final = ("measure", "completion", "calibrate", "model trace", "db recover", "db import", "db migrate")
-"""Commands that need torch or another database, or change one."""
+"""Commands that need torch or another database, or change the database."""
 
 
 @attrs.define
 class Growth:
-    """A database that is asked and grows."""
+    """Database that grows, and on which commands run."""
 
     path: Path
     failures: list[str] = attrs.field(factory=list)
@@ -73,7 +73,7 @@ class Growth:
         return time.perf_counter() - start
 
     def grow(self, models: Iterator[str], least: int) -> int:
-        """Store runs of one model after another up to a number; return the number stored."""
+        """Store runs of one model after another until `least` are stored; return the number stored."""
         while (count := self.count()) < least:
             model = next(models)
             self.ask("sweep", model, "--deployment", "datacenter", "--precision", "int8,bf16", "--batch", "1,8,32")
@@ -97,14 +97,14 @@ class Growth:
             self.failures += other.failures
 
     def ask_everything(self, examples: Sequence[tuple[str, ...]]) -> tuple[list[float], list[Timing]]:
-        """Ask every example and every query; return how long each took. Queries of one run need one with a ledger."""
+        """Run every example and every query; return the time of each. Queries of one run need a run with a ledger."""
         seconds = [self.ask(*words) for words in examples]
         self.ask("explain", MODEL, *HARDWARE[1:3], "--batch", str(BATCH))
         return seconds, ask_queries(self.path, self.failures, repeats=0)
 
 
 def list_examples(*, is_brief: bool = False) -> list[tuple[str, ...]]:
-    """Return the words of the examples of `--help` that need no file of a person; of each command one if brief."""
+    """Return the words of the examples of `--help` that need no user file; one per command if brief."""
     found = _list_examples()
     alone = [words for words in reversed(found) if words[0] not in NEEDING_OTHERS]
     return list({words[0]: words for words in alone}.values()) if is_brief else found
@@ -129,12 +129,12 @@ def _list_lines(manual: Manual) -> list[str]:
 
 
 def read_peak_bytes() -> int:
-    """Return the highest resident memory of this process so far."""
+    """Return the peak resident memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def grow(path: Path, run_count: int, step_count: int, examples: Sequence[tuple[str, ...]]) -> list[str]:
-    """Grow a database to so many runs in so many steps, print how it answers at each, and return every failure."""
+    """Grow a database to `run_count` runs in `step_count` steps, print its times at each, and return every failure."""
     shipped = load_shipped()
     models = itertools.cycle([name for name, one in load_models().items() if one.task != "block" and name in shipped])
     growth = Growth(path)
@@ -158,7 +158,7 @@ def grow(path: Path, run_count: int, step_count: int, examples: Sequence[tuple[s
 
 
 def main() -> int:
-    """Print a line a step, then each failure; return 1 after a failure."""
+    """Print a line per step, then each failure; return 1 after a failure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--steps", type=int, default=5)

@@ -1,15 +1,15 @@
 """Number of kernels that joulemap counts for a model, compared with torch's compiler, Inductor.
 
-python benchmarks/kernel_count.py [MODEL ...]     what needs a package that is not installed is left out
+python benchmarks/kernel_count.py [MODEL ...]     models of packages that are not installed are skipped
 
-Inductor compiles for the CPU, whose kernels are those that its scheduler forms for any device: what it generates plus
-the calls of libraries, counted in the program that it writes. Nothing is built from that program. A generated function
-that runs several loops one after the other counts once.
+Inductor compiles for the CPU, because its scheduler forms the same kernels for any device. Its kernels are the
+generated functions plus library calls, counted in the program that it writes; the program is not built. A generated
+function that runs several loops one after the other counts once.
 
-Inductor leaves convolutions and products to libraries, and runs the following operators in a separate kernel. So do
-ours in `fused` on a GPU: `launches` are subgraphs that compute something, with a pass for each product that something
-follows, and each product and reduction of a gate. Models have their own layers at small widths, which kernels do not
-depend on; of transformers, four layers.
+Inductor leaves convolutions and GEMMs to libraries, and runs the following operators in a separate kernel. So does
+joulemap in `fused` on a GPU: `launches` are the subgraphs that compute, plus one pass after each GEMM with fused
+operators, plus each GEMM and reduction of a gate. Models have their own layers at small widths, on which the number of
+kernels does not depend; models of transformers have four layers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from joulemap.model.workload import columns_of
 LAYERS: Final = 4
 TOKENS: Final = 32
 WIDE: Final = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": LAYERS, "num_attention_heads": 4}
-"""Names of sizes in configurations of transformers."""
+"""Size in a configuration of transformers -> its value here."""
 
 TRANSFORMERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "bert": ("Bert", WIDE),
@@ -45,7 +45,7 @@ TRANSFORMERS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "mixtral": ("Mixtral", {**WIDE, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2}),
     "mamba": ("Mamba", {"hidden_size": 64, "num_hidden_layers": 1, "state_size": 4}),
 }
-"""name -> (how its classes begin, configuration)."""
+"""Name -> (prefix of its classes, configuration)."""
 
 TORCHVISION: Final = (
     "resnet18", "resnet50", "mobilenet_v2", "densenet121", "vit_b_16", "swin_t", "convnext_tiny", "efficientnet_b0",
@@ -55,7 +55,7 @@ CALLS: Final = re.compile(
     r"^\s+(?:\w+ = )?(?:cpp_fused\w*|extern_kernels\.\w+|(?:torch\.ops\.)?aten\.[\w.]+|torch\.ops\.\w+\.[\w.]+)\(",
     re.MULTILINE,
 )
-"""Kernels that a program of Inductor launches."""
+"""Pattern of a kernel launch in Inductor's program."""
 
 
 @attrs.frozen(kw_only=True)
@@ -64,24 +64,24 @@ class Count:
 
     model: str
     inductor: int
-    """Generated, and calls of libraries."""
+    """Generated functions and library calls of Inductor."""
     subgraphs: int
-    """Of ours, that compute something."""
+    """Subgraphs of joulemap that compute."""
     launches: int
-    """Those, the passes that follow products, and what a gate starts beside its first kernel."""
+    """Subgraphs that compute, passes after GEMMs, and further kernels of gates."""
 
     @property
     def ratio(self) -> float:
-        """Our launches over Inductor's."""
+        """Launches of joulemap over kernels of Inductor."""
         return self.launches / self.inductor
 
 
 class _StopError(Exception):
-    """The program is written; nobody needs to build it."""
+    """Signal that Inductor has written its program, so that it is not built."""
 
 
 def build(name: str) -> tuple[Any, Any]:
-    """Return a model and its input, on the CPU."""
+    """Return (model, example input) on the CPU."""
     import torch
 
     if name in TRANSFORMERS:
@@ -97,7 +97,7 @@ def build(name: str) -> tuple[Any, Any]:
 
 
 def count_inductor(model: Any, example: Any) -> int:
-    """Return how many kernels Inductor's program launches."""
+    """Return the number of kernels that Inductor's program launches."""
     import torch
     from torch._inductor import config, graph
 
@@ -121,7 +121,7 @@ def count_inductor(model: Any, example: Any) -> int:
 
 
 def count_ours(workload: Workload) -> tuple[int, int]:
-    """Return (subgraphs that compute something, launches of a GPU in `fused`)."""
+    """Return (number of subgraphs that compute, launches of a GPU in `fused`)."""
     kernels = form_kernels(columns_of(workload), "fp16", "fused")
     rides = kernels.per_kernel(kernels.rides.astype(float))
     has_softmax = kernels.per_kernel(kernels.work.of_kind("softmax").astype(float)) > 0.0
@@ -145,7 +145,7 @@ def count(name: str) -> Count:
 
 
 def is_available(name: str) -> bool:
-    """Whether the package of a model is installed."""
+    """Return whether the package of a model is installed."""
     return importlib.util.find_spec("transformers" if name in TRANSFORMERS else "torchvision") is not None
 
 
@@ -160,7 +160,7 @@ def count_all(names: Sequence[str] = (*TORCHVISION, *TRANSFORMERS)) -> Iterator[
 
 
 def tell(counts: Iterator[Count], say: Callable[[str], None]) -> None:
-    """Say each as it is found."""
+    """Pass a line on each count to `say` as soon as it is known."""
     say(f"{'model':<16} {'inductor':>8} {'subgraphs':>9} {'launches':>8} {'ratio':>5}")
     for one in counts:
         say(f"{one.model:<16} {one.inductor:>8} {one.subgraphs:>9} {one.launches:>8} {one.ratio:>5.2f}")

@@ -2,24 +2,24 @@
 
 python benchmarks/ladder.py [--table NAME ...] [--effect NAME ...] [--every N] [--boards] [--models]
 
-Rows are the public tables' single operators on GPUs; uncertain tables, and operators that a board cannot run, are left
-out. Every form of the model is fitted to them with one set of coefficients for all boards, and scored
+Rows are the single operators of the public tables on GPUs, except uncertain tables and operators that a board cannot
+run. Every form of the model is fitted to them with one set of coefficients for all boards, and scored
 
     in sample       on the rows that it was fitted to
-    other shapes    on a quarter of the shapes (weights of a layer, width of a row), by a fit to the other three
+    other shapes    on a quarter of the shapes (weights of a layer, width of a row), by a fit to the others
     other boards    on each board, by a fit to all others
 
-Two rooflines are compared with the model: 72 % of the peak, 80 % of the bandwidth and 2 µs for everything, and the same
-with three numbers fitted for each kind of operator. Then one effect at a time is switched off: its coefficients are
-held at values at which it does nothing (EFFECTS), all others are fitted anew. An effect that is worth its coefficients
-makes errors on other shapes or other boards larger when it is off. It is scored on the kinds of operators that it
-moves, with it and without it fitted to rows of these kinds alone, so that a small effect is not lost among rows it has
-no part in.
+Two rooflines are compared with the model: one with 72 % of the peak, 80 % of the bandwidth and 2 µs for all operators,
+one with these three numbers fitted for each kind of operator. Then one effect at a time is switched off: its
+coefficients are fixed at values without effect (EFFECTS), and all others are fitted again. An effect that is worth its
+coefficients increases the errors on other shapes or other boards when it is off. It is scored on the kinds of operators
+that it changes, by fits to rows of these kinds alone, so that a small effect is visible.
 
-Forms were chosen with all of these rows in view; a fit leaves out coefficients' values, not the choice of forms.
-Coefficients that no row outside a board depends on keep their shipped values when it is left out; `--boards` names
-them. Fits pay for moving coefficients as `joulemap calibrate` does, and start where the fit to all rows ended.
-`--models` takes the whole models that ship instead, each family left out in turn, and those effects that move one.
+Forms were chosen with knowledge of all of these rows; held-out fits test the values of coefficients, not the choice of
+forms. Coefficients that only the rows of one board depend on keep their built-in values when that board is held out;
+`--boards` names them. Fits penalize changes of coefficients as `joulemap calibrate` does, and start from the fit to all
+rows. `--models` uses the built-in whole models instead, with each family held out in turn, and the effects that change
+the prediction of one.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ CLASS: Final = "gpu"
 
 
 def _all(name: str, value: float) -> dict[str, float]:
-    """Return a value for a coefficient of the class under all of its qualifiers."""
+    """Return name -> value for a coefficient of the class and all of its qualified forms."""
     names = [one.name for one in load_class(CLASS, f"{CLASS}.toml").coefficients]
     return {one: value for one in names if one == name or one.startswith(f"{name}.")}
 
 
 def _at(name: str, *names: str) -> dict[str, float]:
-    """Return the class's value of a coefficient for others."""
+    """Return name -> the class's value of another coefficient, for each of `names`."""
     value = next(one.value for one in load_class(CLASS, f"{CLASS}.toml").coefficients if one.name == name)
     return dict.fromkeys(names, value)
 
@@ -121,7 +121,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "sort patch": _at("peak_share.narrow.tensor", "peak_share.patch.tensor"),
     "sort image": _at("peak_share.tensor", "peak_share.narrow.tensor"),
 }
-"""Effect -> values that switch it off: coefficient of the class, or quantity of the board -> value."""
+"""Effect -> the values that switch it off: coefficient of the class or quantity of the board -> value."""
 
 MODELS: Final = ("h200_sxm", "graph")
 """Hardware and runtime of the whole models that are scored."""
@@ -138,24 +138,24 @@ SHAPE: Final[Mapping[str, tuple[str, ...]]] = {
     "rotary": ("heads", "kv_heads", "head_dim"),
     "elementwise": ("elements",),
 }
-"""Kind of operator -> the sizes that are left out together."""
+"""Kind of operator -> the sizes that identify a shape, which is held out as a whole."""
 
 ROOFLINE: Final = (
     Parameter(name="share of the peak", default=0.72, spread=0.5, highest=1.0),
     Parameter(name="share of the bandwidth", default=0.8, spread=0.5, highest=1.0),
     Parameter(name="start", default=2e-6, spread=1.0),
 )
-"""Of a kind of operator."""
+"""Parameters of a roofline for one kind of operator."""
 
 FIXED: Final = "roofline: 72 %, 80 %, 2 µs"
 FITTED: Final = "roofline, three numbers fitted for each kind"
 MODEL: Final = "the model"
 
 STEP: Final = 1e-3
-"""Of the natural logarithm of a number, for slopes: beyond rounding, and over many a tile that gives way."""
+"""Step of a number's natural logarithm for slopes, larger than rounding errors and many steps between tile sizes."""
 
 KNOWN: Final = 4096
-"""Latencies of groups that are kept: a slope moves one number at a time, and each is of few groups."""
+"""Maximum number of cached latencies of groups; a slope changes one number at a time, which few groups depend on."""
 
 KEY: Final = WorkloadKey(source="ladder", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
@@ -164,49 +164,49 @@ Tell = Callable[[str], None]
 
 @attrs.frozen(kw_only=True, eq=False)
 class Group:
-    """Operators that one evaluation serves."""
+    """Operators with the same hardware, precision and runtime, evaluated together."""
 
     hardware: Hardware
     rows: Integers
-    """Which of the bench's."""
+    """Row numbers in the bench."""
     kernels: KernelColumns
     flops: Floats
-    """Work of an operator; for causal attention, only the visible pairs."""
+    """Floating-point operations of each operator; for causal attention, only the visible pairs."""
     moved_bytes: Floats
 
     def seconds(self, hardware: Hardware) -> Floats:
-        """Return the latency of each operator on this description of the hardware."""
+        """Return the latency of each operator on `hardware`, which may have other coefficients than the group's."""
         timing = time_kernels(self.kernels, hardware)
         return self.kernels.sum_kernels(timing.kernel_s)
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
 class Bench:
-    """Measured operators; a row each."""
+    """Measured operators, one row each."""
 
     table: Sequence[str]
     board: Sequence[str]
     kind: Sequence[str]
-    """Of operator, and its precision."""
+    """Kind of operator and precision."""
     fold: Integers
     measured_s: Floats
     groups: tuple[Group, ...]
     left_out: Mapping[str, int]
-    """Why -> how many rows."""
+    """Reason -> number of rows that are left out."""
 
     @property
     def row_count(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.measured_s)
 
     @cached_property
     def arithmetic_s(self) -> Floats:
-        """The least time of each row's arithmetic: at the peak."""
+        """Minimum time of each row's arithmetic, at the peak rate."""
         return self._each(lambda group: group.flops / group.hardware.peaks[group.kernels.precision].rate.value)
 
     @cached_property
     def transfer_s(self) -> Floats:
-        """The least time of each row's bytes: at the bandwidth of the memory."""
+        """Minimum time of each row's transfers, at the memory bandwidth."""
         return self._each(lambda group: group.moved_bytes / group.hardware.memory_bandwidth.value)
 
     def _each(self, read: Callable[[Group], Floats]) -> Floats:
@@ -230,7 +230,10 @@ class Bench:
         return list(zip(self.table, self.board, self.kind, strict=True))
 
     def weights(self, rows: Booleans) -> Floats:
-        """Return how much each row counts: four times the rows of a place count twice; 1 on average, else 0."""
+        """Return the weight of each row: 0 outside `rows`, else 1 on average.
+
+        A weight is inversely proportional to the square root of the number of rows with the same table, board and kind.
+        """
         counts: dict[tuple[str, str, str], int] = defaultdict(int)
         for place, is_counted in zip(self.places, rows.tolist(), strict=True):
             counts[place] += is_counted
@@ -240,9 +243,9 @@ class Bench:
 
 
 def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None = None) -> Bench:
-    """Return the single operators of these public tables on GPUs, of these kinds, or all; about one in `every`.
+    """Return about one in `every` single operator of these public tables on GPUs, of these kinds or of all.
 
-    Tables go through sizes in step, so that every n-th row would be of one size: a hash of the operator draws.
+    A hash of the operator selects rows, because every n-th row of a table may have the same size.
     """
     catalogue = load_catalogue()
     public = load_public_tables()
@@ -302,7 +305,7 @@ def _group(
 
 
 def _seen_pairs(operator: SingleOperator) -> float:
-    """Return the share of an attention's pairs that see each other; 1 for any other operator."""
+    """Return the share of query-key pairs that are visible in a causal attention; 1 for any other operator."""
     if operator.kind != "attention" or not operator.arguments["causal"]:
         return 1.0
     queries, cached = operator.size("queries"), operator.size("cached")
@@ -310,26 +313,26 @@ def _seen_pairs(operator: SingleOperator) -> float:
 
 
 class Form(Protocol):
-    """A way to predict latencies, with numbers that may be fitted."""
+    """Predictor of latencies with parameters that can be fitted."""
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """Its numbers."""
+        """Parameters that can be fitted."""
 
     def predict(self, bench: Bench, position: Floats) -> Floats:
-        """Return the latency of each row, the numbers as many standard deviations from their defaults."""
+        """Return the latency of each row; `position` has the parameters' distances from their defaults in spreads."""
 
 
 @attrs.frozen
 class Roofline:
-    """Arithmetic or bytes, whichever takes longer, and a start; for each kind of operator."""
+    """Roofline with a start time: the longer of arithmetic and transfers, for each kind of operator."""
 
     kinds: Sequence[str] = ()
-    """Those whose three numbers are fitted; the others have their defaults."""
+    """Kinds with three fitted parameters; other kinds have the defaults."""
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """Three for each kind, kind by kind."""
+        """Three parameters for each kind, kind by kind."""
         return [attrs.evolve(one, name=f"{one.name}, {kind}") for kind in self.kinds for one in ROOFLINE]
 
     def predict(self, bench: Bench, position: Floats) -> Floats:
@@ -345,16 +348,16 @@ class Roofline:
 
 @attrs.frozen(eq=False)
 class Model:
-    """The GPU class on one bench, with some coefficients held at other values than it ships with."""
+    """GPU class on one bench, with some coefficients fixed at other values than the built-in ones."""
 
     held: Mapping[str, float]
-    """Coefficients of the class, or quantities of a board."""
+    """Coefficient of the class or quantity of a board -> fixed value."""
     parameters: Sequence[Parameter]
-    """Of the class: a board whose file has another default is moved by the same factor."""
+    """Parameters of the class; a board with another default in its file is changed by the same factor."""
     moves: Mapping[int, Sequence[int]] = attrs.field(factory=dict)
-    """Group -> numbers of the parameters that a row of it depends on; all where it is not here."""
+    """Group number -> indices of the parameters that its rows depend on; a missing group depends on all."""
     _known: dict[tuple[int, bytes], Floats] = attrs.field(factory=dict, init=False)
-    """A group, and where those were -> its latencies."""
+    """(Group number, its positions as bytes) -> latencies of the group."""
 
     def predict(self, bench: Bench, position: Floats) -> Floats:
         """Return the latency of each row."""
@@ -372,7 +375,7 @@ class Model:
         return found
 
     def describe(self, hardware: Hardware, factors: Mapping[str, float]) -> Hardware:
-        """Return the hardware under factors on coefficients, with what is held."""
+        """Return the hardware with factors on coefficients, and with the fixed values."""
         own = dict(hardware.coefficients)
         for name, factor in factors.items():
             own[name] = attrs.evolve(own[name], value=own[name].value * factor)
@@ -386,9 +389,9 @@ class Model:
 
 
 def make_model(bench: Bench, held: Mapping[str, float] | None = None) -> Model:
-    """Return the GPU class, with an effect switched off by what is held; ValueError for a name that no board has.
+    """Return the GPU class with the values of `held` fixed, which switch off an effect.
 
-    Only numbers that a row depends on can be fitted; the others would not change.
+    Its parameters are those that a row depends on. Raise ValueError for a name that a board lacks.
     """
     of_boards = [free_parameters(group.hardware, held or {}) for group in bench.groups]
     tightest = {one.name: one for one in of_boards[0]}
@@ -412,14 +415,14 @@ def make_model(bench: Bench, held: Mapping[str, float] | None = None) -> Model:
 
 
 def moved_kinds(bench: Bench, held: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the kinds of operators that have a row which what is held moves."""
+    """Return the kinds of operators with a row whose latency depends on the values of `held`."""
     start = np.zeros(0)
     moves = Model(held=held, parameters=()).predict(bench, start) != Model(held={}, parameters=()).predict(bench, start)
     return tuple(kind for kind in bench.kinds if moves[bench.rows_of_kind(kind)].any())
 
 
 def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[Parameter, ...]:
-    """Return what may be fitted beside what is held; ValueError for a name that the hardware does not have."""
+    """Return the parameters that can be fitted besides `held`; raise ValueError for a name that the hardware lacks."""
     unknown = [name for name in held if name not in hardware.coefficients and not hasattr(hardware, name)]
     if unknown:
         raise ValueError(f"EFFECTS: {hardware.id} has no {', '.join(unknown)}")
@@ -429,13 +432,13 @@ def free_parameters(hardware: Hardware, held: Mapping[str, float]) -> tuple[Para
 
 @attrs.define(eq=False)
 class Fitter:
-    """Fits a form to any of the rows."""
+    """Fits a form to a subset of the rows."""
 
     bench: Bench
     form: Form
 
     def fit(self, rows: Booleans, start: Floats, slope: NDArray[np.float64] | None = None) -> Floats:
-        """Return the best position for these rows; with the slope at the start known, the start is near."""
+        """Return the best position for these rows; `slope` is that at `start`, if known."""
         return minimize(
             self.log_predict,
             self.slope,
@@ -453,7 +456,7 @@ class Fitter:
         return logarithm
 
     def slope(self, position: Floats) -> NDArray[np.float64]:
-        """Return its derivatives: a line per row, a column per number."""
+        """Return the derivatives of `log_predict`, with one line per row and one column per parameter."""
         base = self.log_predict(position)
         columns = []
         for number, one in enumerate(self.form.parameters):
@@ -468,27 +471,27 @@ class Fitter:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Rung:
-    """A form's latencies of every row."""
+    """Latencies of every row by a form, from fits to all and to other rows."""
 
     name: str
     positions: Mapping[str, float]
-    """Of its fitted numbers, by a fit to all rows."""
+    """Parameter -> its position in a fit to all rows."""
     fitted_s: Floats
     other_shapes_s: Floats
     other_boards_s: Floats
     kept: Mapping[str, tuple[str, ...]]
-    """Board -> coefficients that no row of another board depends on."""
+    """Board -> coefficients that only its rows depend on, which keep their defaults when the board is held out."""
 
     @property
     def coefficient_count(self) -> int:
-        """Fitted numbers."""
+        """Number of fitted parameters."""
         return len(self.positions)
 
 
 def climb(bench: Bench, name: str, form: Form, tell: Tell, near: Mapping[str, float] | None = None) -> Rung:
-    """Return a form's rung: fitted to all rows, and to all but those that it is scored on.
+    """Return the latencies of a form from fits to all rows, and to all rows except those that it is scored on.
 
-    `near` are positions to start from, by name.
+    `near` has positions to start from, by parameter.
     """
     began = time.perf_counter()
     fitter, everything = Fitter(bench, form), np.ones(bench.row_count, dtype=bool)
@@ -522,7 +525,7 @@ def climb(bench: Bench, name: str, form: Form, tell: Tell, near: Mapping[str, fl
 
 
 def climb_all(bench: Bench, tell: Tell) -> list[Rung]:
-    """Return the rungs of two rooflines and the model."""
+    """Return the latencies of two rooflines and of the model."""
     return [
         climb(bench, FIXED, Roofline(), tell),
         climb(bench, FITTED, Roofline(bench.kinds), tell),
@@ -532,11 +535,11 @@ def climb_all(bench: Bench, tell: Tell) -> list[Rung]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Step:
-    """An effect on the kinds of operators that it moves."""
+    """Model with and without an effect, on the kinds of operators that the effect changes."""
 
     effect: str
     bench: Bench
-    """Rows of these kinds."""
+    """Rows of the kinds that the effect changes."""
     model: Rung
     without: Rung
 
@@ -544,7 +547,7 @@ class Step:
 def step_down(
     tables: Sequence[str], every: int, bench: Bench, model: Rung, effects: Iterable[str], tell: Tell
 ) -> Iterator[Step]:
-    """Yield the model with and without each effect that moves a row of the bench, fitted to the kinds that it moves."""
+    """Yield the model with and without each effect that changes a row, fitted to the kinds that it changes."""
     near = model.positions
     benches: dict[tuple[str, ...], tuple[Bench, Rung]] = {tuple(bench.kinds): (bench, model)}
     for effect in effects:
@@ -562,17 +565,17 @@ def step_down(
 
 @attrs.frozen(kw_only=True, eq=False)
 class ModelRung:
-    """A form's latencies of every row of whole models."""
+    """Latencies of all whole models by a form, from fits to all and to other families."""
 
     name: str
     positions: Mapping[str, float]
-    """Of its fitted numbers, by a fit to all rows."""
+    """Parameter -> its position in a fit to all rows."""
     fitted_s: Floats
     other_families_s: Floats
 
 
 def observe_models() -> tuple[Observation, ...]:
-    """Return the whole models that ship, measured on MODELS."""
+    """Return the built-in measurements of whole models on the hardware and runtime of `MODELS`."""
     hardware, runtime = MODELS
     rows = [
         row
@@ -586,7 +589,7 @@ def observe_models() -> tuple[Observation, ...]:
 
 
 def make_fitter(observations: Sequence[Observation]) -> ModelFitter:
-    """Return what fits the GPU class to whole models: what one of them depends on."""
+    """Return a fitter of the GPU class to whole models, with the parameters that at least one of them depends on."""
     own = load_catalogue().hardware[MODELS[0]]
     whole = Target(
         bench=make_model_bench(own, observations),
@@ -600,7 +603,7 @@ def make_fitter(observations: Sequence[Observation]) -> ModelFitter:
 
 
 def switch_off(fitter: ModelFitter, held: Mapping[str, float]) -> ModelFitter:
-    """Return the same with an effect switched off by what is held."""
+    """Return the fitter with the values of `held` fixed, which switch off an effect."""
     target = fitter.target
     hardware = Model(held=held, parameters=()).describe(target.bench.hardware, {})
     parameters = tuple(one for one in target.parameters if one.name not in held)
@@ -608,9 +611,9 @@ def switch_off(fitter: ModelFitter, held: Mapping[str, float]) -> ModelFitter:
 
 
 def climb_models(fitter: ModelFitter, name: str, tell: Tell, near: Mapping[str, float] | None = None) -> ModelRung:
-    """Return a form's rung, fitted to all whole models and to all other families.
+    """Return the latencies of a form from a fit to all whole models, and from fits to all other families.
 
-    `near` are positions to start from, by name.
+    `near` has positions to start from, by parameter.
     """
     began = time.perf_counter()
     begun = np.array([(near or {}).get(one.name, 0.0) for one in fitter.target.parameters])
@@ -631,7 +634,7 @@ def climb_models(fitter: ModelFitter, name: str, tell: Tell, near: Mapping[str, 
 
 
 def naive_seconds(observations: Sequence[Observation]) -> Floats:
-    """Return the fixed roofline's latency of whole models: that of each kernel, one after the other."""
+    """Return the latency of whole models by the fixed roofline, as the sum over kernels."""
     compute, memory, start = (one.default for one in ROOFLINE)
     bench = make_model_bench(load_catalogue().hardware[MODELS[0]], observations)
     found = np.zeros(len(observations))
@@ -647,7 +650,7 @@ def naive_seconds(observations: Sequence[Observation]) -> Floats:
 
 
 def model_lines(effects: Iterable[str], tell: Tell) -> Iterator[str]:
-    """Yield the table of a roofline, the model, and the model without each effect that moves one of the models."""
+    """Yield the table of a roofline, the model, and the model without each effect that changes a whole model."""
     observations = observe_models()
     measured = np.array([one.latency_s for one in observations], dtype=np.float64)
     naive = show_error(naive_seconds(observations), measured)
@@ -671,13 +674,13 @@ def model_lines(effects: Iterable[str], tell: Tell) -> Iterator[str]:
 
 
 def show_error(predicted: Floats, measured: Floats) -> str:
-    """Return the mean and the median of the absolute relative errors, in per cent."""
+    """Return the text of the mean and the median absolute relative error, in per cent."""
     sizes = 100.0 * np.abs(predicted / measured - 1.0)
     return f"{sizes.mean():.1f} / {np.median(sizes):.1f}"
 
 
 def error(predicted: Floats, bench: Bench, rows: Booleans) -> str:
-    """Return the same for some rows of a bench."""
+    """Return the text of `show_error` for some rows of a bench."""
     return show_error(predicted[rows], bench.measured_s[rows])
 
 
@@ -687,12 +690,12 @@ def mean_error(predicted: Floats, bench: Bench, rows: Booleans) -> str:
 
 
 def bias(predicted: Floats, bench: Bench, rows: Booleans) -> str:
-    """Return the mean signed relative error, in per cent; positive is predicted too slow."""
+    """Return the mean signed relative error in per cent; positive means predicted too slow."""
     return f"{100.0 * (predicted[rows] / bench.measured_s[rows] - 1.0).mean():+.1f}"
 
 
 def rung_lines(bench: Bench, rungs: Sequence[Rung]) -> Iterator[str]:
-    """Yield a table of all rungs for each way to leave out; a column per kind."""
+    """Yield a table of all forms in sample, on other shapes and on other boards, with a column per kind."""
     kinds, masks = bench.kinds, {kind: bench.rows_of_kind(kind) for kind in bench.kinds}
     everything = np.ones(bench.row_count, dtype=bool)
     for title, field in (
@@ -718,7 +721,7 @@ def rung_lines(bench: Bench, rungs: Sequence[Rung]) -> Iterator[str]:
 
 
 def step_lines(steps: Iterable[Step]) -> Iterator[str]:
-    """Yield the table of effects, a line for each and for each kind that it moves."""
+    """Yield the table of effects, with a line for each kind that an effect changes."""
     lines = []
     for step in steps:
         kinds = {kind: step.bench.rows_of_kind(kind) for kind in step.bench.kinds}
@@ -793,7 +796,7 @@ def place_lines(bench: Bench, rungs: Sequence[Rung]) -> Iterator[str]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Yield the lines of a table and an empty one."""
+    """Yield the lines of a table, and an empty line."""
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     for row in rows:

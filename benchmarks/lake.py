@@ -1,13 +1,13 @@
-"""A lake of ten million points: speed of writing and querying shards, compared with the Parquet writers of engines.
+"""Speed of writing and querying a lake of ten million points, compared with the Parquet writers of engines.
 
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
-python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes
+python benchmarks/lake.py --hand-out 10_000      time to hand out tasks of this many designs
 
 The points are synthetic: a grid of clock, units, bandwidth and cache of one model on one chip, with mostly distinct
-numbers, so that compression is realistic. Times of questions are the least of 3; the first opening, which looks through
-new shards, is told apart. Writers are timed over the same tables, one after the other, shard by shard. Beside each time
-stands that of the processors, and of these how many times a loop that adds 20 million numbers: on a machine that others
-use it is the one to compare.
+numbers, so that compression is realistic. The time of a query is the lowest of 3; the first opening, which checks new
+shards, is shown separately. Writers are timed over the same tables, one after the other, shard by shard. Each wall time
+is shown with its processor time, also in multiples of a loop that adds 20 million numbers: compare these multiples if
+the machine is shared.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from joulemap.wing.explore.lake.shard import ROW_GROUP, encode, open_lake, write
 
 REPEATS: Final = 3
 COMPARED: Final = 8
-"""Shards that the engines' writers write too."""
+"""Number of shards that the engines' writers also write."""
 
 CLOCKS: Final = np.linspace(0.5e9, 2e9, 64)
 UNITS: Final = np.array([16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0])
@@ -64,7 +64,7 @@ STEPPED: Final = """
         SELECT k.run_id, k.latency_s, k.energy_j
         FROM kept AS k JOIN least AS s ON s.step = k.step AND (s.before IS NULL OR k.energy_j < s.before))
 """ + FRONT.replace("points WHERE {}", "few")
-"""A front of any points: those are left out first that are beaten by one of a step of latency before theirs."""
+"""Pareto front of all points; points beaten by one in a lower step of latency are dropped first."""
 
 ASKED: Final = {
     "count": "SELECT count(*) FROM runs",
@@ -142,7 +142,7 @@ def make(points: int, size: int) -> Iterator[tuple[Block, Any]]:
 
 
 class Clock:
-    """Seconds of the wall and of the processors, added up."""
+    """Accumulated wall time and processor time in seconds."""
 
     def __init__(self) -> None:
         self.wall_s = self.cpu_s = 0.0
@@ -204,7 +204,7 @@ def ask(lake: Path) -> None:
 
 
 def add() -> float:
-    """Return the seconds of a processor in which a loop adds up 20 million numbers."""
+    """Return the seconds of processor time in which a loop adds 20 million numbers."""
     start, total = time.process_time(), 0
     for number in range(20_000_000):
         total += number
@@ -218,10 +218,10 @@ def give_nothing(task: DesignTask) -> Any:
 
 
 def hand_out(size: int, folder: Path) -> None:
-    """Print what a task of so many designs of `explore` takes of who hands it out, and of a worker.
+    """Print the time of an `explore` task of `size` designs in the process that hands it out, and in a worker.
 
-    Handing out is that of a hundred tasks more, to two workers that evaluate nothing: an idle cluster spends time too,
-    and on a machine that others use the more of it. A worker is this process.
+    The time to hand out is the increase for a hundred more tasks on two workers that evaluate nothing, because an idle
+    cluster takes time too. The worker's time is measured in this process.
     """
     vary = {"clock": "x0.5:x1:40", "units": "1,2,4,8"}
     vary |= {"dram.bandwidth": "x0.5:x2:100", "memory.cmem.capacity": f"x0.5:x2:{size // 100}"}

@@ -1,17 +1,18 @@
-"""Predicted peak memory against what torch's allocator reported on one H200, by model.
+"""Predicted peak memory compared with the peak of torch's allocator on one H200, by model.
 
 python benchmarks/memory.py
 
 Columns, each the mean absolute relative error over a model's rows:
 
-    alone   weights + activations, against all that the allocator had handed out
+    alone   weights + activations, against the peak allocated bytes
     rule    the same with the workspaces of the process's streams (`allocated_bytes`)
     own     weights + activations, against the measurement less those workspaces
     read    as `own`, if every activation were freed after its last reader
 
-How many streams a process had used is not in the table of measurements. It is read off the `host_launched` row of each
-model and precision, the first of its group, and that row is not scored. Every later row is a further captured graph.
-The workspace is fitted to differences of consecutive rows; `held out` uses the rows of other model families only.
+The table of measurements lacks the number of streams that a process had used. It is inferred from the `host_launched`
+row of each model and precision, the first of its group, which is not scored. Every later row is a further captured
+graph. The workspace is fitted to differences of consecutive rows; `held out` uses the rows of other model families
+only.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from joulemap.trace.source import resolve_model
 
 MEASURED: Final = DATA / "measurement" / "h200_models.csv"
 HARDWARE: Final = "h200_sxm"
-"""What was measured."""
+"""Measured hardware."""
 WORKSPACE: Final = "allocator_workspace"
 LIMIT: Final = "allocator_stream_limit"
 
 
 def allocated_bytes(run_bytes: float, hardware: Hardware, *, stream_count: int) -> float:
-    """Return the peak that torch's caching allocator reports on a GPU, as the view `scored_measurements` does.
+    """Return the peak bytes of torch's caching allocator on a GPU, as in the view `scored_measurements`.
 
-    `stream_count` is of the process, not of the model: 1 where nothing but eager calls ran, 3 after the first captured
-    graph (the default stream, the one that warms up, the one that captures), one more with each further graph.
+    `stream_count` is the number of streams of the process: 1 after eager calls only, 3 after the first captured graph
+    (default, warm-up and capture streams), and one more for each further graph.
     """
     return run_bytes + min(stream_count, int(hardware.coefficient(LIMIT))) * hardware.coefficient(WORKSPACE)
 
@@ -64,13 +65,13 @@ class Row:
     mode: str
     measured: float
     run: float
-    """Weights and activations, as a program that runs operator by operator holds them."""
+    """Bytes of weights and activations in a program that runs operator by operator."""
     read: float
-    """The same, if every activation were freed after its last reader."""
+    """Bytes of weights and activations, if every activation were freed after its last reader."""
 
 
 def workloads(models: Sequence[tuple[str, int]]) -> Iterator[WorkloadColumns]:
-    """Yield the columns of each (model, batch): as they ship, or traced where the batch does not ship."""
+    """Yield the columns of each (model, batch): built in, or traced if the batch is not built in."""
     connection = open_in_memory()
     known, shipped = load_models(), load_shipped()
     for name, batch in models:
@@ -109,7 +110,7 @@ def load_rows() -> list[Row]:
 
 
 def groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of one model, precision and process together, each led by its `host_launched` row."""
+    """Return the rows grouped by model, precision and process; each group starts with its `host_launched` row."""
     found: list[list[Row]] = []
     for row in rows:
         if row.mode == "host_launched":
@@ -119,7 +120,7 @@ def groups(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def fit_workspace(rows: Sequence[Row]) -> float:
-    """Return the median growth from an eager row to the same run as a captured graph, where there is any."""
+    """Return the median increase from an eager row to the same run as a captured graph, if there is an increase."""
     growth = [
         graph.measured - eager.measured
         for eager, graph, *_ in groups(rows)
@@ -135,7 +136,7 @@ def with_workspace(hardware: Hardware, workspace: float) -> Hardware:
 
 
 def streams(rows: Sequence[Row], hardware: Hardware) -> list[tuple[Row, int]]:
-    """Return the rows to score, each with how many streams its process had used by then."""
+    """Return the rows to score, each with the number of streams that its process had used."""
     limit = int(hardware.coefficient(LIMIT))
     found = []
     for eager, *graphs in groups(rows):
@@ -147,22 +148,22 @@ def streams(rows: Sequence[Row], hardware: Hardware) -> list[tuple[Row, int]]:
 
 
 def errors_alone(row: Row, _count: int, _hardware: Hardware) -> float:
-    """Return the error of liveness alone."""
+    """Return the relative error of weights and activations alone."""
     return row.run / row.measured - 1.0
 
 
 def errors_rule(row: Row, count: int, hardware: Hardware) -> float:
-    """Return the error with what the allocator holds by the rule for its streams."""
+    """Return the relative error with the allocator's workspaces added to the prediction."""
     return allocated_bytes(row.run, hardware, stream_count=count) / row.measured - 1.0
 
 
 def errors_own(row: Row, count: int, hardware: Hardware) -> float:
-    """Return the error where the memory of streams is taken off the measurement."""
+    """Return the relative error with the workspaces subtracted from the measurement."""
     return row.run / (row.measured - allocated_bytes(0.0, hardware, stream_count=count)) - 1.0
 
 
 def errors_read(row: Row, count: int, hardware: Hardware) -> float:
-    """Return the error where every activation is freed after its last reader, streams taken off the measurement."""
+    """Return the relative error if activations are freed after their last reader, without the workspaces."""
     return row.read / (row.measured - allocated_bytes(0.0, hardware, stream_count=count)) - 1.0
 
 

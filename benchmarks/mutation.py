@@ -1,12 +1,12 @@
-"""How many small faults, put into formulas, SQL and options, the tests of each run find.
+"""Mutation test: share of small faults in formulas, SQL and options that the tests detect.
 
 python benchmarks/mutation.py COVER [--seed N] [--count N] [--limit S] [--tests FOLDER] [--only N,...] [--record]
 
 Each mutant is one change to one place of a copy of the tree, drawn by the seed: + for -, * for /, < for <=, AND for OR,
-a number doubled, a NOT dropped, min for max. It is killed when a test fails. Tests that run its function (COVER says
-which; --record writes it first, an hour) are tried from the cheapest on, up to --limit seconds of processor time. A
-query has no function: tests whose file speaks of its topic are tried. --tests tries another folder of tests on the same
-mutants.
+a number doubled, a NOT dropped, min for max. It is killed when a test fails. Tests that run its function are tried, the
+cheapest first, up to --limit seconds of processor time; COVER lists them (--record writes it first, which takes an
+hour). A query has no function, so tests whose file mentions its topic are tried. --tests tries another folder of tests
+on the same mutants.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Mutant:
     path: str
     line: int
     start: int
-    """Line where its function begins, decorators included; 1 of a query."""
+    """Line where its function begins, decorators included; 1 for a query."""
     at: tuple[int, int]
     """Bytes of the file that are replaced."""
     old: str
@@ -61,7 +61,7 @@ class Mutant:
 
 
 def change(node: ast.AST) -> ast.expr | None:
-    """Return what stands in place of a node, or None where nothing does."""
+    """Return the expression that replaces a node; None if the node is not mutated."""
     match node:
         case ast.BinOp(left, op, right) if type(op) in SWAPS:
             return ast.BinOp(left, SWAPS[type(op)](), right)
@@ -81,7 +81,7 @@ def change(node: ast.AST) -> ast.expr | None:
 
 
 def mutate_python(path: Path) -> Iterator[Mutant]:
-    """Yield the mutants of a module; what stands in f-strings and at import alone has none."""
+    """Yield the mutants of a module; f-strings and code that runs only at import are not mutated."""
     text = path.read_text()
     lines = [0]
     for line in text.encode().splitlines(keepends=True):
@@ -113,7 +113,7 @@ def mutate_sql(path: Path) -> Iterator[Mutant]:
 
 
 def draw(seed: int, count: int) -> list[Mutant]:
-    """Return mutants of each of the rooms and of SQL, which counts as two rooms, in turn."""
+    """Return mutants of each of `ROOMS` and of SQL, which counts twice, in turn."""
     kinds = [[one for path in sorted((ROOT / "src/joulemap" / room).rglob("*.py")) for one in mutate_python(path)]
              for room in ROOMS]  # fmt: skip
     statements = [one for top in ("queries", "schemas") for path in sorted((ROOT / top).rglob("*.sql"))
@@ -123,7 +123,7 @@ def draw(seed: int, count: int) -> list[Mutant]:
 
 
 class Recorder:
-    """Notes the functions and the processor seconds of each test, fixtures included."""
+    """Pytest plugin that records the functions and the processor seconds of each test, fixtures included."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -131,7 +131,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        """Watch one test."""
+        """Record one test."""
         seen = set()
 
         def see(frame: FrameType, event: str, _: object) -> None:
@@ -171,7 +171,7 @@ def choose(mutant: Mutant, cover: Mapping[str, Any], tests: Mapping[str, str], l
 
 
 def attempt(mutant: Mutant, tree: Path, tests: Sequence[str], limit_s: float) -> str:
-    """Return the test that kills a mutant, or an empty text; a child runs them, which has imported nothing of ours."""
+    """Return the test that kills a mutant, or an empty text; tests run in a child that has not imported joulemap."""
     path = tree / mutant.path
     whole = path.read_bytes()
     path.write_bytes(whole[: mutant.at[0]] + mutant.new.encode() + whole[mutant.at[1] :])

@@ -1,4 +1,4 @@
-"""Counts of ONNX exports beside the traces of the same torchvision models.
+"""Counts of ONNX exports compared with traces of the same torchvision models.
 
 python benchmarks/onnx_export.py [MODEL ...]
 
@@ -30,7 +30,7 @@ MODELS = (
 
 
 def export(name: str, path: str) -> None:
-    """Write a model with random weights, for its own input shape."""
+    """Write a model with random weights, at its default input shape."""
     is_of_backbone = name.startswith(("fcn", "deeplab", "lraspp", "ssdlite"))
     given = {"weights_backbone": None} if is_of_backbone else {}
     module = torchvision.models.get_model(name, weights=None, **given).eval()

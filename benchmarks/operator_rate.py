@@ -1,4 +1,4 @@
-"""Single operators a second: in bulk beside one by one, and from a table of measurements to its scores.
+"""Single operators per second: in bulk, one by one, and from a table of measurements to its scores.
 
 python benchmarks/operator_rate.py
 """
@@ -28,7 +28,7 @@ HARDWARE = ("h200_sxm", "l4", "xeon_8490h", "tpu_v4")
 
 
 def name_operators(count: int) -> list[str]:
-    """Return names of every kind in turn, of sizes that are drawn with a fixed seed."""
+    """Return names of every kind in turn, with sizes drawn by a fixed seed."""
     draw = random.Random(0)
 
     def power(least: int, most: int) -> int:
@@ -55,7 +55,7 @@ def name_operators(count: int) -> list[str]:
 
 
 def build(names: list[str]) -> list[Workload]:
-    """Return the workloads of operators, as their names are read."""
+    """Return the workloads of named operators."""
     return [describe(operator, 1, NO_KEY) for name in names if (operator := find_operator(name)) is not None]
 
 

@@ -1,4 +1,7 @@
-"""Models of other packages, and of no package, as people write them down: each function gives (module, inputs)."""
+"""Models of other packages and models without a package, as users define them.
+
+Each public function returns (module, inputs).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ IMAGE = torch.zeros(1, 3, 256, 256)
 
 
 def unet_2d() -> Any:
-    """An unconditional diffusion model."""
+    """Return an unconditional diffusion model of diffusers."""
     from diffusers import UNet2DModel
 
     return UNet2DModel(sample_size=64), (torch.zeros(1, 3, 64, 64), torch.zeros(1, dtype=torch.int64))
 
 
 def unet_conditional() -> Any:
-    """The denoiser of Stable Diffusion 1."""
+    """Return the denoiser of Stable Diffusion 1."""
     from diffusers import UNet2DConditionModel
 
     inputs = (torch.zeros(1, 4, 64, 64), torch.zeros(1, dtype=torch.int64), torch.zeros(1, 77, 768))
@@ -26,7 +29,7 @@ def unet_conditional() -> Any:
 
 
 def autoencoder_kl() -> Any:
-    """The autoencoder of Stable Diffusion 1."""
+    """Return the autoencoder of Stable Diffusion 1."""
     from diffusers import AutoencoderKL
 
     kinds = {"down_block_types": ("DownEncoderBlock2D",) * 4, "up_block_types": ("UpDecoderBlock2D",) * 4}
@@ -34,7 +37,7 @@ def autoencoder_kl() -> Any:
 
 
 def diffusion_transformer() -> Any:
-    """A DiT-XL/2."""
+    """Return a DiT-XL/2."""
     from diffusers import DiTTransformer2DModel
 
     labels = {"timestep": torch.zeros(1, dtype=torch.int64), "class_labels": torch.zeros(1, dtype=torch.int64)}
@@ -42,7 +45,7 @@ def diffusion_transformer() -> Any:
 
 
 def diffusion_sd3() -> Any:
-    """The denoiser of Stable Diffusion 3, two layers of it."""
+    """Return the denoiser of Stable Diffusion 3 with two layers."""
     from diffusers import SD3Transformer2DModel
 
     return SD3Transformer2DModel(num_layers=2), {
@@ -60,43 +63,43 @@ def _yolo(name: str, kind: str = "DetectionModel", size: int = 640) -> Any:
 
 
 def yolov5() -> Any:
-    """Detection."""
+    """Return a YOLOv5 detector."""
     return _yolo("yolov5n")
 
 
 def yolov8() -> Any:
-    """Detection."""
+    """Return a YOLOv8 detector."""
     return _yolo("yolov8n")
 
 
 def yolov10() -> Any:
-    """Detection without suppression."""
+    """Return a YOLOv10 detector, which needs no non-maximum suppression."""
     return _yolo("yolov10n")
 
 
 def yolo11() -> Any:
-    """Detection."""
+    """Return a YOLO11 detector."""
     return _yolo("yolo11n")
 
 
 def yolo11_segmentation() -> Any:
-    """Masks."""
+    """Return a YOLO11 model for segmentation."""
     return _yolo("yolo11n-seg", "SegmentationModel")
 
 
 def yolo11_pose() -> Any:
-    """Key points."""
+    """Return a YOLO11 model for key points."""
     return _yolo("yolo11n-pose", "PoseModel")
 
 
 def yolo11_fused() -> Any:
-    """Detection, its convolutions and norms made one."""
+    """Return a YOLO11 detector with batch norms folded into convolutions."""
     module, image = _yolo("yolo11n")
     return module.fuse(), image
 
 
 def rtdetr() -> Any:
-    """A detection transformer."""
+    """Return an RT-DETR, a detection transformer."""
     return _yolo("rtdetr-l", "RTDETRDetectionModel")
 
 
@@ -105,35 +108,35 @@ def _graph(module: nn.Module) -> Any:
 
 
 def gcn() -> Any:
-    """Graph convolutions on a graph as large as Cora."""
+    """Return a graph convolutional network on a graph of Cora's size."""
     from torch_geometric.nn import GCN
 
     return _graph(GCN(1433, 64, 2, 7))
 
 
 def graph_sage() -> Any:
-    """GraphSAGE on the same."""
+    """Return GraphSAGE on a graph of Cora's size."""
     from torch_geometric.nn import GraphSAGE
 
     return _graph(GraphSAGE(1433, 64, 2, 7))
 
 
 def gat() -> Any:
-    """Graph attention on the same."""
+    """Return a graph attention network on a graph of Cora's size."""
     from torch_geometric.nn import GAT
 
     return _graph(GAT(1433, 64, 2, 7, heads=8))
 
 
 def gin() -> Any:
-    """A graph isomorphism network on the same."""
+    """Return a graph isomorphism network on a graph of Cora's size."""
     from torch_geometric.nn import GIN
 
     return _graph(GIN(1433, 64, 2, 7))
 
 
 def monai_unet() -> Any:
-    """Segmentation of a volume."""
+    """Return MONAI's U-Net for volumes."""
     from monai.networks.nets import UNet
 
     sizes = {"channels": (16, 32, 64, 128), "strides": (2, 2, 2), "num_res_units": 2}
@@ -141,56 +144,56 @@ def monai_unet() -> Any:
 
 
 def monai_swin_unetr() -> Any:
-    """Segmentation of a volume by windows of attention."""
+    """Return MONAI's Swin UNETR for volumes."""
     from monai.networks.nets import SwinUNETR
 
     return SwinUNETR(in_channels=1, out_channels=14, feature_size=24), torch.zeros(1, 1, 64, 64, 64)
 
 
 def monai_unetr() -> Any:
-    """Segmentation of a volume by attention."""
+    """Return MONAI's UNETR for volumes."""
     from monai.networks.nets import UNETR
 
     return UNETR(in_channels=1, out_channels=14, img_size=(96, 96, 96)), torch.zeros(1, 1, 96, 96, 96)
 
 
 def monai_segresnet() -> Any:
-    """Segmentation of a volume by residual convolutions."""
+    """Return MONAI's SegResNet for volumes."""
     from monai.networks.nets import SegResNet
 
     return SegResNet(), torch.zeros(1, 1, 96, 96, 96)
 
 
 def smp_unet() -> Any:
-    """A U-Net on a ResNet."""
+    """Return a U-Net with a ResNet-34 encoder."""
     import segmentation_models_pytorch as smp
 
     return smp.Unet("resnet34", encoder_weights=None), IMAGE
 
 
 def smp_deeplab() -> Any:
-    """DeepLabV3+ on a ResNet."""
+    """Return DeepLabV3+ with a ResNet-34 encoder."""
     import segmentation_models_pytorch as smp
 
     return smp.DeepLabV3Plus("resnet34", encoder_weights=None), IMAGE
 
 
 def smp_segformer() -> Any:
-    """A SegFormer."""
+    """Return a SegFormer."""
     import segmentation_models_pytorch as smp
 
     return smp.Segformer("mit_b0", encoder_weights=None), IMAGE
 
 
 def wav2vec2() -> Any:
-    """Speech features, a second of them."""
+    """Return wav2vec 2.0 on one second of speech."""
     from torchaudio.models import wav2vec2_base
 
     return wav2vec2_base(), torch.zeros(1, 16000)
 
 
 def conformer() -> Any:
-    """Speech features with lengths."""
+    """Return a Conformer on speech features with lengths."""
     from torchaudio.models import Conformer
 
     sizes = {"input_dim": 80, "num_heads": 4, "ffn_dim": 128, "num_layers": 4, "depthwise_conv_kernel_size": 31}
@@ -198,7 +201,7 @@ def conformer() -> Any:
 
 
 def tacotron2() -> Any:
-    """Speech of text, in training's form."""
+    """Return Tacotron 2 on text and target frames, as in training."""
     from torchaudio.models import Tacotron2
 
     tokens, frames = torch.zeros(1, 30, dtype=torch.int64), torch.zeros(1, 80, 50)
@@ -206,7 +209,7 @@ def tacotron2() -> Any:
 
 
 def demucs() -> Any:
-    """Sources of music, a second of it."""
+    """Return Hybrid Demucs on one second of music."""
     from torchaudio.models import HDemucs
 
     return HDemucs(sources=["drums", "bass", "other", "vocals"]), torch.zeros(1, 2, 44100)
@@ -226,12 +229,12 @@ class _Dqn(nn.Module):
 
 
 def deep_q() -> Any:
-    """A network of reinforcement learning that finds its sizes by a forward pass."""
+    """Return a deep Q-network, which determines its sizes by a forward pass."""
     return _Dqn(), torch.zeros(1, 4, 84, 84)
 
 
 def torch_transformer() -> Any:
-    """Torch's own encoder and decoder."""
+    """Return torch's own encoder-decoder transformer."""
     return nn.Transformer(batch_first=True), (torch.zeros(1, 32, 512), torch.zeros(1, 32, 512))
 
 
@@ -253,7 +256,7 @@ class _Recommender(nn.Module):
 
 
 def recommender() -> Any:
-    """A DLRM."""
+    """Return a DLRM recommender."""
     return _Recommender(), (torch.zeros(16, 13), torch.zeros(16, 8, 4, dtype=torch.int64))
 
 

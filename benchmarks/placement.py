@@ -1,7 +1,7 @@
 """Compare published placement decisions with joulemap's: `python benchmarks/placement.py [WORDS]`.
 
-Rows are of `placement.toml`, WORDS those of names. A row is decided rightly where the way that was published as better
-is better here; its gain, how many times better, is set beside the published one, in percent of that.
+Rows come from `placement.toml`; WORDS select rows by name. A row is decided correctly if the placement that was
+published as better is better in the prediction too. Its predicted gain is printed in percent of the published gain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPEED: Final = ("unit_count", "clock")
 
 
 def write_hardware(told: dict[str, Any], folder: Path, memory_gb: float | None = None) -> Path:
-    """Return the file of a chip that is like another but for some numbers, with so much memory if that is given."""
+    """Write a hardware file that changes some numbers of another chip, optionally its memory, and return the path."""
     text = re.sub(r'^id = ".*"', f'id = "own_{told["name"]}"', template_text(told["like"], ""), flags=re.MULTILINE)
     text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
     text = re.sub(r"^power_limit_(lowest|highest) = .*\n", "", text, flags=re.MULTILINE)
@@ -51,7 +51,7 @@ def write_hardware(told: dict[str, Any], folder: Path, memory_gb: float | None =
 
 
 def list_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows, those of series one by one."""
+    """Return the rows, with a series expanded into single rows."""
     rows = list(told["row"])
     for series in told["series"]:
         for memory_mb, rate in zip(series["memory_mb"], series["rates"], strict=True):
@@ -68,7 +68,7 @@ def list_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
 def rate_ways(
     row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path
 ) -> tuple[dict[tuple[str, str], float], str]:
-    """Return (placement, form) -> its rate, 0 of what is refused, and the best of a row."""
+    """Return ((placement, form) -> rate, 0 if refused; the best placement) of a row."""
     devices = []
     for one in filter(None, row.get("on", "").split(",")):
         name, _, own = one.partition("=")
@@ -95,7 +95,7 @@ def rate_ways(
 
 
 def score(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path) -> tuple[float, float, str]:
-    """Return the gain as published, as predicted, and what is best here."""
+    """Return (published gain, predicted gain, best predicted placement)."""
     rates, best = rate_ways(row, hardware, folder)
     better, other = (rates.get((row[side]["placement"], row[side]["form"]), 0.0) for side in ("better", "other"))
     gain = better / other if other else float("inf")
@@ -103,7 +103,7 @@ def score(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path
 
 
 def score_stages(row: dict[str, Any], folder: Path) -> tuple[float, float, str]:
-    """Return the same of stages, of which some move to small devices beside the large one."""
+    """Return the same as `score` for stages, some of which move from the large device to small ones."""
     workspace = Workspace(folder / "placement.duckdb")
 
     def take(stage: dict[str, Any], hardware: str) -> float:
@@ -121,7 +121,7 @@ def score_stages(row: dict[str, Any], folder: Path) -> tuple[float, float, str]:
 
 
 def judge_family(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path) -> list[tuple[str, bool, str]]:
-    """Return (name, whether it is as told, best) of each model where its GPU has room for it, and where it has none."""
+    """Return (name, whether the prediction agrees, best) of each model, with enough GPU memory and with too little."""
     found = []
     for model, weight_gb in row["weight_gb"].items():
         for share, is_worth in row["pays"].items():
@@ -134,7 +134,7 @@ def judge_family(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folde
 
 
 def main(words: list[str]) -> None:
-    """Print a row each, and how many are decided rightly."""
+    """Print a line per row, and the number of correct decisions."""
     told = tomllib.loads(ROWS.read_text())
     hardware = {one["name"]: one for one in told["hardware"]}
     rows = [row for row in list_rows(told) if all(word in row["name"] for word in words)]

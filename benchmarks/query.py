@@ -1,10 +1,10 @@
-"""Every query and every answer that only reads, on a database with 12,000 runs: its time, and the rows that it reads.
+"""Time and rows read of every query and every read-only answer, on a database with 12,000 runs.
 
 python benchmarks/query.py [--small] [DATABASE]
 
-Without a database, the one of benchmarks/sweep.py is made and thrown away. A query is asked about one model, on all
-its hardware at one batch, and, where it takes several runs, about all runs. Times are medians of 3 in one process; rows
-are those that the engine's scans read, before any filter that they could not skip a row group for.
+Without a database, that of benchmarks/sweep.py is made and removed. A query runs for one model, on all its hardware at
+one batch, and for all runs if it takes several. Times are medians of 3 in one process. Rows are those that the engine's
+scans read, before filters, except in row groups that it skips.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ BATCH: Final = 8
 HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 REPEATS: Final = 3
 PAIRWISE: Final = ("compare.probability", "explore.doubt")
-"""Queries with a row for each pair of runs, asked about one model only.
-
-All pairs of 20,000 runs are 400 million rows: `explore.doubt` took 3.8 GB for 2,000 runs and four times that for 4,000.
+"""Queries with a row for each pair of runs, which run for one model only. All pairs of 20,000 runs are 400 million
+rows: `explore.doubt` took 3.8 GB for 2,000 runs and four times that for 4,000.
 """
 CHUNK: Final = 10_000
 ONE_LIMIT_S: Final = 0.15
@@ -53,7 +52,7 @@ BY_TYPE: Final[Mapping[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 1.0, "
 
 @attrs.frozen
 class Timing:
-    """One question."""
+    """Time of one query or answer."""
 
     name: str
     scope: str
@@ -64,7 +63,7 @@ class Timing:
 
     @property
     def limit_s(self) -> float:
-        """What it may take."""
+        """Maximum seconds."""
         return ALL_LIMIT_S if self.scope == "all" else ONE_LIMIT_S
 
 
@@ -119,7 +118,7 @@ def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def timed(ask: Callable[[], int], repeats: int = REPEATS) -> tuple[float, int]:
-    """Return the median time of a question after it was asked once, or of that one for no repeats; and its rows."""
+    """Return (median time after a first call, rows) of a query; without repeats, the time of the first call."""
     row_count, elapsed = 0, []
     for _ in range(1 + repeats):
         start = time.perf_counter()
@@ -142,9 +141,9 @@ def count_read(connection: Connection, query: Query, given: Mapping[str, Any]) -
 
 
 def ask_queries(path: Path, failures: list[str], repeats: int = REPEATS) -> list[Timing]:
-    """Return the timing of every query, about one model and about all runs where it takes them.
+    """Return the timing of every query for one model, and for all runs if the query takes them.
 
-    What the engine fails on is added to `failures`, and what the query refuses printed.
+    Errors of the engine are added to `failures`; refusals of a query are printed.
     """
     timings = []
     connection = connect(path, is_reading=True)
@@ -163,7 +162,7 @@ def ask_queries(path: Path, failures: list[str], repeats: int = REPEATS) -> list
                 is_plain = COMPUTED not in query.sql
                 read_count = count_read(connection, query, given) if repeats and is_plain else None
             except SqlError as error:
-                if "workloads" not in str(error):  # a question that is refused for so many says so
+                if "workloads" not in str(error):  # the error states that the query refuses this many runs
                     failures.append(f"{query.title}, {scope}: {error}")
                 continue
             except duckdb.Error as error:
@@ -177,7 +176,7 @@ def ask_queries(path: Path, failures: list[str], repeats: int = REPEATS) -> list
 def count_rows(connection: Connection, query: Query, given: Mapping[str, Any]) -> int:
     """Return the number of rows of a query's answer, read batch by batch: over all runs it may have millions.
 
-    A query of rows that numpy computes is run as a whole.
+    A query whose rows numpy computes runs as a whole.
     """
     if COMPUTED in query.sql:
         return len(run_query(connection, query, given).rows)
@@ -190,7 +189,7 @@ def count_rows(connection: Connection, query: Query, given: Mapping[str, Any]) -
 
 
 def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
-    """Return the timing of answers that consist of several queries, everything they need being stored."""
+    """Return the timing of answers that consist of several queries; everything that they need is stored."""
     workspace = Workspace(path)
     every = Settings(hardware=HARDWARE, batch=BATCH)
     answers: list[tuple[str, str, Callable[[], int]]] = [
@@ -238,7 +237,7 @@ def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
 
 
 def show(timings: Sequence[Timing]) -> None:
-    """Print a line for each question, and how many keep their limit."""
+    """Print a line for each timing, and the number within their limit."""
     print(f"{'question':<28} {'about':<5} {'median s':>9} {'rows':>9} {'rows read':>12}")
     for one in timings:
         read = "" if one.read_count is None else f"{one.read_count:,}"
@@ -249,7 +248,7 @@ def show(timings: Sequence[Timing]) -> None:
 
 
 def main() -> None:
-    """Print the time of every question."""
+    """Print the time of every query and answer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("database", type=Path, nargs="?", help="one that benchmarks/sweep.py --keep left")
     parser.add_argument("--small", action="store_true", help=f"every {SMALL_STEP}th model and {MODEL}")

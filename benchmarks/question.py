@@ -2,8 +2,8 @@
 
 python benchmarks/question.py [--write]      --write puts the answers into README and docs/
 
-The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. The page shows the
-first rows of each answer, as `joulemap sql` prints them.
+The database of docs/sql.md is written by `joulemap compare resnet18`, as on the page. The page shows the first rows of
+each answer, as `joulemap sql` prints them.
 
 The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. The comment
 above a command selects paragraphs of its output by their beginnings; `+2` adds the next two.
@@ -42,7 +42,7 @@ WIDTH: Final = "80"
 """Columns of the terminal that commands write to."""
 
 QUESTION: Final = re.compile(r"```sql\n(?P<sql>.*?)\n```\n(?:\n```text\n.*?\n```\n)?", re.DOTALL)
-"""A statement with the answer under it, if there is one."""
+"""Pattern of a statement with the answer below it, if there is one."""
 
 COMMAND: Final = re.compile(
     r"<!-- shown: (?P<parts>[^\n]*) -->\n```text\n\$ joulemap (?P<words>[^\n]*)\n.*?```\n", re.DOTALL
@@ -50,7 +50,7 @@ COMMAND: Final = re.compile(
 """Command with the shown part of its output."""
 
 PART: Final = re.compile(r"(?P<begins>.*?)(?: \+(?P<more>\d+))?")
-"""How a part of an output begins, and how many that follow belong to it."""
+"""Pattern of a part of an output: its beginning, and the number of following parts that belong to it."""
 
 
 def answer(workspace: Workspace, statement: str) -> str:
@@ -77,7 +77,7 @@ def answer_questions(page: str) -> str:
 
 
 def answer_commands(page: str) -> str:
-    """Return the page with the output of today under each command; AssertionError for one that fails."""
+    """Return the page with the current output below each command; AssertionError for a command that fails."""
 
     def put(command: re.Match[str]) -> str:
         shown = "\n\n".join(choose(output(command["words"]), command["parts"]))
@@ -99,13 +99,13 @@ def output(words: str) -> str:
 
 
 def choose(text: str, parts: str) -> Iterator[str]:
-    """Yield the parts of an output that are named, `…` for the rest; AssertionError for one that is not there."""
+    """Yield the named parts of an output, and `…` for the rest; AssertionError for a missing part."""
     found = text.strip("\n").split("\n\n")
     kept: set[int] = set()
     for part in parts.split("; "):
         named = PART.fullmatch(part)
         assert named is not None
-        begins = re.compile(rf"(\s.*\n)*{re.escape(named['begins'])}")  # headings may begin with lines of their ends
+        begins = re.compile(rf"(\s.*\n)*{re.escape(named['begins'])}")  # a long heading may start with its last words
         first = next((index for index, one in enumerate(found) if begins.match(one)), None)
         assert first is not None, f"no part begins with {named['begins']!r}"
         kept.update(range(first, first + 1 + int(named["more"] or 0)))

@@ -25,7 +25,7 @@ from browser import DESKTOP, PHONE, running_browser, visiting, why_not
 
 REPEATS = 3
 GOALS = {"beyond s": 2.0, "MB": 1.5, "drawn s": 1.5}
-"""For one model on 12 chips, on 20 for the size."""
+"""Goals for one model on 12 chips, and for the size on 20 chips."""
 
 TWELVE = (
     "xeon_8490h", "epyc_9654", "l4", "t4", "a100_sxm4_80gb", "h100_sxm5", "h200_sxm", "mi300x", "tpu_v4", "tpu_v5e",
@@ -35,7 +35,7 @@ TWELVE = (
 
 @attrs.frozen
 class Case:
-    """Subjects of the reports."""
+    """Models, hardware and precision of one report."""
 
     models: tuple[str, ...]
     hardware: tuple[str, ...]
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _time(workspace: Workspace, case: Case, path: Path, reason: str) -> tuple[float, float, int, str, str]:
-    """Return seconds of the queries with every run stored, of the page, its bytes, and when it is drawn."""
+    """Return (seconds of the queries with all runs stored, of the page, its bytes, seconds until drawn, on a phone)."""
     asked, beyond = [], []
     workspace.report(case.models, hardware=case.hardware, precision=case.precision)
     start_drawing()
@@ -87,7 +87,7 @@ def _time(workspace: Workspace, case: Case, path: Path, reason: str) -> tuple[fl
 
 
 def _open(path: Path, size: Sequence[int]) -> str:
-    """Return the seconds from opening a page to every figure that is seen being drawn."""
+    """Return the text of the median seconds from opening a page until every visible figure is drawn."""
     times = []
     with running_browser() as browser:
         for _ in range(REPEATS):

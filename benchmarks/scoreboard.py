@@ -1,8 +1,8 @@
-"""Score predictions beside those of others on the same rows: docs/scoreboard.csv, .md and .svg (`make scoreboard`).
+"""Score predictions and those of others on the same rows: docs/scoreboard.csv, .md and .svg (`make scoreboard`).
 
 python benchmarks/scoreboard.py [--database PATH] [--rows FILE.csv] [--write]
 
-Rows that a coefficient or a calibration was chosen with in view are counted and left out. Intervals are recomputed with
+Rows that were used to choose a coefficient or a calibration are counted but not scored. Intervals are recomputed with
 the judged group held out: the board for whole models, the source for served models. Changes relative to
 docs/scoreboard.csv are printed; nothing is written without `--write`.
 """
@@ -47,21 +47,21 @@ PEER: Final = ROOT / "benchmarks" / "peer"
 EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
 
 AGAIN: Final = "pipeweave"
-"""Source of public:serving whose rows stand in benchmarks/peer with more boards and with what others predict."""
+"""Source of public:serving whose rows are also in benchmarks/peer, with more boards and with predictions of others."""
 
 TOLD_PARTS: Final = ("source", "class", "year", "energy")
-"""Parts of the numbers of which changes are told."""
+"""Parts whose changes are printed."""
 
 TELLING: Final = 5e-4
 """Minimum change of a mean error that is printed."""
 EVERY: Final = 16
-"""Of the rows of a board, kind of operator and public table one is scored by fits without the board."""
+"""One in this many rows of a board, kind of operator and public table is scored, by fits without the board."""
 
 NAMED_CHIPS: Final = 2
 """Maximum number of chips with measured energies that are named."""
 
 WIDE: Final = ("latency_s", "throughput_per_s")
-"""Quantities of a whole model that have the interval of a latency."""
+"""Quantities of a whole model to which the interval of its latency applies."""
 
 ROWS: Final = """
 SELECT
@@ -91,23 +91,23 @@ class Scored:
     measured: float
     predicted: float
     half_width: float | None = None
-    """Of an 80 % interval of the logarithm, made without this row."""
+    """Half-width of the 80 % interval of the logarithm, computed without this row."""
     peers: Mapping[str, float] = attrs.field(factory=dict)
     """Predictor -> prediction."""
 
     @property
     def board(self) -> Any:
-        """The hardware as the catalogue describes it."""
+        """Hardware in the catalogue."""
         return find_hardware(self.hardware)
 
     def error(self, predicted: float | None = None) -> float:
-        """Return the signed relative error, ours or that of a number."""
+        """Return the signed relative error of `predicted`, by default of joulemap's prediction."""
         return (self.predicted if predicted is None else predicted) / self.measured - 1.0
 
 
 @cache
 def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
-    """Return (source, row of its file from 1, quantity) -> predictions of others."""
+    """Return (source, row of its file from 1, quantity) -> {predictor: prediction} of others."""
     found: dict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
     with (PEER / "prediction.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -130,7 +130,7 @@ def evaluate(workspace: Workspace) -> None:
 
 
 def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[str, str]]]:
-    """Return the rows that nothing was chosen with, and of each source and what was chosen how many were left out."""
+    """Return the held-out rows, and (source, what was chosen with them) -> number of other rows."""
     widths = interval_widths(workspace)
     found, seen = [], Counter[tuple[str, str]]()
     first: dict[str, int] = {}
@@ -164,12 +164,15 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
 
 
 def is_in_view(row: Mapping[str, Any]) -> bool:
-    """Return whether a number was chosen with the errors of a measured model's board in view."""
+    """Return whether the row is of a measured model on a board whose errors were used to choose a number."""
     return row["measurement_id"] is not None and row["board"] in sources()["in view"]
 
 
 def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, str], float]:
-    """Return the half-width for each measurement, by either number, and quantity: without its board or its source."""
+    """Return half-widths by (measurement_id, None, quantity) or (None, serving_measurement_id, quantity).
+
+    The half-width of a whole model excludes its board, that of a served model its source.
+    """
     rows = [row for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
     widths: dict[tuple[int | None, int | None, str], float] = {}
     judged = {_make(Residual, row): row["measurement_id"] for row in rows if row["quantity"] == "latency"}
@@ -193,9 +196,9 @@ def _make(record: type[T], row: Mapping[str, Any]) -> T:
 
 
 def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> Iterator[Scored]:
-    """Yield passes of training that others predicted too, then published rates; count in `refused` what is not.
+    """Yield training passes that others also predicted, then published rates; count refused passes in `refused`.
 
-    Intervals are made without the board.
+    Intervals exclude the row's board.
     """
     name = "NeuSight, training"
     passes = []
@@ -250,7 +253,7 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 
 def score_boards() -> Iterator[Scored]:
-    """Yield single operators of GPUs, each board by a fit to all others: one in `EVERY` of each board and kind."""
+    """Yield one in `EVERY` single operators of each GPU and kind, predicted by a fit to all other boards."""
     import ladder
 
     bench = ladder.make_bench(ladder.scored_tables(), every=EVERY)
@@ -268,7 +271,7 @@ def score_boards() -> Iterator[Scored]:
 
 
 def count_refusals(workspace: Workspace) -> Counter[tuple[str, str]]:
-    """Return source and reason -> rows without a prediction, of sources that nothing was chosen with."""
+    """Return (source, reason) -> number of rows without a prediction, of sources that were not used for choices."""
     found = Counter[tuple[str, str]]()
     seen = {source for one in load_public_tables().values() for source in one.seen}
     for row in workspace.query("validate.refusal").records():
@@ -307,7 +310,7 @@ def make_lines(
 
 
 def _score_energies(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
-    """Yield the errors of held-out energies, and of powers without a time, by source, class and boundary."""
+    """Yield the errors of held-out energies, and of powers of rows without a time, by source, class and boundary."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[name_source(row["source"]), row["architecture"], row["boundary"], row["quantity"]].append(row)
@@ -321,7 +324,7 @@ def _score_energies(rows: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
 
 
 def _count_evidence(rows: Iterable[Mapping[str, Any]], energies: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
-    """Yield the number of measured energies of each class and boundary, fitted ones included, with held-out ones."""
+    """Yield the numbers of all measured and of held-out energies, by class and boundary."""
     counts = Counter[tuple[str, str]]()
     held_out = Counter((row["architecture"], row["boundary"]) for row in energies if row["quantity"] == "energy")
     chips = defaultdict[tuple[str, str], set[str]](set)
@@ -338,7 +341,7 @@ def _count_evidence(rows: Iterable[Mapping[str, Any]], energies: Iterable[Mappin
 
 
 def _name_chips(names: Sequence[str]) -> str:
-    """Return the names of a few chips, or the number of more."""
+    """Return the names of at most `NAMED_CHIPS` chips, or else their number."""
     return ", ".join(names) if len(names) <= NAMED_CHIPS else f"{len(names)} chips"
 
 
@@ -367,13 +370,13 @@ def _score(part: str, rows: Iterable[Scored], place: Any) -> Iterator[Line]:
 
 
 def _errors(errors: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median and mean of sizes, and the mean."""
+    """Return (median absolute error, mean absolute error, mean error)."""
     sizes = [abs(one) for one in errors]
     return statistics.median(sizes), statistics.fmean(sizes), statistics.fmean(errors)
 
 
 def _compare(part: str, rows: Iterable[Scored]) -> Iterator[Line]:
-    """Yield a line per source, quantity and other predictor, of the rows that both predict."""
+    """Yield a line per source, quantity and other predictor, on the rows that both predict."""
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     for one in rows:
         for peer, predicted in one.peers.items():
@@ -388,7 +391,7 @@ def _compare(part: str, rows: Iterable[Scored]) -> Iterator[Line]:
 
 
 def tell_change(before: Sequence[Line], after: Sequence[Line]) -> Iterator[str]:
-    """Yield what is better, worse, of other rows, new and gone since the numbers before, by the mean error."""
+    """Yield a text for each line that is new, gone, of other rows, or better or worse by its mean error."""
     old, new = ({one.key: one for one in lines if one.part in TOLD_PARTS} for lines in (before, after))
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
@@ -423,7 +426,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="every scored row, as csv")
     parser.add_argument("--write", action="store_true", help="docs/scoreboard.csv, .md and .svg")
     asked = parser.parse_args()
-    os.chdir(ROOT)  # model files are named from here
+    os.chdir(ROOT)  # names of model files are relative to this folder
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = Workspace(asked.database or Path(folder) / "score.duckdb", talk=_tell)
         evaluate(workspace)
@@ -441,7 +444,7 @@ def main() -> None:
         write_rows(asked.rows, rows)
     if asked.write:
         write_lines(CSV, lines)
-        lines = read_lines(CSV)  # the page is that of the numbers as they are kept
+        lines = read_lines(CSV)  # the page shows the rounded numbers of the file
         PAGE.write_text(render(lines), encoding="utf-8")
         FIGURE.write_text(draw(lines), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""docs/scoreboard.md and its figure, from the numbers of docs/scoreboard.csv alone."""
+"""Write docs/scoreboard.md and its figure from docs/scoreboard.csv."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ TABLES: Final = (
     "tensorrt_bert",
     "ultralytics",
 )
-"""Public tables that have rows which nothing was chosen with."""
+"""Public tables with held-out rows."""
 
 OWN: Final = "joulemap on one NVIDIA H200"
 
 WIDTH: Final = 120
 MANY: Final = 400
-"""Numbers in view from which a source has a line of its own."""
+"""Minimum number of rows used for choices that gives a source its own line."""
 
 FEW: Final = 5
-"""Rows below which a line is not drawn."""
+"""Minimum number of rows of a drawn line."""
 RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
-"""Quantities that say what another of the same rows says, and are not drawn."""
+"""Quantities that repeat another quantity of the same rows, and are not drawn."""
 
 TOLD: Final = {
     "latency_s": "latency",
@@ -104,15 +104,15 @@ Errors are mean / median.
 
 @frozen(kw_only=True)
 class Line:
-    """One line of the numbers."""
+    """One line of docs/scoreboard.csv."""
 
     part: str
-    """source, class, year, peer, board, energy, evidence, seen or refused."""
+    """Part of the page: source, class, year, peer, board, energy, evidence, seen or refused."""
     name: str
     quantity: str
-    """Of seen and refused rows, the reason; of energies, class, boundary and quantity; of evidence, the boundary."""
+    """Quantity; the reason in seen and refused rows; class, boundary and quantity in energy; boundary in evidence."""
     peer: str = ""
-    """The other predictor; of evidence, the chips."""
+    """Other predictor; the chips in evidence."""
     row_count: int
     median: float = 0.0
     mean: float = 0.0
@@ -123,21 +123,21 @@ class Line:
     peer_mean: float = 0.0
     peer_bias: float = 0.0
     nearer_count: int = 0
-    """Rows on which joulemap is nearer; of evidence, those that nothing was fitted to."""
+    """Number of rows on which joulemap is closer; of held-out rows in evidence."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """Subject of the quantity."""
+        """Part, name, quantity and other predictor, which identify a line."""
         return self.part, self.name, self.quantity, self.peer
 
     @property
     def mean_text(self) -> str:
-        """The mean as it is shown."""
+        """Displayed mean error."""
         return percent(self.mean)
 
     @property
     def is_worse(self) -> bool:
-        """Whether the other is nearer, in the mean or in the median."""
+        """True if the other predictor has the lower mean or median error."""
         return self.peer_mean < self.mean or self.peer_median < self.median
 
     @property
@@ -153,12 +153,12 @@ def percent(value: float) -> str:
 
 
 def per_cent(value: float) -> str:
-    """Return a fraction as tables show it, whose unit is in the text or the heading."""
+    """Return a fraction in percent without the sign, for tables whose heading has it."""
     return f"{100.0 * value:.1f}"
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Return the numbers of a file; none where there is none."""
+    """Return the lines of a file; none if it does not exist."""
     if not path.exists():
         return []
     types = {field.name: {"int": int, "float": float}.get(str(field.type), str) for field in attrs.fields(Line)}
@@ -168,7 +168,7 @@ def read_lines(path: Path) -> list[Line]:
 
 
 def write_lines(path: Path, lines: Iterable[Line]) -> None:
-    """Write the numbers, errors to a hundredth of a percent."""
+    """Write the lines, with errors to a hundredth of a percent."""
     names = [field.name for field in attrs.fields(Line)]
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
@@ -276,7 +276,7 @@ def _beside(lines: Iterable[Line]) -> Iterator[str]:
 
 
 def _behind(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the table of predictors whose errors are larger: a row per source and quantity, a column for each."""
+    """Yield the table of predictors with larger errors: a row per source and quantity, a column per predictor."""
     rows: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
     for one in lines:
         rows[one.name, one.of][one.peer] = one
@@ -337,10 +337,10 @@ def _cover(one: Line) -> str:
 
 
 NEEDS: Final = "it needs"
-"""Words of a refusal for lack of memory."""
+"""Words that identify a refusal for lack of memory."""
 
 TOO_LARGE: Final = "memory too small without --recompute"
-"""Reason of rows that do not fit their board."""
+"""Displayed reason of rows that exceed the memory of their board."""
 
 
 def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
@@ -363,7 +363,7 @@ def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
 
 
 def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
-    """Yield the refused rows of each source and reason; boards with too little memory are one row."""
+    """Yield (source, reason, number of refused rows); boards with too little memory share a row per source."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     boards: dict[str, dict[str, None]] = defaultdict(dict)
     for one in refused:
@@ -376,7 +376,7 @@ def _group_refusals(refused: Iterable[Line]) -> Iterator[tuple[str, str, int]]:
 
 
 def _group_uses(seen: Iterable[Line]) -> Iterator[tuple[str, str, str]]:
-    """Yield sources with their largest use, the number of further ones, and all of their numbers."""
+    """Yield (sources, their largest use with the number of further ones, number of their rows)."""
     groups: dict[str, list[Line]] = defaultdict(list)
     for one in seen:
         name = OWN if one.name.startswith("joulemap measurement") else one.name
@@ -423,7 +423,7 @@ def _upper(text: str) -> str:
 
 
 def _cite(name: str) -> str:
-    """Return the description of the published table that has the rows of a source; empty if none has."""
+    """Return the description of the public table with the rows of a source; empty if there is none."""
     for table in (load_public_tables()[one] for one in TABLES):
         if table.is_served and name in table.condition:
             commits = sorted({row.commit for row in table.read_served() if row.source == name})
@@ -444,7 +444,7 @@ def _stated() -> Iterator[str]:
 
 
 def draw(lines: Sequence[Line]) -> str:
-    """Return the figure as SVG: of each source and quantity the mean error of joulemap beside those of others."""
+    """Return the figure as SVG: the mean errors of joulemap and of others, by source and quantity."""
     rows: list[dict[str, object]] = []
     for one in lines:
         if one.row_count < FEW or one.quantity in RESTATED:

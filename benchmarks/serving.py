@@ -1,9 +1,9 @@
-"""How many times faster than what it simulates a server of a language model is stepped, on one core.
+"""Ratio of simulated time to run time of the simulation of a language model server, on one core.
 
 python benchmarks/serving.py [--requests N]
 
-Passes cost what a straight line says, about those of Llama 3.1 8B on an H100: what is timed is the simulation. The last
-lines are of that model and board as they are predicted, with all passes at knots that the simulation looks up.
+Passes have a linear time similar to Llama 3.1 8B on an H100, so that only the simulation is timed. The last lines are
+for predictions of that model and board, including the table of passes that the simulation interpolates.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def predict(count: int) -> None:
-    """Print what a load takes of a model on a board, its passes included."""
+    """Print the run time of one load of a model on a board, with the prediction of its passes."""
     row = ServingRow(source="", hardware="h100_sxm5", model="llama-3.1-8b", scope="steady_serving", engine="vllm")
     start = time.process_time()
     deployment = find_deployment(row, load_catalogue().find(row.hardware))

@@ -1,10 +1,10 @@
-"""Errors of predictions of served models on a table of measured rows, by whatever tells the rows apart.
+"""Errors of predictions of served models on a table of measured rows, grouped by columns of the table.
 
 python benchmarks/serving_error.py TABLE.csv [--every 5] [--source argonne,splitwise] [--by source,hardware,engine]
                                    [--refused] [--out PREDICTIONS.csv]
 
-A row of the answer is a group and a quantity: rows, mean and median of |predicted / measured - 1| in per cent, and the
-median of predicted / measured. Where the predictions of a group are off by one factor, that is the last of these.
+A printed row has a group, a quantity, the number of rows, mean and median of |predicted / measured - 1| in per cent,
+and the median of predicted / measured, which shows a common factor in the errors of a group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_table(path: Path) -> list[ServingRow]:
 
 
 def find_hardware(names: set[str]) -> dict[str, Hardware]:
-    """Return the hardware of these names that ships, as an answer uses it."""
+    """Return name -> built-in hardware with its calibration; unknown names are omitted."""
     known, used = load_catalogue().hardware, use_calibration("auto")
     found = {}
     for name in sorted(names & known.keys()):
@@ -49,7 +49,7 @@ def find_hardware(names: set[str]) -> dict[str, Hardware]:
 
 
 def score(rows: Sequence[ServingRow]) -> Iterator[tuple[ServingRow, str, float, float | str]]:
-    """Yield (row, quantity, measured, predicted or why not)."""
+    """Yield (row, quantity, measured, predicted or the reason why not)."""
     hardware = find_hardware({row.hardware for row in rows})
     by_hardware: dict[str, list[ServingRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.model):

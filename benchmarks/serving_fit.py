@@ -2,8 +2,9 @@
 
 python benchmarks/serving_fit.py TABLE.csv --engine vllm [--source argonne] [--every 4] [--leave hardware]
 
-The two numbers of a stack, for a layer and for a sequence, are found by a simplex over the mean of |log ratio| of the
-rows' latencies. Passes of devices are evaluated once. Each group of `--leave` is scored by a fit of all others.
+The two numbers of a stack, per layer and per sequence, minimize the mean |log ratio| of the rows' latencies by the
+simplex method of Nelder and Mead. Passes of devices are evaluated once. Each group of `--leave` is scored by a fit to
+all others.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ Point = tuple[float, ...]
 
 
 class Fit:
-    """Rows of an engine, whose passes on devices are evaluated once."""
+    """Fit of an engine's host times, with cached passes of devices."""
 
     def __init__(self, hardware: dict[str, Hardware]) -> None:
-        """Take the hardware; what no host changes is remembered from the first time on."""
+        """Replace `find_stack` and `Deployment.evaluate`, so that trial numbers apply and passes are cached."""
         self.hardware = hardware
         self.numbers: Point = START
         self.known: dict[tuple[str, str, str, str, Asked], Total] = {}
@@ -65,7 +66,7 @@ class Fit:
         setattr(Deployment, "evaluate", evaluate)  # noqa: B010
 
     def ratios(self, rows: Sequence[ServingRow], numbers: Point) -> list[float]:
-        """Return predicted / measured of the latencies of rows."""
+        """Return predicted / measured for each latency of the rows; rows without a prediction are skipped."""
         self.numbers = numbers
         found = []
         for row in rows:
@@ -80,12 +81,12 @@ class Fit:
         return found
 
     def fit(self, rows: Sequence[ServingRow]) -> Point:
-        """Return the numbers that fit rows best."""
+        """Return the numbers with the lowest mean |log ratio| of the rows."""
         return descend(lambda point: statistics.fmean(abs(math.log(one)) for one in self.ratios(rows, point)), START)
 
 
 def descend(function: Callable[[Point], float], start: Point) -> Point:
-    """Return where a function is least. Source: Nelder and Mead, 1965."""
+    """Return the absolute coordinates of a function's minimum. Source: Nelder and Mead, 1965."""
     points = [np.array(start), *(np.array(start) * (1.0 + 0.5 * row) for row in np.eye(len(start)))]
     values = [function(tuple(point)) for point in points]
     for _ in range(STEPS):
@@ -106,7 +107,7 @@ def descend(function: Callable[[Point], float], start: Point) -> Point:
 
 
 def tell(ratios: Sequence[float]) -> str:
-    """Return rows, mean and median error in per cent, and the median ratio."""
+    """Return the text of the number of rows, the mean and median error in per cent, and the median ratio."""
     errors = [100.0 * abs(one - 1.0) for one in ratios]
     mean, median = statistics.fmean(errors), statistics.median(errors)
     return f"{len(errors)} rows, mean {mean:.1f}, median {median:.1f}, ratio {statistics.median(ratios):.2f}"

@@ -1,9 +1,9 @@
-"""Start-up and end-to-end times as ratios to what must be imported anyway. Medians of 5, all in one run.
+"""Start-up and end-to-end times as ratios to a floor, the imports that are needed anyway. Medians of 5 in one run.
 
 python benchmarks/startup.py
 
-Processor time is printed beside wall time, because it does not depend on other load. Code is compiled once, as where
-the package is installed, whatever PYTHONDONTWRITEBYTECODE says.
+Processor time is printed next to wall time, because it does not depend on other load. Compiled code is cached as in an
+installed package, regardless of PYTHONDONTWRITEBYTECODE.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FLOOR = "import duckdb; duckdb.connect({path!r}, read_only=True).execute('SELECT
 
 
 def spent() -> float:
-    """Return the processor seconds of the commands that have ended."""
+    """Return the processor seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def timed(command: list[str]) -> tuple[float, float]:
-    """Return the seconds that a command takes, and those of a processor; stop with its stderr where it fails."""
+    """Return (wall seconds, processor seconds) of a command; exit with its stderr if it fails."""
     start, before = time.perf_counter(), spent()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -49,7 +49,7 @@ def timed(command: list[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print how long each command takes against the floor of its kind."""
+    """Print the time of each command, its floor and their ratio."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     python = sys.executable
     joulemap = str(Path(python).with_name("joulemap"))

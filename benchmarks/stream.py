@@ -1,9 +1,9 @@
-"""Rows of a statement as they come: the time to the first, and to all in every format, against the engine alone.
+"""Time of streaming rows of a statement, to the first and to all in each format, compared with the engine alone.
 
 python benchmarks/stream.py [DATABASE]
 
-Without a database, one of about a million ledger lines is made and thrown away. Each command is a process; the floor is
-the engine's own `COPY` of the same rows to the same format, in a process that imports nothing else.
+Without DATABASE, a temporary one with about a million ledger lines is used. Each command is a process. The floor is the
+engine's own `COPY` of the same rows to the same format, in a process that imports nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ with duckdb.connect(sys.argv[1], read_only=True) as connection:
 
 
 def timed(command: list[str], *, lines: int = 0) -> float:
-    """Return the seconds that a command takes, or that its first lines take to come."""
+    """Return the seconds of a command, or until it has printed its first `lines` lines."""
     begun = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE if lines else subprocess.DEVNULL) as process:
         if process.stdout is not None:
@@ -52,7 +52,7 @@ def timed(command: list[str], *, lines: int = 0) -> float:
 
 
 def measure(path: Path, folder: Path) -> None:
-    """Print each way to get the ledger, its floor and their ratio."""
+    """Print the time of each way to read the ledger, its floor and their ratio."""
     asked = [sys.executable, "-m", "joulemap", "sql", LEDGER, "--db", str(path)]
     floor = timed([sys.executable, "-c", FIRST, str(path), LEDGER])
     for form in ("table", "json", "csv"):
@@ -68,12 +68,12 @@ def measure(path: Path, folder: Path) -> None:
 
 
 def report(name: str, seconds: float, floor: float) -> None:
-    """Print a line."""
+    """Print a line with the ratio of the seconds to the floor."""
     print(f"{name:26} {seconds:8.2f} {floor:8.2f} {seconds / floor:7.2f}")
 
 
 def main() -> None:
-    """Measure a database that is named, or one of about a million ledger lines."""
+    """Measure a given database, or a temporary one with about a million ledger lines."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "stream.duckdb"
         if len(sys.argv) < 2:

@@ -1,6 +1,6 @@
-"""How sure predictions are, and how often that is right: a section of docs/accuracy.md.
+"""Coverage of intervals and calibration of pairwise probabilities: a section of docs/accuracy.md.
 
-Intervals are judged on rows that they were made without: each board left out in turn, then each model family.
+Intervals are judged on held-out rows: each board held out in turn, then each model family.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ boards held out (a calibrated board has its own interval). About 90 % of the pai
 
 
 CALIBRATED: Final = "family, calibrated"
-"""What is held out from the intervals of a calibration: each model family, but not the board."""
+"""Held-out part of the intervals of a calibration: each model family, but not the board."""
 
 PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "all": lambda _: "all",
     "class": lambda one: one.architecture,
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
-"""Groups whose coverage is shown; a group equal to an earlier one is shown once."""
+"""Name -> group of a row; groups with the figures of an earlier one are omitted."""
 
 
 Judged = tuple[Residual, float]
-"""Error with the half-width of its predicted interval."""
+"""(Error, half-width of its predicted interval)."""
 
 
 @frozen(kw_only=True)
@@ -66,19 +66,19 @@ class Coverage:
 
 @frozen(kw_only=True)
 class Reliability:
-    """How often the better of two chips is the one that was said to be, of pairs called with like probabilities."""
+    """Share of pairs whose predicted faster chip is the faster one, for one range of predicted probabilities."""
 
     least: float
     most: float
-    """Of the probabilities that pairs were called with."""
+    """Bounds of the predicted probabilities."""
     pair_count: int
     called_fraction: float
-    """Mean probability of being right."""
+    """Mean predicted probability of being right."""
     right_fraction: float
 
 
 CALLS: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 1.0)
-"""Bounds of the probabilities that are looked at together."""
+"""Bounds of the ranges of probabilities."""
 
 
 def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str]) -> tuple[Coverage, ...]:
@@ -98,7 +98,7 @@ def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str])
 
 
 def score_calls(calls: Sequence[tuple[float, bool]]) -> tuple[Reliability, ...]:
-    """Return how often calls came true, those of like probabilities together: (probability, whether it was right)."""
+    """Return the reliability of calls (probability, True if right) in each range of `CALLS` with at least one call."""
     found = []
     for least, most in pairwise(CALLS):
         part = [one for one in calls if least <= one[0] < most or one[0] == most == CALLS[-1]]
@@ -116,7 +116,7 @@ def score_calls(calls: Sequence[tuple[float, bool]]) -> tuple[Reliability, ...]:
 
 
 def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], object]) -> list[Judged]:
-    """Return each error beside the half-width that an answer would have without its part: its board, or its family."""
+    """Return each error with its half-width from the other parts; errors without a matching scale are omitted."""
     parts: dict[object, list[Residual]] = defaultdict(list)
     for one in residuals:
         parts[part_of(one)].append(one)
@@ -135,7 +135,7 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
 
 
 def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
-    """Return how pairs of latencies were called, by the functions that answers call them by, and whether rightly.
+    """Return (probability of the predicted faster chip, True if it was faster) for each pair, as in answers.
 
     A pair is two chips with the same measured model and batch.
     """
@@ -179,8 +179,8 @@ def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[flo
 
 
 def sureness_lines(workspace: Workspace) -> Iterator[str]:
-    """Yield the section: coverage of intervals by class and runtime, and how often calls were right."""
-    from energy import judge_energies  # beside this file, which tests run without that folder
+    """Yield the section: coverage of intervals by class and runtime, and the share of right calls."""
+    from energy import judge_energies  # in this folder, which is not on the path of tests
 
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
     own = [(one, one.half_width) for one in read_residuals(workspace, is_calibrated=True) if one.half_width]
@@ -208,7 +208,7 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
 
 
 def _energy_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how often intervals of energies and powers hold what was measured, by class, boundary and subject."""
+    """Yield the rows of coverage of energies and powers, in all and by class and boundary."""
     parts: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         left_out = CALIBRATED if row["is_calibrated"] else "source" if row["subject"] == "served" else "board"

@@ -1,9 +1,9 @@
-"""Every classification model on every chip at three batches, into one database, on two cores.
+"""Time to evaluate every classification model on every chip at three batches into one database, on two cores.
 
 python benchmarks/sweep.py [--small] [--keep FILE]
 
-Workloads are stored before the clock starts. Each chip runs at the first of fp32, fp16, bf16 and int8 that it has.
-The engine alone is timed on the same rows of all tables, as Arrow, in transactions of the same size.
+Storing the workloads is not timed. Each chip runs at the first of fp32, fp16, bf16 and int8 that it has. The engine
+alone is timed on the same rows of all tables, as Arrow, in transactions of the same size.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ TABLES: Final = ("run", "run_subgraph", "run_operator", "ledger_line")
 
 
 def classifiers() -> list[str]:
-    """Return the classification models that ship."""
+    """Return the built-in classification models."""
     return [name for name, entry in load_models().items() if entry.task == "classification" and name in load_shipped()]
 
 
 def by_precision() -> dict[Precision, list[str]]:
-    """Return precision -> the hardware that run at it here."""
+    """Return precision -> the hardware that runs at it in this benchmark."""
     groups: dict[Precision, list[str]] = {}
     for hardware in load_catalogue().hardware.values():
         first = next(precision for precision in PRECISIONS if precision in hardware.peaks)
@@ -58,7 +58,7 @@ def store_workloads(path: Path, models: Sequence[str]) -> None:
 
 
 def sweep(path: Path, models: Sequence[str]) -> tuple[int, int]:
-    """Evaluate everything; return how many runs were evaluated and how many refused."""
+    """Evaluate every model on every chip; return (number of evaluated runs, number of refused runs)."""
     evaluated = refused = 0
     for precision, hardware in by_precision().items():
         tally = Workspace(path).evaluate(models, hardware=hardware, batch=BATCHES, precision=precision)
@@ -67,7 +67,7 @@ def sweep(path: Path, models: Sequence[str]) -> tuple[int, int]:
 
 
 def ingest(path: Path, folder: Path) -> float:
-    """Return the seconds that DuckDB needs for the same rows as Arrow, from memory into a new file."""
+    """Return the seconds of DuckDB to insert the same rows, as Arrow in memory, into a new file."""
     source = duckdb.connect(str(path), read_only=True)
     source.execute("SET memory_limit = '1GB'")
     alone = duckdb.connect(str(folder / "alone.duckdb"))
@@ -90,7 +90,7 @@ def ingest(path: Path, folder: Path) -> float:
 
 
 def main() -> None:
-    """Print the rates, the size, the memory and the ratio to the engine alone."""
+    """Print the rates, the size, the peak memory and the ratio to the engine alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help=f"every {SMALL_STEP}th model")
     parser.add_argument("--keep", type=Path, help="where to leave the database; it must not exist")

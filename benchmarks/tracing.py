@@ -1,4 +1,4 @@
-"""Tracing and fusing after the imports: seconds per model, and against torch.export on the same modules.
+"""Seconds of tracing and fusing per model, without imports, compared with torch.export of the same modules.
 
 python benchmarks/tracing.py [--all]
 """
@@ -37,7 +37,7 @@ REPEATS = 3
 
 
 def trace_seconds(name: str) -> float:
-    """Median seconds to trace and fuse a model that is built without weights."""
+    """Return the median seconds to trace and fuse a model that is already built without weights."""
     request = resolve_model(name, load_models())
     module = build_torchvision(name, request.inputs[0].shape[-1])
     inputs = [torch.empty(request.inputs[0].shape, device="meta")]
@@ -50,7 +50,7 @@ def trace_seconds(name: str) -> float:
 
 
 def export_seconds(name: str) -> float:
-    """Seconds of one torch.export of the same module."""
+    """Return the seconds of one torch.export of the same module."""
     shape = load_models()[name].input_shape
     module = build_torchvision(name, shape[-1]).to("meta").eval()
     start = time.perf_counter()
@@ -59,7 +59,7 @@ def export_seconds(name: str) -> float:
 
 
 def main() -> None:
-    """Print a line per model, the ratio over the sum, and with --all the whole zoo's CPU time and memory."""
+    """Print a line per model, the ratio of the sums, and with --all the CPU time and memory of the whole zoo."""
     trace_seconds("alexnet")
     export_seconds("alexnet")
     ours, theirs = [], []

@@ -11,7 +11,7 @@ from joulemap.workspace import Workspace
 
 
 def main() -> None:
-    """Print each row, the mean error by source and the share of rows within their interval."""
+    """Print each row, the mean error by source and the number of rows within their interval."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose model or source contains this text")
     asked = parser.parse_args()

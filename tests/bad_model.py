@@ -1,6 +1,6 @@
 """Models that must be refused in one line: saved programs with code in them, damaged ones, names, inputs and files.
 
-Everything random is drawn from the `random.Random` that is handed over, so that a seed gives the same cases again.
+All random choices use the `random.Random` argument, so that a seed reproduces its cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEMBERS: Final = (
     "byteorder",
     ".data/version",
 )
-"""Of a saved program, below its folder."""
+"""Paths of members of a saved program, below its folder."""
 
 PROGRAM: Final = "models/model.json"
 
@@ -36,7 +36,7 @@ Edit = Callable[[Members], None]
 
 
 class Trap:
-    """An object whose pickle makes a file when it is read."""
+    """Object whose pickle creates a file when it is loaded."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -47,7 +47,7 @@ class Trap:
 
 @cache
 def save_program() -> bytes:
-    """Return a program of a few operators with named inputs, a size that may vary, weights and a constant."""
+    """Return a program of a few operators with named inputs, a dynamic size, weights and a constant."""
 
     class Net(torch.nn.Module):
         def __init__(self) -> None:
@@ -73,7 +73,7 @@ def save_program() -> bytes:
 
 
 def read_members(program: bytes) -> Members:
-    """Return the members of a saved program by name, below the folder that all are in."""
+    """Return path below the program's folder -> content, of the members of a saved program."""
     with zipfile.ZipFile(io.BytesIO(program)) as archive:
         return {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
 
@@ -88,21 +88,21 @@ def write_members(members: Mapping[str, bytes]) -> bytes:
 
 
 def pickle_of(value: object) -> bytes:
-    """Return what `torch.save` writes of a value."""
+    """Return the bytes that `torch.save` writes for a value."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return buffer.getvalue()
 
 
 def edit_program(members: Members, edit: Callable[[Any], object]) -> None:
-    """Change the graph module and what stands beside it."""
+    """Edit the JSON document of the program in place."""
     content = json.loads(members[PROGRAM])
     edit(content)
     members[PROGRAM] = json.dumps(content).encode()
 
 
 def change_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a value of JSON with every text in it changed, keys too."""
+    """Return a JSON value with every text changed, including keys."""
     if isinstance(value, dict):
         return {change(name): change_texts(child, change) for name, child in value.items()}
     if isinstance(value, list):
@@ -111,7 +111,7 @@ def change_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def poison_program(marker: Path) -> dict[str, Callable[[], bytes]]:
-    """Return what makes saved programs, by where their code hides, which is to make the file `marker` when it runs."""
+    """Return place of the hidden code -> function that makes the saved program; the code creates the file `marker`."""
     call = f"open({str(marker)!r}, 'w')"
     trap = pickle_of(Trap(marker))
     cases: dict[str, Edit] = {
@@ -177,7 +177,7 @@ def _rename(old: str, new: str) -> Edit:
 
 
 def _hide_size(call: str) -> Edit:
-    """Have a tensor be called as what is only kept, and evaluate a call for its size."""
+    """Return an edit that gives a tensor the name of metadata, and evaluates `call` for its size."""
 
     def edit(members: Members) -> None:
         _rename("linear", "metadata")(members)
@@ -198,7 +198,7 @@ def _edit_arguments(names: list[str]) -> Edit:
 
 
 def _operate(target: str, *arguments: str) -> Edit:
-    """Put a call of an operator without outputs before all others."""
+    """Return an edit that inserts a call of an operator without outputs before all others."""
 
     def edit(program: Any) -> None:
         inputs = [{"name": "", "arg": {"as_string": argument}, "kind": 1} for argument in arguments]
@@ -209,7 +209,7 @@ def _operate(target: str, *arguments: str) -> Edit:
 
 
 def _payload(kind: str, member: str, content: bytes) -> Edit:
-    """Have the first weight or constant be an object."""
+    """Return an edit that replaces the first weight or constant by a pickled object."""
 
     def edit(members: Members) -> None:
         name = f"data/{kind}/model_{kind}_config.json"
@@ -223,7 +223,7 @@ def _payload(kind: str, member: str, content: bytes) -> Edit:
 
 
 def _save_as_of_old(trap: bytes) -> bytes:
-    """Return a program in the form of torch 2.7, whose sample inputs are a trap."""
+    """Return a program in the format of torch 2.7, whose sample inputs are a trap."""
     members = read_members(save_program())
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -236,14 +236,14 @@ def _save_as_of_old(trap: bytes) -> bytes:
 
 
 def _twice(trap: bytes) -> bytes:
-    """Return a program with two members whose names differ in their case, which its reader does not tell apart."""
+    """Return a program with two members whose names differ only in case, which its reader treats as the same."""
     members = read_members(save_program())
     inputs = members.pop("data/sample_inputs/model.pt")
     return write_members({"data/sample_inputs/MODEL.pt": trap, **members, "data/sample_inputs/model.pt": inputs})
 
 
 def damage_program(draw: random.Random, program: bytes) -> bytes:
-    """Return a saved program cut, with bits flipped, with members that are swapped, emptied, gone or strange inside."""
+    """Return a saved program that is cut, has flipped bits, or has swapped, empty, missing or changed members."""
     return draw.choice((_cut, _flip, _flip_inside, _swap, _drop, _empty, _mistype, _retext))(draw, program)
 
 
@@ -266,7 +266,7 @@ def _change_members(program: bytes, edit: Edit) -> bytes:
 
 
 def _flip_inside(draw: random.Random, program: bytes) -> bytes:
-    """Flip bits of one member, whose checksum is right again."""
+    """Return the program with flipped bits in one member, and a correct checksum."""
 
     def edit(members: Members) -> None:
         name = draw.choice([name for name, content in members.items() if content])
@@ -296,7 +296,7 @@ def _empty(draw: random.Random, program: bytes) -> bytes:
 
 
 def _mistype(draw: random.Random, program: bytes) -> bytes:
-    """Put a value of another type or size somewhere into the JSON of one member."""
+    """Return the program with a value of another type or size in the JSON of one member."""
 
     def edit(members: Members) -> None:
         name = draw.choice([name for name in members if name.endswith(".json")])
@@ -311,7 +311,7 @@ def _mistype(draw: random.Random, program: bytes) -> bytes:
 
 
 def _retext(draw: random.Random, program: bytes) -> bytes:
-    """Change one text in the JSON of the program for another one of it."""
+    """Return the program with one text of its JSON replaced by another one of its texts."""
 
     def edit(members: Members) -> None:
         content = json.loads(members[PROGRAM])
@@ -324,7 +324,7 @@ def _retext(draw: random.Random, program: bytes) -> bytes:
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Return (container, key) of everything in a value of JSON."""
+    """Return (container, key) of every value in a JSON value."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place for key, child in pairs for place in ((value, key), *_places(child))]
 
@@ -352,11 +352,11 @@ SIZES: Final = (
     ),
     *("9" * 19, "9" * 20, "9" * 5_000, str(2**31), str(2**63), str(10**30)),
 )
-"""Of an input, as text."""
+"""Texts for a size of an input."""
 
 
 def bad_input(draw: random.Random) -> str:
-    """Return a text for `--input`: most of them cannot be read, the others are seldom what a model takes."""
+    """Return a text for `--input` that mostly cannot be parsed, and seldom fits a model."""
     sizes = draw.choices(SIZES, k=draw.choice((0, 1, 2, 2, 3, 4, 70, 2_000)))
     name = draw.choice(("", "", "", "x=", "=", "1=", "x y=", "x=x=", "\ud800=", f"{'n' * 300}=", "größe="))
     dtype = draw.choice(("", "", "", ":fp32", ":int64", ":", ":fp33", ":fp32:fp32", ":\ud800", ":" + "d" * 300))
@@ -387,11 +387,11 @@ PIECES: Final = (
     ),
     *(" ", "\t", "\n", "\0", "\ud800", "\x1b[31m", "\u00e9", "\U0001d4c3", "a" * 300, "/dev/null", "/dev/zero"),
 )
-"""Of a model's name."""
+"""Parts of a model's name."""
 
 
 def bad_name(draw: random.Random) -> str:
-    """Return a name of a model that mostly does not exist."""
+    """Return a model name that mostly does not exist."""
     return "".join(draw.choices(PIECES, k=draw.choice((1, 1, 2, 3, 6))))
 
 
@@ -432,11 +432,11 @@ TROUBLE: Final = (
     "import torch; torch.set_grad_enabled(False)",
     "import torch; torch.use_deterministic_algorithms(True)",
 )
-"""Statements that a model file runs."""
+"""Statements for a model file."""
 
 
 def bad_file(draw: random.Random) -> bytes:
-    """Return a model file with a factory `net`, which does something odd while it is imported, built or run."""
+    """Return a model file with a factory `net` and an unusual statement at import, build or run time."""
     statements = ["pass", "pass", "pass"]
     statements[draw.randrange(3)] = draw.choice(TROUBLE)
     content = write_file(*statements)
@@ -444,7 +444,7 @@ def bad_file(draw: random.Random) -> bytes:
 
 
 def write_file(top: str = "pass", build: str = "pass", forward: str = "pass") -> bytes:
-    """Return a model file that runs these statements when it is imported, when `net` is built, and when that runs."""
+    """Return a model file whose statements run when it is imported, when `net` is built, and when the model runs."""
     top, build, forward = (line.replace("\n", "\n{}") for line in (top, build, forward))
     text = f"""
 import torch

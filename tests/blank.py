@@ -1,4 +1,4 @@
-"""Empty databases of the current schema: copies of one, because making one takes a fifth of a second."""
+"""Empty databases of the current schema, copied from one because creating one takes 0.2 s."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Fill = Callable[[Connection], None]
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is there until the tests end, for the databases to copy."""
+    """Return a folder for the databases to copy, which exists until the tests end."""
     return tempfile.TemporaryDirectory(prefix="joulemap-blank-")
 
 
 @cache
 def _make(fill: Fill | None) -> Path:
-    """Return a database to copy."""
+    """Return the path of a database to copy, filled by `fill` if given."""
     path = Path(_folder().name) / f"{fill.__name__ if fill else 'blank'}.duckdb"
     make_empty(path)
     if fill is not None:
@@ -32,7 +32,7 @@ def _make(fill: Fill | None) -> Path:
 
 
 def open_blank(fill: Fill | None = None) -> Connection:
-    """Return an empty database in memory, with what `fill` writes; that is written once."""
+    """Return an empty database in memory with the content that `fill` writes; `fill` runs once per process."""
     connection = duckdb.connect(":memory:")
     connection.execute(f"ATTACH '{_make(fill)}' AS blank (READ_ONLY)")
     connection.execute("COPY FROM DATABASE blank TO memory")

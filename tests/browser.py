@@ -1,4 +1,4 @@
-"""A browser without a network, which remembers what it asked for and what it said."""
+"""Browser without a network, with a record of its requests and console messages."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DESKTOP: Final = (1440, 900)
 PHONE: Final = (390, 844)
 
 READY: Final = "html[data-ready]"
-"""When every figure that is seen is drawn."""
+"""Selector that matches when every visible figure is drawn."""
 
 
 def find_chromium() -> str:
-    """Return the path of Chromium; empty where there is none."""
+    """Return the path of Chromium; empty if it is not installed."""
     return next((path for name in NAMES if (path := shutil.which(name))), "")
 
 
 def why_not() -> str:
-    """Return why no browser can be driven here; empty where one can."""
+    """Return the reason why no browser can run here; empty if one can."""
     if find_spec("playwright") is None:
         return "playwright is not installed"
     return "" if find_chromium() else "no Chromium here: apt-get install chromium"
@@ -36,7 +36,7 @@ def why_not() -> str:
 
 @contextlib.contextmanager
 def running_browser() -> Iterator[Browser]:
-    """Give out a browser."""
+    """Yield a browser, which is closed afterwards."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -49,18 +49,18 @@ def running_browser() -> Iterator[Browser]:
 
 @attrs.define
 class Visit:
-    """A page that is open, what it asked for besides itself, and what the console said."""
+    """Open page with its requests other than itself, and its console messages."""
 
     page: Page
     asked: list[str] = attrs.field(factory=list)
     said: list[str] = attrs.field(factory=list)
 
     def wait(self) -> None:
-        """Wait until the page has drawn what is seen."""
+        """Wait until every visible figure is drawn."""
         self.page.wait_for_selector(READY, state="attached", timeout=60_000)
 
     def ask(self, script: str, *given: Any) -> Any:
-        """Return what a function of JavaScript returns in the page."""
+        """Return the result of a JavaScript function in the page."""
         return self.page.evaluate(script, *given)
 
 
@@ -73,7 +73,7 @@ def visiting(
     scheme: Literal["light", "dark"] = "light",
     has_script: bool = True,
 ) -> Iterator[Visit]:
-    """Give out a page, opened from disk with the network cut off."""
+    """Yield a page that is opened from disk without a network."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},

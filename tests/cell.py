@@ -1,4 +1,4 @@
-"""Tables of an answer in CSV, held against its JSON."""
+"""Comparison of an answer's CSV tables with its JSON."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 
 
 def read_table(text: str) -> list[dict[str, str]]:
-    """Return the rows of a table in CSV."""
+    """Return the rows of a CSV table."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
 def assert_cells(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Fail unless a table in CSV has these rows of JSON, cell by cell in their order."""
+    """Fail unless a CSV table has the cells of these JSON rows, in order."""
     assert [list(row.items()) for row in read_table(text)] == _spell_rows(rows)
 
 
 def assert_part(text: str, document: Any) -> None:
-    """Fail unless a table in CSV is one of those of an answer in JSON, cell by cell."""
+    """Fail unless a CSV table has the cells of one of the tables of a JSON answer."""
     parts = document.values() if isinstance(document, dict) else [document]
     tables = [[one] if isinstance(one, dict) else one for one in [document, *parts]]
     shown = [list(row.items()) for row in read_table(text)]

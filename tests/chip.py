@@ -1,7 +1,7 @@
-"""Toy chips of round numbers, one of each class: for numbers worked out by hand.
+"""Toy chips with round numbers, one of each class, for values computed by hand.
 
-The names of coefficients and actions are those of the class. Their values are the toy's: a coefficient is 1 (1 us where
-it is a time) and an action costs 1 pJ, unless the chip says otherwise. Regulators lose nothing.
+Coefficients and actions have the names of the class. Unless the chip has other values, a coefficient is 1 (1 us if it
+is a time) and an action costs 1 pJ. Regulators have no losses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from joulemap.system.units import FJ_PER_J
 
 CLOCK_HZ = 1e9
 DRAM_BYTES_PER_S = 100e9 * 0.5
-"""At an efficiency of a half."""
+"""DRAM bandwidth at an efficiency of 0.5."""
 LEVEL_BYTES_PER_S = 1e12
 LAUNCH_S = 1e-6
 HOST_S = 1e-5
@@ -31,20 +31,20 @@ FJ_PER_PJ = 1e3
 
 
 def number(value: float, unit: str = "1") -> Quantity:
-    """Return a number of a toy."""
+    """Return an assumed quantity of a toy chip."""
     return Quantity(value=value, unit=unit, basis="assumed", source="a toy chip")
 
 
 @cache
 def vocabulary(architecture: str) -> tuple[dict[str, str], dict[ActionKey, EnergyAction]]:
-    """Return the coefficients of a class with their units, and its actions."""
+    """Return (coefficient -> unit, key -> action) of a class."""
     found = [one for one in load_catalogue().hardware.values() if one.architecture == architecture]
     units = {name: quantity.unit for one in found for name, quantity in one.coefficients.items()}
     return units, {action.key: action for one in found for action in one.reference}
 
 
 def bound(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
-    """Return a chip, given with its anchor, at a power mode and a boundary."""
+    """Return a chip, given at its anchor, bound to a power mode and a boundary."""
     return Target(hardware, (AtMode(power_mode), AtBoundary.of(hardware, boundary))).bind(hardware)
 
 
@@ -71,9 +71,10 @@ def chip(
     coefficients: Mapping[str, float],
     units_of: Mapping[str, int] | None = None,
 ) -> Hardware:
-    """Return a chip at 1 GHz with 100 GB/s of DRAM, no power cap to speak of, and this many MACs per clock of a unit.
+    """Return a chip at 1 GHz with 100 GB/s of DRAM, a power cap that is never reached, and these MACs per clock and
+    unit.
 
-    `units_of` has the precisions that fewer units have.
+    `units_of` has the number of units for precisions that only some units have.
     """
     names, actions = vocabulary(architecture)
     assert coefficients.keys() <= names.keys()
@@ -126,7 +127,7 @@ def chip(
 
 
 def cpu(**geometry: float) -> Hardware:
-    """Return four cores with a pipe of 256 bits, a matrix unit for bf16, and dot products of bytes."""
+    """Return four cores with a 256-bit vector unit, a matrix unit for bf16, and int8 dot products."""
     return chip(
         "cpu",
         units=4,
@@ -214,7 +215,7 @@ def dsp(*, has_matrix: bool = True) -> Hardware:
 
 
 def npu(*, units: int, macs_per_clock: Mapping[str, float], **geometry: float) -> Hardware:
-    """Return engines of this geometry beside two vector engines of 1024 bits, and 16 MiB."""
+    """Return engines of this geometry with two vector engines of 1024 bits, and 16 MiB."""
     return chip(
         "npu",
         units=units,
@@ -261,7 +262,7 @@ def dpu() -> Hardware:
 
 
 def cgra() -> Hardware:
-    """Return 16 units of 8 lanes and 5 stages: one inner product at a time."""
+    """Return 16 units of 8 lanes and 5 stages, each with one inner product at a time."""
     return chip(
         "cgra",
         units=16,
@@ -281,7 +282,7 @@ def cgra() -> Hardware:
 def gpu(*, units: int = 128, tensor_macs_per_clock: float = 1024.0, **geometry: float) -> Hardware:
     """Return units of 128 lanes with tensor cores at 0.8 GHz, 32 MiB of L2 at 8 TB/s, and 2 TB/s of memory.
 
-    Its lanes do four MACs of bytes each; only fp16 runs on tensor cores.
+    A lane does four int8 MACs per clock; only fp16 runs on tensor cores.
     """
     found = chip(
         "gpu",

@@ -1,4 +1,4 @@
-"""The catalogue as parameters of tests: a chip of each form at once, the others with `make test-slow`."""
+"""Catalogue as test parameters: one chip of each form by default, all others with `make test-slow`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.hardware import Hardware
 
 ALL: Final = tuple(attrs.evolve(one, compiler=None) for one in load_catalogue().hardware.values())
-"""Each as if its compiler ran every operator: what falls to a host has tests of its own."""
+"""Chips as if their compilers supported every operator; operators on the host have their own tests."""
 
 
 LEAST_BYTES: Final = 2.1e8
-"""Memory of the smallest chip that holds the models of most tests; microcontrollers have tests of their own."""
+"""Minimum memory for the models of most tests; microcontrollers have their own tests."""
 
 ROOMY: Final = tuple(one for one in ALL if one.memory_capacity.value >= LEAST_BYTES)
 """Chips whose memory holds the models of most tests."""
 
 
 def find(name: str) -> Hardware:
-    """Return the chip of an id."""
+    """Return the chip with an id."""
     return next(one for one in ALL if one.id == name)
 
 
 def form(hardware: Hardware) -> tuple[object, ...]:
-    """Return what decides which formulas a chip takes: its class, what its geometry names and its kinds of memory."""
+    """Return the properties that select a chip's formulas: class, names of its geometry, and kinds of memory levels."""
     levels = tuple((level.kind, level.per) for level in hardware.memory_levels)
     return hardware.architecture, frozenset(hardware.geometry), levels
 
 
 FORMS: Final = tuple({form(one): one for one in reversed(ROOMY)}.values())
-"""The first chip of each form."""
+"""First chip of each form."""
 
 
 def _parameters(quick: Collection[Hardware]) -> tuple[ParameterSet, ...]:
@@ -43,6 +43,6 @@ def _parameters(quick: Collection[Hardware]) -> tuple[ParameterSet, ...]:
 
 
 EVERY: Final = _parameters(FORMS)
-"""Every chip; those with the form of an earlier one are slow."""
+"""All chips with enough memory; those with the form of an earlier one are marked slow."""
 CLASSES: Final = _parameters(list({one.architecture: one for one in reversed(ROOMY)}.values()))
-"""Every chip; those of the class of an earlier one are slow."""
+"""All chips with enough memory; those of the class of an earlier one are marked slow."""

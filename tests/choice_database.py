@@ -1,4 +1,4 @@
-"""A database of made-up runs whose figures are known: one subgraph and one ledger line each, one chip each."""
+"""Database of synthetic runs with known figures, each with its own chip, one subgraph and one ledger line."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TABLES = (
 
 @attrs.frozen(kw_only=True)
 class MadeUp:
-    """A run and its chip; None for a price that is not known."""
+    """Run and its chip; an unknown price is None."""
 
     hardware: str = "chip"
     latency_s: float = 1e-3
     energy_j: float = 1.0
-    """Of the batch."""
+    """Energy of the batch."""
     batch: int = 1
     precision: str = "fp32"
     memory_bytes: int = 1000
@@ -34,7 +34,7 @@ class MadeUp:
     purchase_usd: float | None = None
     price_basis: str = "published"
     host_share: float | None = 0.0
-    """None for what costs assume."""
+    """Share of the host; None for the default assumption of costs."""
     idle_w: float | None = None
     static_w: float = 0.0
     deployment: str = "datacenter"
@@ -45,7 +45,7 @@ class MadeUp:
 
 
 def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
-    """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
+    """Return a database with these runs, numbered from 1, and round assumptions of use."""
     connection = open_blank()
     connection.execute(
         "INSERT INTO internal.action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')"
@@ -70,7 +70,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
 
 
 def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
-    """Replace the runs of a made-up database by these; return their numbers."""
+    """Replace the runs of a synthetic database by these; return their ids."""
     for table in TABLES:
         connection.execute(f"DELETE FROM internal.{table}")
     numbered = list(enumerate(runs, 1))

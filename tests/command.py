@@ -1,4 +1,4 @@
-"""The command line, run inside the process of the tests or in one of its own."""
+"""Run the command line in the process of the tests or in its own process."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from joulemap.cli.app import run
 Done = subprocess.CompletedProcess[str]
 
 CACHING = ("joulemap.plan.catalogue", "joulemap.store.library")
-"""Modules whose own functions remember folders and variables, which are another command's affair."""
+"""Modules with functions that cache folders and environment variables of a command."""
 
 
 def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
-    """Run a command as a new process would: its folder, variables, streams and memory are its own."""
+    """Run a command in this process as if in a new one, with its own folder, variables, streams and caches."""
     _forget()
     stdout, stderr = _stream(), _stream()
     with (
@@ -41,12 +41,12 @@ def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str
 
 
 def list_steps(text: str) -> list[list[str]]:
-    """Return the words of each command that an answer with all its details names as a next step."""
+    """Return the words of each command after `Next:` in an answer."""
     return [shlex.split(line) for line in re.findall(r"^Next: joulemap (.*)$", text, re.MULTILINE)]
 
 
 def run_alone(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
-    """Run a command in a process, where signals, the interpreter's streams or what it imports are the point."""
+    """Run a command in its own process, for tests of signals, of the interpreter's streams or of imports."""
     return subprocess.run(
         [sys.executable, "-m", "joulemap", *arguments],
         capture_output=True,
@@ -81,7 +81,7 @@ def _forget() -> None:
 
 @functools.cache
 def _find_caches(_: int) -> list[functools._lru_cache_wrapper[object]]:
-    """Return what remembers in the modules that are there, found again where there are more."""
+    """Return the caches of the loaded `CACHING` modules; searched again when more modules are loaded."""
     return [
         value
         for name, module in list(sys.modules.items())
@@ -93,7 +93,7 @@ def _find_caches(_: int) -> list[functools._lru_cache_wrapper[object]]:
 
 @contextlib.contextmanager
 def _warning_on(stream: TextIO) -> Iterator[None]:
-    """Show warnings on a command's stderr as an interpreter without options does."""
+    """Show warnings on a command's stderr, as an interpreter without options does."""
 
     def show(
         message: Warning | str,

@@ -1,4 +1,4 @@
-"""One database for the whole session, and the command line as a person runs it."""
+"""Shared database of the session, and the command line as a user runs it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Run = Callable[..., Done]
 PRECISIONS: tuple[Precision, ...] = ("fp32", "bf16", "fp16")
 RUNTIMES: tuple[Runtime, ...] = ("fused", "graph", "eager")
 
-# a shared machine is as slow as others make it: what takes long is no failure
+# a test is no failure if it takes long, because the machine may be shared
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("quick")
 
 
 def pytest_configure() -> None:
-    """Keep templates and calibrations of the person who runs the tests away from them; workers share one folder.
+    """Isolate tests from the user's cache and calibrations; workers share one folder.
 
-    Torch leaves so many objects that collecting garbage as often as usual takes a twentieth of all time.
+    Garbage is collected less often than usual, because with the objects of torch it would take 5 % of the time.
     """
     gc.set_threshold(100_000, 20, 100)
     atexit.register(gc.unfreeze)
@@ -48,13 +48,13 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Remove the templates of the tests."""
+    """Remove the cache of the tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(os.environ["JOULEMAP_CACHE"], ignore_errors=True)
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
-    """Leave out tests all of whose cases are slow before there is an item for each."""
+    """Skip the collection of modules that are marked slow, if slow tests are not selected."""
     marks = {one.name for one in getattr(obj, "pytestmark", ()) if isinstance(collector, pytest.Module)}
     return [] if "slow" in marks and collector.config.option.markexpr == "not slow" else None
 
@@ -63,7 +63,7 @@ WING_COMMANDS: Final = frozenset({"explore", "fleet", "here", "lake", "llm", "pl
 
 
 def needs_wings(item: pytest.Item) -> bool:
-    """Return True for a test that is marked so, and for a case whose parameter is a command of a wing."""
+    """Return True for a test with the mark, and for a case whose parameter is a command of a wing."""
     given = getattr(item, "callspec", None)
     values = given.params.values() if given else ()
     words = [one.split(maxsplit=1) if isinstance(one, str) else one for one in values if isinstance(one, str | tuple)]
@@ -74,30 +74,32 @@ def needs_wings(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to `make test-slow` what samples leave out, and leave out tests whose wings are absent."""
+    """Mark cases beyond samples as slow, and drop tests of wings that are not installed."""
     sample(items)
     if find_spec("joulemap.wing") is None:
         items[:] = [item for item in items if not needs_wings(item)]
 
 
 def pytest_collection_finish() -> None:
-    """Take what modules are made of out of what is collected as garbage: it stays until the end."""
+    """Exclude the objects of loaded modules from garbage collection, because they stay until the end."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish() -> None:
-    """Leave what remains to the end of the process: pytest would look for garbage in it five times."""
+    """Exclude all remaining objects from garbage collection, because pytest would collect five times."""
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """resnet18 on the four default hardware at several precisions and runtimes; never written by a test."""
+    """Return a database of resnet18 on the four default hardware at several precisions and runtimes; tests do not write
+    it.
+    """
     made = Path(os.environ["JOULEMAP_CACHE"]) / "results.duckdb"
     with made.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of all workers one makes it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one of all workers makes the database
         if not made.exists():
             draft = made.with_suffix(".draft")
             workspace = Workspace(draft)
@@ -112,14 +114,14 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def checking_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check databases in the process of the tests, where no crash of the engine is to be feared."""
+    """Check databases in the process of the tests, except tests marked `apart`, in which the engine may crash."""
     if not request.node.get_closest_marker("apart"):
         monkeypatch.setattr("joulemap.store.guard.check_apart", check_database)
 
 
 @pytest.fixture
 def own_database(database: Path, tmp_path: Path) -> Path:
-    """A copy that the test may break."""
+    """Return a copy of the database that the test may change."""
     path = tmp_path / "own.duckdb"
     shutil.copy(database, path)
     path.chmod(0o644)
@@ -128,19 +130,19 @@ def own_database(database: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """An empty one, which a module's tests ask and fill."""
+    """Return an empty workspace that the tests of a module share."""
     return Workspace(tmp_path_factory.mktemp("workspace") / "results.duckdb")
 
 
 @pytest.fixture
 def joulemap(tmp_path: Path) -> Run:
-    """Run `joulemap` in an empty folder; the database is `joulemap.duckdb` there unless a test says otherwise."""
+    """Return a function that runs `joulemap` in an empty folder, with the database `joulemap.duckdb` by default."""
     return partial(_run, run_here, tmp_path)
 
 
 @pytest.fixture
 def joulemap_process(tmp_path: Path) -> Run:
-    """Run `joulemap` as `joulemap` does, in a process of its own, where that is the point."""
+    """Return a function that runs `joulemap` in its own process."""
     return partial(_run, run_alone, tmp_path)
 
 

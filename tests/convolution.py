@@ -1,4 +1,4 @@
-"""One convolution on one chip, and what is read off the run: for numbers worked out by hand."""
+"""One convolution on one chip and figures of its run, for values computed by hand."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from models import columns, image
 from variants import uncapped
 
 MACS = 784 * 128 * 576
-"""3 x 3 over 28 x 28, 64 to 128 channels: a product of 784 x 128 x 576."""
+"""MACs of a 3 x 3 convolution over 28 x 28 with 64 to 128 channels, a GEMM of 784 x 128 x 576."""
 INPUT, WEIGHT, OUTPUT = 64 * 784, 64 * 128 * 9, 128 * 784
-"""Elements of the same."""
+"""Elements of the convolution's tensors."""
 
 
 @cache
@@ -30,7 +30,7 @@ def convolution(channels: int = 64, outputs: int = 128, groups: int = 1, batch: 
 
 
 def target(name: str) -> Hardware:
-    """Return the hardware without a power cap that anything could reach."""
+    """Return the hardware with a power cap that is never reached."""
     return uncapped(load_catalogue().find(name))
 
 
@@ -46,7 +46,7 @@ def with_level(hardware: Hardware, name: str, capacity_bytes: float) -> Hardware
 
 
 evaluator = lru_cache(maxsize=16)(Evaluator)
-"""Make the evaluator of a workload once: its kernels, half the time of a run, serve every chip."""
+"""Return the cached evaluator of a workload, because forming its kernels takes half the time of a run."""
 
 
 def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str = "fused") -> RunColumns:
@@ -56,12 +56,12 @@ def run(hardware: Hardware, precision: str, work: WorkloadColumns, runtime: str 
 
 
 def compute_s(found: RunColumns) -> float:
-    """Return the time of the units, all subgraphs together."""
+    """Return the compute time of all subgraphs together."""
     return float(found.subgraphs.compute_s.sum())
 
 
 def count(found: RunColumns, component: str, action: str) -> float:
-    """Return how often an action was counted, all operators together."""
+    """Return the count of an action in all operators together."""
     position = found.hardware.reference.position((component, action))
     assert position is not None, (component, action)
     return float(found.ledger.action_count[found.ledger.action_index == position].sum())

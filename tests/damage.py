@@ -1,4 +1,4 @@
-"""Damage to a file as disks, cables and killed processes do it, the same for the same seed."""
+"""Damage to a file as by disks, cables and killed processes, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ def flip_bit(content: bytearray, rng: random.Random) -> str:
 
 
 def replace_byte(content: bytearray, rng: random.Random) -> str:
-    """Change one byte to any other."""
+    """Change one byte to another value."""
     place = rng.randrange(len(content))
     content[place] = (content[place] + rng.randrange(1, 256)) % 256
     return f"byte {place} replaced"
 
 
 def clear_page(content: bytearray, rng: random.Random) -> str:
-    """Make a page zeros, as a write that never arrived."""
+    """Fill a page with zeros, as by a lost write."""
     start = rng.randrange(len(content) // PAGE_BYTES) * PAGE_BYTES
     content[start : start + PAGE_BYTES] = bytes(PAGE_BYTES)
     return f"page at {start} cleared"
 
 
 def scramble_page(content: bytearray, rng: random.Random) -> str:
-    """Make a page noise."""
+    """Fill a page with random bytes."""
     start = rng.randrange(len(content) // PAGE_BYTES) * PAGE_BYTES
     content[start : start + PAGE_BYTES] = rng.randbytes(PAGE_BYTES)
     return f"page at {start} scrambled"
 
 
 def move_page(content: bytearray, rng: random.Random) -> str:
-    """Write one page over another."""
+    """Overwrite one page with another."""
     source, target = (start * PAGE_BYTES for start in rng.sample(range(len(content) // PAGE_BYTES), 2))
     content[target : target + PAGE_BYTES] = content[source : source + PAGE_BYTES]
     return f"page at {source} written over that at {target}"
 
 
 def move_block(content: bytearray, rng: random.Random) -> str:
-    """Write one block over another, checksum and all."""
+    """Overwrite one block with another, including its checksum."""
     count = (len(content) - HEADER_BYTES) // BLOCK_BYTES
     source, target = rng.sample(range(count), 2)
     start, other = (HEADER_BYTES + number * BLOCK_BYTES for number in (target, source))
@@ -56,7 +56,7 @@ def move_block(content: bytearray, rng: random.Random) -> str:
 
 
 def swap_words(content: bytearray, rng: random.Random) -> str:
-    """Exchange two words of one page, which leaves the engine's checksum of the block as it was."""
+    """Exchange two words of one page, which does not change the engine's checksum of the block."""
     start = HEADER_BYTES + rng.randrange((len(content) - HEADER_BYTES) // PAGE_BYTES) * PAGE_BYTES
     first, second = (start + 8 * word for word in rng.sample(range(1, PAGE_BYTES // 8), 2))
     content[first : first + 8], content[second : second + 8] = content[second : second + 8], content[first : first + 8]
@@ -64,7 +64,7 @@ def swap_words(content: bytearray, rng: random.Random) -> str:
 
 
 def cut_end(content: bytearray, rng: random.Random) -> str:
-    """End the file early."""
+    """Cut the end of the file off."""
     del content[rng.randrange(len(content)) :]
     return f"cut to {len(content)} bytes"
 
@@ -76,7 +76,7 @@ KINDS: Mapping[str, Callable[[bytearray, random.Random], str]] = {
 
 
 def damage(path: Path, rng: random.Random, kind: str | None = None) -> str:
-    """Damage a DuckDB file in place, in a way of `KINDS` or any of them, and return what was done, in words."""
+    """Damage a DuckDB file in place by a kind of `KINDS`, random by default; return a text on the damage."""
     content = bytearray(path.read_bytes())
     done = KINDS[kind or rng.choice(list(KINDS))](content, rng)
     path.write_bytes(content)

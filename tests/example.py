@@ -1,4 +1,4 @@
-"""The examples of help, README and docs as a shell hands them over, and the files of a person that they name."""
+"""Examples of help, README and docs as shell words, and the user files that they name."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FENCED: Final = re.compile(r"^```(?:sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 LINE: Final = re.compile(r"^(?:    |\$ |)(joulemap [a-z-].*)$")
-"""A command, indented, behind a prompt, or alone in a block of a shell."""
+"""Line of a command: indented, after a prompt, or alone in a shell block."""
 
 EXPLAINED: Final = re.compile(r"\s+#\s.*$|\s{2,}\S.*$")
-"""What stands behind a command on its line."""
+"""Explanation after a command on its line."""
 
 FILES: Final[Mapping[str, str]] = {
     "mine.py": """
@@ -79,7 +79,7 @@ SELECT run_id, energy_j FROM runs WHERE energy_j <= $max_energy_j ORDER BY run_i
         for name in ("vllm.json", "trtexec.log", "llama_bench.json", "zeus.csv")
     },
 }
-"""Of a person, as the examples have them."""
+"""Name -> content of the user files in examples."""
 
 NETS: Final = """
 import torch
@@ -87,11 +87,11 @@ import torch
 net = torch.nn.Sequential(torch.nn.Conv2d(3, {width}, 3), torch.nn.ReLU())
 net.example_inputs = torch.zeros(1, 3, 32, 32)
 """
-"""A model file of a repository; its width differs between commits."""
+"""Model file of a repository, whose width differs between commits."""
 
 
 def prepare(folder: Path) -> None:
-    """Write the files of a person that examples name."""
+    """Write the user files that examples name."""
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -111,7 +111,7 @@ def prepare_program(folder: Path) -> None:
 
 
 def prepare_repository(folder: Path) -> None:
-    """Make the folder a repository of three commits in which a model changes; the last two are no longer on main."""
+    """Make the folder a repository with three commits that change a model; the last two are not on main."""
     git = ["git", "-c", "user.name=nobody", "-c", "user.email=nobody@example.org", "-C", str(folder)]
     subprocess.run([*git, "init", "--quiet", "--initial-branch", "main"], check=True)
     (folder / "models").mkdir(exist_ok=True)
@@ -126,15 +126,15 @@ def prepare_repository(folder: Path) -> None:
 
 @frozen
 class Example:
-    """A command that is shown."""
+    """Displayed command."""
 
     place: str
-    """The command whose help shows it, or the name of the page."""
+    """Command whose help has the example, or name of the page."""
     line: str
     words: tuple[str, ...]
-    """As a shell hands them over."""
+    """Words after parsing by the shell."""
     target: str
-    """The file that it is written to by the shell; empty for none."""
+    """File to which the shell redirects the output; empty for none."""
 
 
 def list_lines() -> Iterator[tuple[str, str]]:
@@ -163,7 +163,7 @@ def _list_page(page: Path) -> Iterator[tuple[str, str]]:
 
 @cache
 def list_examples() -> tuple[Example, ...]:
-    """Return every example once, in order."""
+    """Return all examples without duplicates, in order."""
     places: dict[str, str] = {}
     for place, line in list_lines():
         if line.startswith("joulemap "):

@@ -1,6 +1,6 @@
-"""Inputs that nobody means, drawn from a seed: options of every command, files of every sort, and statements.
+"""Random invalid inputs: options of every command, files of every format, and statements.
 
-Each `bad_…` returns what to type, with what lies in the folder where it is typed: arguments, and name -> content.
+Each `bad_…` function returns the arguments of a command and the files of its folder, as name -> content.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from joulemap.system.resource import folder
 
 @attrs.frozen
 class Input:
-    """What one person types, and the files that lie there."""
+    """Arguments of a command, and the files of its folder."""
 
     arguments: Sequence[str]
     files: Mapping[str, bytes] = attrs.field(factory=dict)
     then: Sequence[str] = ()
-    """What is typed next where that is answered."""
+    """Arguments of a second command, which runs if the first succeeds."""
 
 
 RAN: Final = "ran"
-"""The file that code makes which must not run."""
+"""File that code of an input creates, which must not run."""
 
 EVIL: Final = f"open({RAN!r}, 'w')\nimport torch\ndef net(): return torch.nn.Linear(4, 4), torch.zeros(1, 4)\n".encode()
 
@@ -59,17 +59,17 @@ LITERALS: Final = (
     "0", "1e-300", "9" * 25, "9" * 5_000, "[" * 2_000, '"\\u001b[31m"', '"' + "a" * 5_000 + '"', "{ value = 1 }", "",
     '"none"', '"W"', '"nm"', '"unit"',
 )  # fmt: skip
-"""What may stand behind `name =` in TOML, and few expect."""
+"""Unexpected values after `name =` in TOML."""
 
 
 def draw_word(random: Random) -> str:
-    """Return a word or number that few expect."""
+    """Return an unexpected word or number."""
     return random.choice(NUMBERS if random.random() < 0.4 else WORDS).replace("\0", "")
 
 
 @cache
 def find_commands() -> tuple[tuple[tuple[str, ...], Any], ...]:
-    """Return every command with its words."""
+    """Return (words, command) of every command."""
     found: list[tuple[tuple[str, ...], Any]] = []
     for name in list_commands():
         command: Any = typer.main.get_command(build([name]))
@@ -80,7 +80,7 @@ def find_commands() -> tuple[tuple[tuple[str, ...], Any], ...]:
 
 
 SLOW: Final = frozenset({("measure",), ("calibrate",), ("sweep",), ("hardware", "sanity"), ("validate",)})
-"""Commands that take seconds where they are given nothing to refuse."""
+"""Commands that take seconds if no argument is refused."""
 
 
 def bad_options(random: Random) -> Input:
@@ -102,7 +102,7 @@ def bad_options(random: Random) -> Input:
 
 
 def bad_hardware(random: Random) -> Input:
-    """Return a hardware file that breaks a rule, or none, and a command that reads it."""
+    """Return a changed hardware file, which may break a rule, and a command that reads it."""
     text = _example(random, DATA / "hardware", "*.toml")
     text = re.sub(r"^id = .*$", 'id = "own"', text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^aliases = (\[[^\]]*\])", "aliases = []", text, count=1, flags=re.MULTILINE)
@@ -158,7 +158,7 @@ def bad_query(random: Random) -> Input:
 
 
 def change_toml(random: Random, text: str) -> bytes:
-    """Return TOML with lines dropped, doubled or moved, values of another type, and now and then other bytes."""
+    """Return TOML with lines dropped, doubled or moved, values of another type, and sometimes changed bytes."""
     lines = text.split("\n")
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(lines))
@@ -183,7 +183,7 @@ def change_toml(random: Random, text: str) -> bytes:
 
 
 def _scalar(text: str) -> str:
-    """Return a text of whole characters."""
+    """Return a text without surrogates, each replaced by a question mark."""
     return text.encode("utf-8", errors="replace").decode()
 
 
@@ -191,7 +191,7 @@ BYTES: Final = (b"\xff", b"\0", b"\xed\xa0\x80", b'"', b"[" * 3_000, b"\x1b[2J",
 
 
 def _damage(random: Random, text: str) -> bytes:
-    """Return a text as bytes, some of them changed."""
+    """Return the bytes of a text, some of them changed."""
     content = bytearray(text.encode("utf-8", errors="replace"))
     for _ in range(random.choice((0, 1, 1, 2, 5))):
         at = random.randrange(len(content) + 1)
@@ -302,7 +302,7 @@ OPERATORS: Final = (
 
 
 def bad_sql(random: Random) -> Input:
-    """Return a command that runs a statement of a random grammar, of the nasty ones, or a changed one."""
+    """Return a command that runs a statement of a random grammar, one of `NASTY`, or a changed one."""
     way = random.random()
     text = random.choice(NASTY) if way < 0.4 else _select(random, 0)
     if way > 0.85:
@@ -364,4 +364,4 @@ FAMILIES: Final[Mapping[str, Callable[[Random], Input]]] = {
     "query files": bad_query,
     "SQL": bad_sql,
 }
-"""Sort of input -> what draws one."""
+"""Kind of input -> function that returns one."""

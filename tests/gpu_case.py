@@ -1,4 +1,4 @@
-"""What the GPU's modules say of one small workload on a toy: for numbers worked out by hand."""
+"""Results of the GPU's modules for a small workload on a toy chip, for values computed by hand."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_ve
 TOY = gpu()
 UNITS = 128
 ISSUE_HZ = UNITS * CLOCK_HZ
-"""Clocks of all units in a second; each issues 128 instructions of single threads in one."""
+"""Clocks of all units per second; a unit issues 128 instructions of single threads per clock."""
 GPU_BYTES_PER_S = 2e12 * 0.5
-"""Of DRAM, for a copy."""
+"""DRAM bandwidth of copies."""
 PRODUCT_BYTES_PER_S = 2e12 * 0.4
-"""Of DRAM, for operands."""
+"""DRAM bandwidth of a GEMM's operands."""
 GPU_HOST_S = 50e-6
 
 
 def norm(*seconds: float) -> float:
-    """Return the norm of times that a kernel takes for what it does at once."""
+    """Return the norm of a kernel's simultaneous times, with exponent 2.5."""
     return float(sum(one**2.5 for one in seconds) ** 0.4)
 
 
 def clocks(count: float) -> float:
-    """Return clocks of the toy as seconds."""
+    """Return the seconds of a number of the toy's clocks."""
     return count / CLOCK_HZ
 
 
@@ -71,7 +71,7 @@ def timed(
 
 
 def sort_name(work: WorkloadColumns, precision: str, runtime: str = "graph") -> str:
-    """Return the sort of the first operator."""
+    """Return the kernel class of the first operator."""
     kernels = form_kernels(work, precision, runtime)
     return KERNEL_CLASSES[int(ClassifiedTraits.of(kernels, Engine.of(TOY, precision)).index[0])].name
 
@@ -79,7 +79,7 @@ def sort_name(work: WorkloadColumns, precision: str, runtime: str = "graph") -> 
 def placed(
     work: WorkloadColumns, precision: str, runtime: str = "graph", hardware: Hardware = TOY
 ) -> tuple[Placement, KernelColumns]:
-    """Return the placement of a workload and its kernels."""
+    """Return (placement, kernels) of a workload."""
     kernels = form_kernels(work, precision, runtime)
     return place(kernels, hardware, ARCHITECTURE), kernels
 

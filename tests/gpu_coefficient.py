@@ -1,4 +1,4 @@
-"""Coefficients of the toy GPU: round, and different from one another where a mistake could take one for another."""
+"""Coefficients of the toy GPU: round numbers that differ if coefficients could be confused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that are made when a test asks for them."""
+"""Answers that are computed when a test first uses them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Made = TypeVar("Made")
 
 
 class Lazy(dict[Key, Made]):
-    """What `make` gives for each key that is asked for, made once."""
+    """Mapping whose values `make` computes from the key at the first access."""
 
     def __init__(self, make: Callable[[Key], Made]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs made by hand: round numbers of energy and time, so that every answer can be worked out on paper."""
+"""Runs with round numbers of energy and time, so that every answer can be computed by hand."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FS = 10**15
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """A subgraph of one operator."""
+    """Subgraph of one operator."""
 
     time_s: float
-    """Of its launch, its extra passes, and then of the larger of compute and memory."""
+    """Time of launch and extra passes, plus the larger of compute and memory time."""
     compute_j: float = 0.0
     memory_j: float = 0.0
     control_j: float = 0.0
@@ -29,7 +29,7 @@ class Part:
     pass_s: float = 0.0
     pass_bytes: float = 0.0
     compute_s: float | None = None
-    """None for all that the launch and passes leave."""
+    """None for `time_s` less launch and passes."""
     memory_s: float = 0.0
     mac_count: int = 0
     executed_mac_count: float | None = None
@@ -48,13 +48,13 @@ class Part:
 
     @property
     def bottleneck(self) -> str:
-        """The largest of the three times."""
+        """Name of the largest of the three times."""
         times = {"compute": self.computing_s, "memory": self.memory_s + self.pass_s, "launch": self.launch_s}
         return max(times, key=lambda name: times[name])
 
 
 def _write_actions(connection: Connection) -> None:
-    """Store the metrics, and an action of each part of the energy."""
+    """Store the metrics, and one action for each category of energy."""
     write_metrics(connection)
     for number, part in enumerate(("compute", "memory", "control", "static"), 1):
         common = "unit_memory" if part == "memory" else part
@@ -65,10 +65,10 @@ def _write_actions(connection: Connection) -> None:
 
 
 class Book:
-    """An empty joulemap database, to write runs into by hand."""
+    """Joulemap database in memory for runs with chosen numbers."""
 
     def __init__(self) -> None:
-        """Open it in memory."""
+        """Open an empty database in memory."""
         self._connection: Connection = open_blank(_write_actions)
         self._hardware: set[str] = set()
         self._workloads: dict[tuple[str, int, int], int] = {}
@@ -76,14 +76,14 @@ class Book:
 
     @property
     def connection(self) -> Connection:
-        """Its rows, with totals of all runs."""
+        """Connection to the database, after totals of new runs are added."""
         if self._added_up < self._run_id:
             add_up(self._connection, self._added_up + 1, self._run_id)
             self._added_up = self._run_id
         return self._connection
 
     def add_hardware(self, name: str, *, is_projection: bool = False, tdp_w: float = 100.0) -> None:
-        """Store a chip, its digest its name."""
+        """Store a chip whose digest is its name."""
         self._hardware.add(name)
         self._connection.execute(
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
@@ -142,7 +142,7 @@ class Book:
         bandwidth: float = 10.0,
         units: int = 4,
     ) -> int:
-        """Store a run and return its id; a refused one has no parts."""
+        """Store a run and return its id; a refused run has no parts."""
         if hardware not in self._hardware:
             self.add_hardware(hardware)
         self._run_id += 1

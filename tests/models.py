@@ -1,4 +1,4 @@
-"""Small modules whose costs can be worked out by hand, and the one way that the tests trace them."""
+"""Small modules whose costs can be computed by hand, and the function that traces them in tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def trace_zoo(name: str, batch: int = 1, size: int = 224) -> Workload:
 
 @cache
 def shipped(name: str, batch: int = 1) -> WorkloadColumns:
-    """Return a workload that ships with the package, without tracing it."""
+    """Return a built-in workload without tracing it."""
     connection = open_blank()
     (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
     return read_columns(connection, number)
@@ -57,13 +57,13 @@ def columns(module: nn.Module, *inputs: Tensor) -> WorkloadColumns:
 
 
 def operator(workload: Workload, name: str) -> Operator:
-    """Return the operator called `name`."""
+    """Return the operator with a name."""
     (found,) = (one for one in workload.operators if one.name == name)
     return found
 
 
 def accesses_of(workload: Workload, name: str, role: str) -> list[Access]:
-    """Return what the operator called `name` reads or writes in a role."""
+    """Return the accesses of an operator in a role."""
     index = [one.name for one in workload.operators].index(name)
     return [access for access in workload.accesses if access.operator_index == index and access.role == role]
 
@@ -74,7 +74,7 @@ def patterns(workload: Workload) -> list[str]:
 
 
 class Mlp(nn.Module):
-    """8 -> 16 -> 4 with a relu between."""
+    """Linear layers 8 -> 16 -> 4 with a relu between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class Depthwise(nn.Module):
 
 
 class Shared(nn.Module):
-    """The same linear layer, twice."""
+    """One linear layer, called twice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,14 +172,14 @@ class SliceWrite(nn.Module):
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention over already projected heads."""
+    """Scaled dot-product attention over projected heads."""
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(query, key, value)
 
 
 class SelfAttention(nn.Module):
-    """torch's multi-head attention of a sequence with itself, 16 wide, 4 heads."""
+    """Torch's multi-head self-attention of width 16 with 4 heads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class Masked(nn.Module):
 
 
 class Embedded(nn.Module):
-    """1000 rows of 8, looked up."""
+    """Embedding of 1000 rows of 8."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ class Embedded(nn.Module):
 
 
 class Expanded(nn.Module):
-    """Adds half a row, expanded over the batch."""
+    """Adds half of a parameter row, expanded over the batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ class Expanded(nn.Module):
 
 
 class Views(nn.Module):
-    """relu, then four operators that only rename memory."""
+    """Relu, then four operators that only return views."""
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(x).view(x.shape[0], -1).transpose(0, 1)[1:].unsqueeze(0)
@@ -244,7 +244,7 @@ OWN.impl("transform", lambda x: torch.empty(x.shape, dtype=torch.complex64, devi
 
 
 class Fourier(nn.Module):
-    """A transform that has no formula."""
+    """Operator for which no formula exists."""
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = torch.ops.joulemap_test.transform(x)
@@ -252,7 +252,7 @@ class Fourier(nn.Module):
 
 
 class Failing(nn.Module):
-    """Fails in `inner` after one good operator there."""
+    """Raises an error in `inner` after one valid operator."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -269,7 +269,7 @@ class _Wrong(nn.Module):
 
 
 class Chain(nn.Module):
-    """Three relus in a row, not in place, with a branch from the first to the last."""
+    """Relu, sigmoid and sum in a row, not in place, with a branch from the first to the end."""
 
     def forward(self, x: Tensor) -> Tensor:
         first = torch.relu(x)
@@ -292,7 +292,7 @@ class Gemm(nn.Module):
 
 
 class Function(nn.Module):
-    """A plain function as a module."""
+    """Module that calls a function."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Decoders of one's own, by the ways in which a past is handed over. Counts of a token are worked out in test_past."""
+"""User-defined decoders with different ways to pass the past. Costs of a token are computed by hand in test_past."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Past = list[tuple[Tensor, Tensor]]
 
 
 class Layer(nn.Module):
-    """Grouped attention to a past and itself, and a network."""
+    """Grouped attention to the past and the new tokens, and a feed-forward network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Layer(nn.Module):
 
 
 class Net(nn.Module):
-    """Takes a past, or none, and returns it with what it was given."""
+    """Decoder with an optional past, which returns the past extended by the new tokens."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Net(nn.Module):
 
 
 class Stacked(Net):
-    """All keys and values as one tensor."""
+    """Decoder whose past is one tensor of all keys and values."""
 
     def forward(self, ids: Tensor, past: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         logits, made = super().forward(ids, [(past[index, 0], past[index, 1]) for index in range(LAYERS)])
@@ -59,14 +59,14 @@ class Stacked(Net):
 
 
 class Cache:
-    """An object of one's own."""
+    """Past as a user-defined object."""
 
     def __init__(self, cached: int, batch: int = 1) -> None:
         self.pairs: Past = past(cached, batch)
 
 
 class Objects(Net):
-    """A past that is changed where it is, and not returned."""
+    """Decoder that changes its past in place, and does not return it."""
 
     def forward(self, ids: Tensor, cache: Cache) -> Tensor:  # type: ignore[override]
         logits, cache.pairs = super().forward(ids, cache.pairs)
@@ -74,14 +74,14 @@ class Objects(Net):
 
 
 class Inside(Net):
-    """Keeps its past to itself."""
+    """Decoder that neither takes nor returns a past."""
 
     def forward(self, ids: Tensor) -> Tensor:  # type: ignore[override]
         return super().forward(ids)[0]
 
 
 class Forgetful(Net):
-    """Takes a past and gives none."""
+    """Decoder that takes a past, and returns none."""
 
     def forward(self, ids: Tensor, past: Past | None = None) -> Tensor:  # type: ignore[override]
         return super().forward(ids, past)[0]
@@ -100,7 +100,7 @@ def example() -> tuple[nn.Module, object]:
 
 
 def turned() -> tuple[nn.Module, object]:
-    """One token, and a past that with it is as long as an angle is wide: no size says what it is of."""
+    """Return an example whose total length equals the width of an angle, so that sizes are ambiguous."""
     return Net(), (ids(), past(SIZE - 1), torch.empty(1, 1, 1, SIZE))
 
 

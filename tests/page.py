@@ -1,4 +1,4 @@
-"""A report's page as a reader without JavaScript and a program see it."""
+"""Page of a report, as seen by a reader without JavaScript and by a program."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 
 VOID = frozenset({"meta", "link", "br", "img"})
 OPEN = frozenset({"td", "th", "tr", "tbody", "thead"})
-"""Elements whose end tag HTML does without."""
+"""Elements whose end tag may be omitted."""
 
 
 class Page(HTMLParser):
-    """What a page is made of."""
+    """Tags, texts, styles and scripts of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.text = text
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.read: list[str] = []
-        """Every text that is shown."""
+        """Displayed texts."""
         self.styles: list[str] = []
         self.scripts: list[str] = []
         self._within: list[str] = []
@@ -49,12 +49,12 @@ class Page(HTMLParser):
 
     @property
     def shown(self) -> str:
-        """Every text that is shown, in one line."""
+        """Displayed text in one line."""
         return " ".join(" ".join(self.read).split())
 
     @property
     def policy(self) -> dict[str, list[str]]:
-        """Its content security policy."""
+        """Content security policy: directive -> values."""
         (told,) = (
             one["content"]
             for tag, one in self.tags
@@ -65,12 +65,12 @@ class Page(HTMLParser):
 
     @property
     def vega(self) -> str:
-        """The script that it unpacks."""
+        """Decompressed script of the page."""
         return gzip.decompress(base64.b64decode(self.scripts[0])).decode()
 
     @property
     def content(self) -> dict[str, Any]:
-        """The data that it hands out."""
+        """Downloadable data of the page."""
         (link,) = (one["href"] for tag, one in self.tags if tag == "a" and "download" in one)
         packed = link.removeprefix("data:application/gzip;base64,")
         content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))
@@ -83,12 +83,12 @@ class Page(HTMLParser):
 
 
 def digest(text: str) -> str:
-    """Return what a content security policy calls a script or style."""
+    """Return the source of a script or style in a content security policy, by digest."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def list_addresses(page: Page) -> set[str]:
-    """Return every address that the page would ask for or leads to, but for data and places in it."""
+    """Return all addresses that the page loads or links to, except `data:` and anchors."""
     names = ("src", "href", "srcset", "action", "formaction", "data", "poster", "xlink:href")
     found = {value for _, one in page.tags for name, value in one.items() if name in names}
     found |= set(re.findall(r"url\(([^)]*)\)", " ".join(page.styles)))

@@ -1,4 +1,4 @@
-"""Small lakes: blocks and points that are made up, and the same of the runs of a database."""
+"""Small lakes of synthetic blocks and points, or of the runs of a database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from joulemap.workspace import Workspace
 
 
 def make_columns(**given: Any) -> dict[str, Any]:
-    """The columns of a block of a systolic array, but for those that are given."""
+    """Return the columns of a block of a systolic array; `given` replaces defaults."""
     plain: dict[str, Any] = dict.fromkeys(QUESTION, "")
     return {
         **plain, "model": "small", "source": "test:small", "input_spec": "2x4:fp32", "input_shape": "4",
@@ -34,7 +34,7 @@ def make_columns(**given: Any) -> dict[str, Any]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Totals:
-    """Points as the totals path hands them out."""
+    """Points as `evaluate_totals` returns them."""
 
     latency_fs: Any
     interval_fs: Any
@@ -62,7 +62,7 @@ class Totals:
 
 @attrs.frozen(eq=False)
 class Cell:
-    """A task whose points follow from its number; every tenth is refused."""
+    """Task whose points depend on its number; every tenth point is refused."""
 
     number: int
     count: int = 100
@@ -78,7 +78,7 @@ class Cell:
 
 
 def evaluate_cell(cell: Cell) -> Totals:
-    """Energy that rises with the clock, latency that falls: every point is on the front."""
+    """Return totals whose energy rises and latency falls with the clock, so that every point is on the front."""
     time.sleep(cell.wait_s)
     place = cell.number * cell.count + np.arange(cell.count)
     latency = 10**15 // (1_000 + place)
@@ -96,7 +96,7 @@ def evaluate_cell(cell: Cell) -> Totals:
 
 
 def evaluate_and_die(cell: Cell) -> Totals:
-    """The first process that meets the third cell is killed, by the mark that it leaves."""
+    """Kill the first process that evaluates the cell with number 3, marked by a file; else return its totals."""
     mark = Path(os.environ["POND_MARK"])
     if cell.number == 3 and not mark.exists():
         mark.touch()
@@ -105,7 +105,7 @@ def evaluate_and_die(cell: Cell) -> Totals:
 
 
 def list_blocks_of(path: Path) -> Iterator[tuple[Block, Totals]]:
-    """The evaluated and refused runs of a database, a block for each class."""
+    """Yield a block of the evaluated and refused runs of a database for each class."""
     asked = """
         SELECT
             w.model, w.source, w.input_spec, w.input_shape, w.workload_key, w.work, w.parameter_count, w.torch_version,
@@ -152,9 +152,9 @@ def forge(
     change: Callable[[dict[str, Any]], object] = lambda _: None,
     alter: Callable[[Any], Any] = lambda table: table,
 ) -> Path:
-    """Put another file in the place of a shard, of the same question, whose name has its digest; return it.
+    """Replace a shard by a changed file whose name has the correct digest; return its path.
 
-    `change` changes the footer, `alter` returns other rows.
+    `change` edits the footer in place, `alter` returns other rows.
     """
     import pyarrow.parquet as pq
 
@@ -165,7 +165,7 @@ def forge(
 
 
 def put_in_place(shard: Path, table: Any, footer: str) -> Path:
-    """Put rows and a footer in the place of a shard, under a name that has their digest; return it."""
+    """Replace a shard by rows and a footer in a file whose name has the correct digest; return its path."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -179,7 +179,7 @@ def put_in_place(shard: Path, table: Any, footer: str) -> Path:
 
 
 def name_content(shard: Path, content: bytes) -> Path:
-    """Write bytes beside a shard under the name that a shard of its question and of these bytes has."""
+    """Write bytes next to a shard, under the shard's name with the digest of the bytes; return the path."""
     digest = hashlib.sha256(content).hexdigest()[:16]
     path = shard.with_name(f"{shard.name.partition('-')[0]}-{digest}.parquet")
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""A reader of pprof profiles: the messages of profile.proto, decoded by the protobuf library.
+"""Reader of pprof profiles: the messages of profile.proto, decoded by the protobuf library.
 
 Source: https://github.com/google/pprof/blob/main/proto/profile.proto (names and numbers of fields)
 """
@@ -44,12 +44,12 @@ MESSAGES: dict[str, dict[str, tuple[int, str, bool]]] = {
         "filename": (4, INT, False),
     },
 }
-"""Message -> field -> (number, type, whether it is repeated)."""
+"""Message -> field -> (number, type, True if repeated)."""
 
 
 @attrs.frozen
 class Stack:
-    """A sample, its frames from the root."""
+    """Sample with its frames from the root."""
 
     frames: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -78,7 +78,7 @@ PROFILE = _message()
 
 
 def read_profile(path: Path) -> Any:
-    """Return the message of a file, checked as pprof checks it: every name that is used is there once."""
+    """Return the message of a file, checked as by pprof: every referenced id exists once."""
     profile = PROFILE.FromString(gzip.decompress(path.read_bytes()))
     assert profile.string_table[0] == ""
     assert len(set(profile.string_table)) == len(profile.string_table)

@@ -1,4 +1,4 @@
-"""Cases of which a part is enough for each run of the tests; the others run with `make test-slow`."""
+"""Samples of test cases for each run of the tests; all other cases run with `make test-slow`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Case = TypeVar("Case")
 
 
 def thin(cases: Iterable[Case], every: int) -> list[Case | ParameterSet]:
-    """Return the cases; of each `every` in turn the first is run always, the others are marked slow."""
+    """Return the cases; the first of each `every` always runs, the others are marked slow."""
     return [case if number % every == 0 else _slow(case) for number, case in enumerate(cases)]
 
 
 def each(
     cases: Iterable[Case], name: Callable[[Case], str] = str
 ) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
-    """Run a test of one argument on all cases, as one test: where they take no time, telling each of them takes most.
+    """Run a test of one argument on all cases as one test, because reporting would take most of the time of fast cases.
 
-    The first case that fails is told by its name.
+    The first failing case is named.
     """
 
     def decorate(test: Callable[[Case], None]) -> Callable[[], None]:
@@ -44,7 +44,7 @@ def each(
 
 
 def sample(items: Sequence[pytest.Item]) -> None:
-    """Mark slow what each test marked `sample(count)` has beyond that many cases, of those not slow already."""
+    """Mark as slow the cases beyond `count` of each test with the mark `sample(count)`, not counting slow ones."""
     marked = [one for one in items if isinstance(one, pytest.Function) and one.get_closest_marker("sample")]
     for _, group in groupby(marked, lambda one: (one.parent, one.originalname)):
         cases = [one for one in group if one.get_closest_marker("slow") is None]
@@ -56,7 +56,7 @@ def sample(items: Sequence[pytest.Item]) -> None:
 
 
 def spread(names: Iterable[str], count: int) -> set[str]:
-    """Return so many of the names of cases as unlike as can be: each next one has the most words not seen yet."""
+    """Return `count` names of cases that differ most: each has the most words that the earlier ones lack."""
     classes = {one.id: one.architecture for one in load_catalogue().hardware.values()}
     left = sorted(set(names), key=lambda name: crc32(name.encode()))
     kept: set[str] = set()

@@ -1,4 +1,4 @@
-"""Networks of MLPerf Tiny with their MACs by kind of kernel, worked out by hand."""
+"""MACs of the networks of MLPerf Tiny by kind of kernel, computed by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VWW = (
     256 * 2,
 )
 MACS = {"ad": AD, "ic": IC, "kws": KWS, "vww": VWW}
-"""Network -> its dense, depthwise and linear MACs, layer by layer from the training scripts of the benchmark."""
+"""Network -> (dense, depthwise, linear) MACs, summed over the layers in the training scripts of the benchmark."""
 
 PUBLISHED_MACS = {"ad": 0.26e6, "ic": 12.5e6, "kws": 2.7e6, "vww": 7.5e6}
-"""Network -> MACs as the literature rounds them."""
+"""Network -> rounded MACs in the literature."""

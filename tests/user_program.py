@@ -1,4 +1,4 @@
-"""What a user of the library writes; type-checked with the tests under `mypy --strict`, and run by them."""
+"""Program of a user of the library, type-checked by `mypy --strict` and run by the tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def why(path: str, model: str, a: str, b: str) -> int:
 
 
 def what_if(path: str, model: str) -> float:
-    """Return how many times faster TPU v4 would be with twice its memory bandwidth."""
+    """Return the speedup of TPU v4 with twice its memory bandwidth."""
     known: joulemap.Hardware = joulemap.load_catalogue().find("tpu_v4")
     bandwidth = joulemap.Quantity(
         value=2.0 * known.memory_bandwidth.value, unit="B/s", basis="assumed", source="what if: twice the bandwidth"
@@ -44,7 +44,7 @@ def what_if(path: str, model: str) -> float:
 
 
 def add_up(path: str, model: str, hardware: str) -> tuple[str, float]:
-    """Return the subgraph that takes most energy, and the share of it that is architectural overhead."""
+    """Return (name, share of architectural overhead) of the subgraph with the most energy."""
     workspace = joulemap.Workspace(path)
     answer: joulemap.AnalyzeAnswer = workspace.analyze(model, hardware)
     run: joulemap.Run = workspace.run(answer.total.run_id)
@@ -67,14 +67,14 @@ def add_up(path: str, model: str, hardware: str) -> tuple[str, float]:
 
 
 def inside(path: str, model: str, hardware: str) -> dict[str, int]:
-    """Return category -> femtojoules of the first subgraph."""
+    """Return category -> energy of the first subgraph in femtojoules."""
     parts: joulemap.PartAnswer = joulemap.Workspace(path).break_down(model, hardware, by="category")
     assert parts.categories is not None
     return {row.category: row.energy_fj for row in parts.categories if row.part_index == 0}
 
 
 def misspell(path: str) -> None:
-    """Ask for what does not exist: mypy refuses each line, or it would refuse that it is told to ignore it."""
+    """Use names that do not exist; mypy must reject each line, because it also rejects unused ignore comments."""
     workspace = joulemap.Workspace(path)
     workspace.compare("resnet18", precision="fp17")  # type: ignore[arg-type]
     workspace.compare("resnet18", runtime="fast")  # type: ignore[arg-type]

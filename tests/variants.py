@@ -1,4 +1,4 @@
-"""Hardware with one number changed, and everything that follows from it."""
+"""Hardware with one number changed, including all values that depend on it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def scaled(quantity: Quantity, factor: float) -> Quantity:
 
 
 def with_bandwidth(hardware: Hardware, factor: float) -> Hardware:
-    """Return the hardware with another DRAM bandwidth."""
+    """Return the hardware with `factor` times the DRAM bandwidth."""
     return attrs.evolve(hardware, memory_bandwidth=scaled(hardware.memory_bandwidth, factor))
 
 
 def with_caches(hardware: Hardware, factor: float) -> Hardware:
-    """Return the hardware with other on-chip capacities."""
+    """Return the hardware with `factor` times the on-chip capacities."""
     levels = tuple(attrs.evolve(level, capacity=scaled(level.capacity, factor)) for level in hardware.memory_levels)
     return attrs.evolve(hardware, memory_levels=levels)
 
 
 def with_units(hardware: Hardware, factor: int) -> Hardware:
-    """Return the hardware with `factor` times the units, and the peaks that they give."""
+    """Return the hardware with `factor` times the units and the corresponding peaks."""
     peaks = {
         precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), unit_count=peak.unit_count * factor)
         for precision, peak in hardware.peaks.items()
@@ -35,7 +35,9 @@ def with_units(hardware: Hardware, factor: int) -> Hardware:
 
 
 def with_cores(hardware: Hardware, factor: float) -> Hardware:
-    """Return the hardware with vector engines and memory for the units added, where each unit runs its own model."""
+    """Return the hardware with `factor` times the vector engines and memory levels; unchanged unless its units share
+    them.
+    """
     if DIVIDED not in hardware.geometry:
         return hardware
     levels = tuple(
@@ -51,9 +53,9 @@ def with_cores(hardware: Hardware, factor: float) -> Hardware:
 
 
 def with_more_units(hardware: Hardware, extra: int) -> Hardware:
-    """Return the hardware with `extra` further units at every precision, and the peaks that they give.
+    """Return the hardware with `extra` more units at every precision and the corresponding peaks.
 
-    Where the board is several devices, each gets as many: a unit cannot be shared between them.
+    If the board has several devices, each gets `extra` units, because devices share no unit.
     """
     extra *= int(hardware.geometry["device_count"].value) if "device_count" in hardware.geometry else 1
     peaks = {
@@ -68,7 +70,7 @@ def with_more_units(hardware: Hardware, extra: int) -> Hardware:
 
 
 def with_clock(hardware: Hardware, factor: float) -> Hardware:
-    """Return the hardware with another clock, the highest that it reaches included, and the peaks that it gives."""
+    """Return the hardware with `factor` times the clock, the maximum clock and the peaks."""
     peaks = {
         precision: attrs.evolve(peak, rate=scaled(peak.rate, factor), clock_hz=peak.clock_hz * factor)
         for precision, peak in hardware.peaks.items()
@@ -88,10 +90,10 @@ def with_clock(hardware: Hardware, factor: float) -> Hardware:
 
 
 def with_power(hardware: Hardware, tdp_w: float) -> Hardware:
-    """Return the hardware under another power cap."""
+    """Return the hardware with another power cap."""
     return attrs.evolve(hardware, tdp=attrs.evolve(hardware.tdp, value=tdp_w))
 
 
 def uncapped(hardware: Hardware) -> Hardware:
-    """Return the hardware without a power cap that anything could reach."""
+    """Return the hardware with a power cap that is never reached."""
     return with_power(hardware, 1e9)

@@ -1,9 +1,9 @@
-"""The models that NeuSight was scored on, kernel by kernel as transformers runs them with its plain attention.
+"""Models that NeuSight was scored on, with the kernels of transformers' plain attention.
 
     joulemap compare benchmarks/peer/transformer.py:gpt2_large --batch 4 --precision fp32 --runtime eager
 
-Sizes are those of the configurations in the source's scripts/asplos/data/DLmodel_configs; a factory gives one sequence
-of the length that was measured. BERT has no head where it infers, and predicts masked words where it is trained.
+Sizes are those of the configurations in the source's scripts/asplos/data/DLmodel_configs. A factory returns the model
+and one sequence of the measured length. BERT has no head in inference, and predicts masked words in training.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Model = tuple[nn.Module, Tensor]
 
 
 def gelu_new(x: Tensor) -> Tensor:
-    """The approximation of GPT-2, which transformers writes out in single operations."""
+    """Return GELU in the approximation of GPT-2, which transformers writes as single operations."""
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
 
 
@@ -30,7 +30,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Layer(nn.Module):
-    """Attention with its scores in memory, then two products around an activation."""
+    """Attention with its scores in memory, then two GEMMs around an activation."""
 
     def __init__(self, width: int, heads: int, activation: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Layer(nn.Module):
         return out
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Return what the layer makes of the states of tokens."""
+        """Return the next states of the tokens."""
         act = ACTIVATIONS[self.activation]
         if self.activation == "gelu":  # BERT normalizes after the sum
             x = self.norms[0](x + self._attend(x, mask))
@@ -69,7 +69,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Layers between tables of words and places, and a product with all words or none."""
+    """Transformer: embeddings of words and positions, layers, and an optional output head over all words."""
 
     def __init__(
         self, layers: int, width: int, heads: int, tokens: int, words: int, activation: str, *, has_head: bool = True
@@ -82,7 +82,7 @@ class Transformer(nn.Module):
         self.register_buffer("mask", torch.zeros(1, 1, tokens, tokens))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return scores of all words for each token, or its state."""
+        """Return the scores of all words for each token, or without a head its state."""
         x = self.words(ids) + self.places.weight
         for layer in self.layers:
             x = layer(x, self.mask)

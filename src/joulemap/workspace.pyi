@@ -1306,9 +1306,9 @@ class Workspace:
     ) -> HereAnswer:
         """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
 
-        `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
-        the memory configuration, as DDR5-5600x2. `inputs` are the open sizes of a model file, as ids=1,128:int64. With
-        `probe`, this machine's memory bandwidth is measured.
+        `recorded` is a folder or file of recorded tool outputs; without it, the tools of this machine run. `memory` states
+        the memory configuration, such as DDR5-5600x2. `inputs` sets the open sizes of a model file, such as
+        ids=1,128:int64. With `probe`, this machine's memory bandwidth is measured.
 
         Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
         """

@@ -1,5 +1,5 @@
-"""Trials that try to lose data, to lock people out and to surprise (`make campaign`).
+"""Randomized trials that attempt to lose data, to block users or to run foreign code (`make campaign`).
 
-A kind is one way to try. Each of its trials draws everything from its own random numbers, so that kind, seed and number
-say what happens. Trials run in workers, processes that may crash or hang without taking the campaign along.
+A kind is one method. Each of its trials has its own random numbers, so that kind, seed and number reproduce it. Trials
+run in workers, processes that may crash or hang without ending the campaign.
 """

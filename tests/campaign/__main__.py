@@ -1,8 +1,8 @@
-"""Run the campaign and print what became of it.
+"""Run the campaign and print its results.
 
 python -m campaign [--minutes 30] [--seed 1] [--only KIND ...] [--trial N ...] [--count N] [--workers 2] [--write]
 
---trial runs exactly these trials of one kind again; --write puts the table into docs/reliability.md.
+--trial repeats these trials of one kind; --write writes the table to docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from campaign.report import Report, write_page
 
 
 def main() -> int:
-    """Return 0 if no promise was broken, 1 otherwise."""
+    """Run the campaign; return 1 if a trial failed, else 0."""
     arguments = _read_arguments()
     for variable in [name for name in os.environ if name.startswith("JOULEMAP_")]:
         del os.environ[variable]

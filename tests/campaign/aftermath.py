@@ -1,4 +1,4 @@
-"""What a person finds who goes on after a command was stopped."""
+"""State of the database and its folder after a command was stopped."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from campaign.trial import Trial
 from joulemap.system.errors import JoulemapError
 
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
-"""Commits that only readers have seen yet; part of the database."""
+"""Log with commits that are not in the database file yet; part of the database."""
 
 REMEMBERED: Final = frozenset({"cache/code.json", "cache/computed.json", "cache/queries.json", "cache/wings.txt"})
-"""What any command may keep of the package's files and of what it computed; a prepared folder may hold them already."""
+"""Cache files that any command may leave; a prepared folder may have them already."""
 
 CHECKED_EVERY: Final = 3
-"""Every so many trials the database is checked as a person would; it takes as long as all else, which reads it too."""
+"""One in this many trials runs `db check`, because it takes as long as the rest of the judgement."""
 
 
 def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, place: Path) -> list[str]:
-    """Return every promise that was broken: runs lost or partial, the next commands refused, debris left."""
+    """Return the failures after a stopped scene: lost or partial runs, refused next commands, leftover files."""
     path = place / DATABASE
     promised = [reference.before, *reference.after[:acknowledged]]
     if not path.exists() and any(promised):
@@ -55,7 +55,7 @@ def _compare(path: Path, scene: Scene, reference: Reference, acknowledged: int) 
 
 
 def count_acknowledged(log: Path, exit_code: int | None, command_count: int) -> int:
-    """Return how many of a scene's commands said that they were done."""
+    """Return the number of a scene's commands that reported success."""
     if command_count == 1:
         return int(exit_code == 0)
     return log.read_bytes().count(b"\n") if os.path.exists(log) else 0

@@ -1,4 +1,4 @@
-"""Files beside a database that are not its own: a person's, a pipe or a device, and the log of a copy."""
+"""Foreign files next to a database: text, a pipe, a device, a folder, and the log of a copy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUESTIONS: Final = (("db", "info"), ("sql", "SELECT count(*) FROM runs"), COMPAR
 
 
 def put_endless(file: Path) -> None:
-    """Put a file without an end in sight, which begins as a journal does."""
+    """Create a huge sparse file that begins like a journal."""
     with file.open("wb") as stream:
         stream.write(TITLE)
         stream.truncate(ENDLESS)
@@ -40,7 +40,7 @@ THINGS: Final[Mapping[str, Callable[[Path], object]]] = {
 
 
 def put_beside(trial: Trial) -> Outcome:
-    """Put something under the name of the journal or the log, and ask: one line each, and it stays as it is."""
+    """Run commands with a foreign file in place of the journal or log; each must refuse in one line and keep it."""
     random = trial.random()
     place = trial.place / "place"
     set_up(SCENES[0], trial.stage, place)
@@ -62,7 +62,7 @@ def put_beside(trial: Trial) -> Outcome:
 
 
 def _exchange_logs(trial: Trial, place: Path) -> Outcome:
-    """Let two copies grow, each to a log, and put the log of one beside the other."""
+    """Add runs to two copies of a database, and put the log of one next to the other, which must be refused."""
     random = trial.random()
     one, other = place / "one.duckdb", place / "other.duckdb"
     for copy in (one, other):
@@ -83,5 +83,5 @@ def _exchange_logs(trial: Trial, place: Path) -> Outcome:
 
 
 def prepare(stage: Path) -> None:
-    """Make the database that is asked."""
+    """Create the database of the trials."""
     prepare_base(stage)

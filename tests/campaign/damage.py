@@ -1,4 +1,4 @@
-"""Database files that were damaged: every question is answered rightly or refused as damage."""
+"""Damaged database files: every command must answer correctly or refuse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATABASE_CODE: Final = 5
 CHECK_CODE: Final = 6
 
 COMMITTED: Final = "committed.duckdb"
-"""A database of which the last commit is only in its log."""
+"""Database whose last commit is only in its log."""
 
 ANSWERS: Final = "answers.json"
 QUESTIONS: Final = (
@@ -42,11 +42,11 @@ QUESTIONS: Final = (
 )
 ASKED_COUNT: Final = 3
 LOG_FRACTION: Final = 0.15
-"""Part of the trials that damage the log of a database, or the database under one."""
+"""Share of trials that damage the log of a database, or a database with a log."""
 
 
 def flip_header(content: bytearray, random: Random) -> None:
-    """Change one to eight bytes of the headers."""
+    """Change one to eight bytes in the headers."""
     for _ in range(random.randint(1, 8)):
         content[random.randrange(min(len(content), HEADER_BYTES))] ^= random.randint(1, 255)
 
@@ -58,12 +58,12 @@ def flip_bytes(content: bytearray, random: Random) -> None:
 
 
 def cut_blocks(content: bytearray, random: Random) -> None:
-    """Cut whole blocks off."""
+    """Cut whole blocks off the end."""
     del content[len(content) - BLOCK_BYTES * random.randint(1, 4) :]
 
 
 def swap_blocks(content: bytearray, random: Random) -> None:
-    """Let two blocks change places, each whole."""
+    """Exchange two whole blocks."""
     count = (len(content) - HEADER_BYTES) // BLOCK_BYTES
     starts = (HEADER_BYTES + BLOCK_BYTES * index for index in random.sample(range(count), 2))
     first, second = (slice(start, start + BLOCK_BYTES) for start in starts)
@@ -71,7 +71,7 @@ def swap_blocks(content: bytearray, random: Random) -> None:
 
 
 def append(content: bytearray, random: Random) -> None:
-    """Write noise after the end."""
+    """Append random bytes."""
     content += random.randbytes(random.randint(1, BLOCK_BYTES))
 
 
@@ -92,7 +92,7 @@ LOG_WAYS: Final = ("bytes changed", "bit flipped", "page cleared", "page scrambl
 
 
 def prepare(stage: Path) -> None:
-    """Make what is damaged, and ask it everything while it is whole."""
+    """Create the databases to damage, and store their correct answers."""
     prepare_base(stage)
     if (stage / ANSWERS).exists():
         return
@@ -105,7 +105,7 @@ def prepare(stage: Path) -> None:
 
 
 def ask_damaged(trial: Trial) -> Outcome:
-    """Damage a database, ask it some questions, and have it checked."""
+    """Damage a database, run some commands on it, and check it."""
     random = trial.random()
     answers: dict[str, dict[str, str]] = json.loads((trial.stage / ANSWERS).read_text(encoding="utf-8"))
     has_log = "committed" in answers and random.random() < LOG_FRACTION
@@ -165,7 +165,7 @@ def _files(stage: Path, name: str) -> list[Path]:
 
 
 def _ask_all(stage: Path, name: str) -> dict[str, str]:
-    """Return what a whole database answers to each question."""
+    """Return command -> answer on an intact database."""
     place = stage / "asked" / "place"
     prepare_place(place)
     shutil.copytree(stage / CACHE, place / CACHE, dirs_exist_ok=True)
@@ -179,7 +179,7 @@ def _ask_all(stage: Path, name: str) -> dict[str, str]:
 
 
 def _leave_log(stage: Path) -> None:
-    """Stop a command between its commit and the checkpoint that follows, so that the log holds the commit."""
+    """Stop a command between its commit and the checkpoint after it, so that the commit is only in the log."""
     scene = SCENES[0]
     assert scene.commands == (COMPARE,)
     place = stage / "logged" / "place"

@@ -1,4 +1,4 @@
-"""The library that stops a program at one of its writes, compiled when it is needed."""
+"""Library that stops a program at one of its writes, compiled on demand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE_BYTES: Final = 4096
 
 
 def build(stage: Path) -> None:
-    """Compile the library into a folder; UnavailableError where that cannot be done."""
+    """Compile the library into a folder; raise UnavailableError if that is impossible."""
     compiler = shutil.which("cc")
     if compiler is None or not sys.platform.startswith("linux"):
         raise UnavailableError("it needs Linux and a C compiler (cc)")
@@ -38,19 +38,19 @@ def build(stage: Path) -> None:
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """What happens at which call on the files below a folder."""
+    """Kind of fault at one call on the files below a folder."""
 
     kind: FaultKind = "count"
     call: int = 0
     part: int = 500
-    """Thousandths of a write that are done."""
+    """Completed part of a torn write in thousandths."""
     align: int = 1
-    """Bytes that the part is a multiple of."""
+    """Number of bytes of which the completed part is a multiple."""
     only: str = ""
-    """Beginning of the notes of those calls that count; empty for all."""
+    """Prefix of the notes of counted calls; empty for all calls."""
 
     def arm(self, stage: Path, place: Path, ledger: Path) -> dict[str, str]:
-        """Return the variables that a program below `place` runs under; the ledger is emptied."""
+        """Empty the ledger; return the environment variables for a program below `place`."""
         ledger.write_bytes(bytes(LEDGER_BYTES))
         return {
             "LD_PRELOAD": str(stage / LIBRARY),
@@ -65,7 +65,7 @@ class Fault:
 
 
 def read_ledger(ledger: Path) -> tuple[int, str]:
-    """Return how many calls there were, and where the fault struck; empty where it did not."""
+    """Return (number of calls, place of the fault, or empty if it did not occur)."""
     content = ledger.read_bytes()
     calls, _ = COUNTS.unpack_from(content)
     return calls, content[COUNTS.size :].split(b"\0", 1)[0].decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Disks that are full from one write on, and files that may not grow: nothing is lost, and it is told in one line."""
+"""Disks that are full from one write on, and size limits of files: no data is lost, and commands refuse in one line."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from campaign.trial import Outcome, Trial
 from command import Done
 
 LIMITED_FRACTION: Final = 0.25
-"""Part of the trials in which files may not grow beyond a size."""
+"""Share of trials with a limit on the size of files."""
 
 
 def prepare(stage: Path) -> None:
-    """Watch what runs out of room, and count its writes."""
+    """Run the scenes without faults, and count their writes."""
     build(stage)
     prepare_scenes(stage)
 
 
 def fill_disk(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
-    """Take the disk away at one of a scene's writes."""
+    """Run a scene whose disk is full from one of its writes on, or whose files have a size limit."""
     random = trial.random()
     scene = draw_scene(random, scenes)
     reference = find_reference(scene, trial.stage)

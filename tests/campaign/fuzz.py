@@ -1,6 +1,6 @@
-"""Inputs that nobody means, each judged by what joulemap says to it.
+"""Random invalid inputs, judged by joulemap's answer.
 
-A family makes inputs of one sort: the arguments of a command, and the files that they name.
+A family returns inputs of one kind: the arguments of a command, and the files that they name.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from joulemap.system.errors import ExitCode, JoulemapError
 
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 LONGEST: Final = 120_000
-"""Bytes of a word of a command line: Linux takes 128 KiB."""
+"""Maximum bytes of a word of a command line; the limit of Linux is 128 KiB."""
 
 REREAD_FRACTION: Final = 0.05
-"""Part of the trials after which the database is read whole."""
+"""Share of trials after which the whole database is read."""
 
 SLOW_S: Final = 30.0
 HIDDEN: Final = (".", f"{TEMPORARY}/", f"{CACHE}/.")
-"""How the names of drafts begin."""
+"""Prefixes of the names of temporary files."""
 
 WEIGHTS: Final = {"options": 30, "hardware": 15, "calibration": 6, "measurements": 10, "query files": 5, "SQL": 20}
 
 
 @attrs.frozen(kw_only=True)
 class Family:
-    """Inputs of one sort."""
+    """Inputs of one kind."""
 
     name: str
     weight: int
-    """How often it is drawn, relative to the others."""
+    """Relative frequency."""
     make: Callable[[Random, Path], Input]
-    """Given what was prepared, returns an input."""
+    """Function that returns an input from random numbers and the prepared folder."""
     runs_code: bool = False
 
 
 def ignoring_stage(draw: Callable[[Random], Input]) -> Callable[[Random, Path], Input]:
-    """Return what makes inputs from random numbers alone."""
+    """Return the function as one that also takes the prepared folder, and ignores it."""
     return lambda random, _stage: draw(random)
 
 
 def draw_archive(random: Random, stage: Path) -> Input:
-    """Return an archive with one file changed, its digest repaired or not."""
+    """Return an archive with one changed file, with or without a corrected digest."""
     files = {path.name: path.read_bytes() for path in sorted((stage / ARCHIVE).iterdir())}
     manifest = json.loads(files["manifest.json"])
     name = random.choice(sorted(files))
@@ -79,7 +79,7 @@ def draw_archive(random: Random, stage: Path) -> Input:
 
 
 def draw_model(random: Random) -> Input:
-    """Return a model file, a name or an input, of which one is odd."""
+    """Return a command with an invalid or unusual model file, name or input size."""
     import bad_model
 
     way = random.random()
@@ -107,24 +107,24 @@ FAMILIES: Final = (
 
 
 def prepare(stage: Path) -> None:
-    """Make what inputs are changed from."""
+    """Create the files from which inputs are changed."""
     prepare_base(stage)
 
 
 def feed(trial: Trial) -> Outcome:
-    """Give joulemap one input of a family."""
+    """Run joulemap on one input of a family."""
     random = trial.random()
     family = random.choices(FAMILIES, [one.weight for one in FAMILIES])[0]
     return feed_family(trial, family, random)
 
 
 def _hand_over(word: str) -> str:
-    """Return a word as a shell can hand it over: without zeros and halves of characters, and not of any length."""
+    """Return a word that can be an argument: without zero bytes and surrogates, and at most `LONGEST` bytes."""
     return word.replace("\0", "").encode("utf-8", "replace")[:LONGEST].decode("utf-8", "ignore")
 
 
 def feed_family(trial: Trial, family: Family, random: Random) -> Outcome:
-    """Give joulemap one input; it must answer, or refuse in one line, and leave nothing."""
+    """Run joulemap on one input; it must answer, or refuse in one line and leave no files."""
     place = trial.place / "place"
     prepare_place(place)
     shutil.copyfile(trial.stage / BASE, place / DATABASE)
@@ -172,7 +172,7 @@ def _judge(done: Done, seconds: float) -> list[str]:
 
 
 def _reread(base: Path, path: Path) -> list[str]:
-    """Return what is not as it was among the runs that were there."""
+    """Return a failure if stored runs were lost or changed, else nothing."""
     try:
         before, found = read_content(base), read_content(path)
     except JoulemapError as error:

@@ -1,4 +1,4 @@
-"""Ctrl-C at random moments: a command ends within a second, with one line or with its answer."""
+"""Ctrl-C at random moments: a command must end within a second, with one line or with its answer."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from command import Done
 INTERRUPTED: Final = 130
 LIMIT_S: Final = 1.0
 PATIENCE_S: Final = 10.0
-"""From here on an interrupt counts as ignored."""
+"""Time after which an interrupt counts as ignored."""
 
 ENDLESS_S: Final = 1.5
-"""What never ends is interrupted within this time."""
+"""Maximum time before the interrupt of a command that never ends."""
 
 INTERPRETER: Final = "the interpreter began"
 QUESTION: Final = "question"
 
 SEARCH: Final = ("explore", "resnet18", "--like", "tpu_v4", "--random", "200000", "--jobs", "2")
 SEARCH_S: Final = 8.0
-"""Time in which processes have begun and work; it is interrupted within that."""
+"""Maximum time before the interrupt of a search, in which its processes start and work."""
 
 QUESTIONS: Final = (
     SEARCH,
@@ -49,12 +49,12 @@ _QUESTION_FRACTION: Final = 0.3
 
 
 def prepare(stage: Path) -> None:
-    """Watch what is interrupted."""
+    """Run the scenes without interrupts, to know their times."""
     prepare_scenes(stage)
 
 
 def interrupt(trial: Trial, scenes: Sequence[Scene] = SINGLE) -> Outcome:
-    """Interrupt a command at a moment drawn from the time that it takes."""
+    """Interrupt a command at a random moment of its run time."""
     random = trial.random()
     if random.random() < _QUESTION_FRACTION:
         asked = random.choice(QUESTIONS)
@@ -91,7 +91,7 @@ def _interrupt(trial: Trial, scene: Scene, moment: float) -> Outcome:
 
 
 def is_early(done: Done) -> bool:
-    """Return whether the signal came before joulemap's own code, when the interpreter answers it."""
+    """Return whether the signal came before joulemap's code ran, so that the interpreter handled it."""
     if done.returncode not in (-2, INTERRUPTED, 1):
         return False
     if "Traceback (most recent call last)" in done.stderr:

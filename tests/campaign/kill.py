@@ -1,4 +1,4 @@
-"""Commands ended by SIGKILL: at random moments, and at, before, after or within one of their writes."""
+"""Commands ended by SIGKILL: at random moments, and before, after or within one of their writes."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from campaign.trial import Outcome, Trial
 
 KINDS: Final[tuple[FaultKind, ...]] = ("before", "after", "torn", "torn")
 TWICE_FRACTION: Final = 0.25
-"""Part of the aimed kills after which the next command is killed too."""
+"""Share of kills at a write after which the next command is also killed."""
 
 LATE_RATIO: Final = 1.1
-"""Random kills fall within the time that a command took when it was watched, and a little after."""
+"""Maximum time of a random kill over the command's time without a kill."""
 
 
 def prepare(stage: Path) -> None:
-    """Watch what is killed."""
+    """Run the scenes without kills, to know their times."""
     prepare_scenes(stage)
 
 
 def prepare_aimed(stage: Path) -> None:
-    """Watch what is killed, and count its writes."""
+    """Run the scenes without kills, and count their writes."""
     build(stage)
     prepare_scenes(stage)
 
 
 def kill_at_random(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
-    """Kill a scene at a moment drawn from the time that it takes."""
+    """Kill a scene at a random moment of its run time."""
     random = trial.random()
     scene = draw_scene(random, scenes)
     reference = find_reference(scene, trial.stage)
@@ -50,7 +50,7 @@ def kill_at_random(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
 
 
 def kill_at_write(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
-    """Kill a scene at one of its writes, and sometimes what follows it too."""
+    """Kill a scene at one of its writes, and sometimes its repetition too."""
     random = trial.random()
     scene = draw_scene(random, scenes)
     reference = find_reference(scene, trial.stage)
@@ -69,7 +69,7 @@ def kill_at_write(trial: Trial, scenes: Sequence[Scene] = SCENES) -> Outcome:
 
 
 def draw_fault(random: Random, call_count: int, kinds: tuple[FaultKind, ...] = KINDS) -> Fault:
-    """Return a fault at one of so many calls."""
+    """Return a fault at one of `call_count` calls."""
     return Fault(
         kind=random.choice(kinds),
         call=random.randint(1, call_count),

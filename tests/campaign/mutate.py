@@ -1,4 +1,4 @@
-"""Changes to bytes and documents that a careless program does not expect."""
+"""Unexpected changes to bytes and JSON documents."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def mutate_json(random: Random, document: Any) -> Any:
 
 
 def draw_value(random: Random) -> Any:
-    """Return a value of JSON that few expect."""
+    """Return an unexpected JSON value."""
     values: tuple[Any, ...] = (
         None, True, False, 0, -1, 2**63, 10**400, 1.5, 1e308, "", [], {}, [[]], {"": None}, [1, "a", None],
         draw_word(random), [draw_word(random)] * 3, {draw_word(random): draw_word(random)},

@@ -1,4 +1,4 @@
-"""The kinds of a campaign: what each tries, how often, and the part of the time that it may take."""
+"""Kinds of a campaign: method, number of trials, and share of the time."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ KINDS: Final = {kind.name: kind for kind in _ALL}
 
 
 def prepare(stage: Path, names: list[str]) -> dict[str, str]:
-    """Prepare kinds in a folder; return name -> why it cannot be tried here, for those that cannot."""
+    """Prepare kinds in a folder; return name -> reason, of the kinds that cannot run here."""
     from campaign.trial import UnavailableError
 
     refused = {}

@@ -1,4 +1,4 @@
-"""Workers that trials run in, several at a time; one that crashes or hangs is replaced."""
+"""Worker processes that run trials in parallel; a worker that crashes or hangs is replaced."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from campaign.trial import Kind, Outcome
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE_S: Final = 2.0
-"""How long a worker may take to end what it started."""
+"""Maximum seconds for a worker to end its processes."""
 
 RECYCLED: Final = 400
-"""Trials after which a worker makes way for a new one, so that what they leave in it does not add up."""
+"""Trials after which a worker is replaced, so that leftovers of trials do not accumulate."""
 
 
 @attrs.define
 class Worker:
-    """A process that tries, and what it is trying."""
+    """Worker process and its current trial."""
 
     process: subprocess.Popen[str]
     log: Path
@@ -40,7 +40,7 @@ class Worker:
 
     @classmethod
     def start(cls, stage: Path, index: int) -> Worker:
-        """Return a worker that waits for orders; what it says beside answers is kept in a file."""
+        """Return a worker that waits for orders; its other output goes to a file."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("JOULEMAP_", "COLUMNS"))}
         path = os.pathsep.join(str(ROOT / folder) for folder in ("src", "tests"))
         log = stage / f"worker-{index}.log"
@@ -58,11 +58,11 @@ class Worker:
 
     @property
     def answers(self) -> IO[str]:
-        """The stream that answers come from."""
+        """Stream of the worker's answers."""
         return cast("IO[str]", self.process.stdout)
 
     def order(self, kind: Kind, seed: int, number: int, *, is_alone: bool) -> None:
-        """Let it try."""
+        """Send a trial to the worker."""
         self.number, self.is_alone = number, is_alone
         self.deadline = time.monotonic() + kind.limit_s
         order = {"kind": kind.name, "seed": seed, "number": number, "is_alone": is_alone}
@@ -71,7 +71,7 @@ class Worker:
         stream.flush()
 
     def end(self) -> int:
-        """End it with all that it started, which it does itself unless it hangs; return its exit code."""
+        """End the worker and its processes, which it does itself unless it hangs; return its exit code."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.terminate()
             self.process.wait(PATIENCE_S)
@@ -86,7 +86,7 @@ class Worker:
 
 @attrs.define
 class Pool:
-    """Workers over one stage."""
+    """Workers with one prepared folder."""
 
     stage: Path
     size: int
@@ -94,10 +94,10 @@ class Pool:
     _started: int = 0
 
     def try_all(self, kind: Kind, seed: int, numbers: Iterable[int], deadline: float) -> Iterator[tuple[int, Outcome]]:
-        """Yield the outcome of each trial as it ends; none is begun after the deadline (on the monotonic clock).
+        """Yield (number, outcome) of each trial as it ends; none starts after the deadline on the monotonic clock.
 
-        A trial that takes its worker along is tried once more with processes in its place, and that counts. One that
-        does not end is a hang.
+        A trial that ends its worker is repeated with commands in separate processes, and the repetition counts. A trial
+        that does not end is a hang.
         """
         waiting = deque((number, False) for number in numbers)
         busy: dict[int, Worker] = {}

@@ -1,4 +1,4 @@
-"""joulemap as a trial runs it: in this process, or as one that can be stopped."""
+"""Run joulemap in this process, or in a process that can be stopped."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DATABASE: Final = "joulemap.duckdb"
 CACHE: Final = "cache"
 TEMPORARY: Final = "tmp"
 HANG_S: Final = 60.0
-"""From here on a process is taken for one that never ends."""
+"""Time after which a process counts as hanging."""
 
 JOULEMAP: Final = ("-m", "joulemap")
 
 
 def variables(place: Path) -> dict[str, str]:
-    """Return the variables that keep a command inside the place of its trial."""
+    """Return the environment variables that keep a command's files within the folder of its trial."""
     return {
         "JOULEMAP_CACHE": str(place / CACHE),
         "JOULEMAP_CALIBRATION": str(place / "calibration"),
@@ -42,19 +42,19 @@ def variables(place: Path) -> dict[str, str]:
 
 
 def prepare_place(place: Path) -> None:
-    """Make the folders that a command expects."""
+    """Create the folders that a command expects."""
     for folder in (place, place / TEMPORARY, place / CACHE):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def run_inside(arguments: Sequence[str], place: Path) -> Done:
-    """Run a command to its end in this process, below a place."""
+    """Run a command in this process, in the folder `place`."""
     with patch.object(tempfile, "tempdir", None):
         return run_here(arguments, place, variables(place))
 
 
 def run(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
-    """Run a command to its end, in this process unless the trial is alone."""
+    """Run a command, in this process unless `is_alone`."""
     if trial.is_alone:
         with Process.start(arguments, place) as process:
             return process.finish()
@@ -62,9 +62,10 @@ def run(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
 
 
 def check(trial: Trial, place: Path) -> Done:
-    """Return what `joulemap db check` says, which it does by way of another process, without that process.
+    """Return the result of `joulemap db check`, without its separate process.
 
-    A worker that the engine takes along is what the other process is for: the trial is alone the next time.
+    That process protects against crashes of the engine. Here a crash ends the worker, and the trial is repeated with
+    `is_alone`.
     """
     from joulemap.store.check import check_database
     from joulemap.store.connection import Patience
@@ -81,7 +82,7 @@ def check(trial: Trial, place: Path) -> Done:
 
 
 def succeed(arguments: Sequence[str], place: Path) -> Done:
-    """Run a command of which trials need what it leaves; RuntimeError if it fails."""
+    """Run a command that prepares trials; raise RuntimeError if it fails."""
     done = run_inside(arguments, place)
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
@@ -89,10 +90,9 @@ def succeed(arguments: Sequence[str], place: Path) -> Done:
 
 
 def run_apart(trial: Trial, arguments: Sequence[str], place: Path) -> Done:
-    """Run a command in a copy of this process, because it runs code that may change the process that it is in.
+    """Run a command in a fork of this process, because its code may change the process.
 
-    A copy is taken where no other thread runs. Else, where the copy ends without a word, and where the trial is alone,
-    it is a process from the start.
+    The command runs in a new process if another thread runs, if the fork ends without an answer, or if `is_alone`.
     """
     import torch
 
@@ -122,14 +122,14 @@ _started: set[Process] = set()
 
 
 def kill_started() -> None:
-    """End every process that was started here and has not ended."""
+    """End all processes that were started here and are still running."""
     for process in list(_started):
         process.kill()
 
 
 @attrs.define(eq=False)
 class Process:
-    """A command in a process group of its own, whose output goes to files beside its place."""
+    """Command in its own process group, whose output goes to files next to its folder."""
 
     arguments: tuple[str, ...]
     process: subprocess.Popen[bytes]
@@ -146,9 +146,9 @@ class Process:
         program: Sequence[str] = JOULEMAP,
         file_bytes: int | None = None,
     ) -> Iterator[Process]:
-        """Give out a started process, which is killed with its children when the block ends.
+        """Yield a started process, which is killed with its children when the block ends.
 
-        `file_bytes` is the size that no file of it may exceed.
+        `file_bytes` is the maximum size of its files.
         """
         files = [place.with_name(f"{place.name}.{name}") for name in ("stdout", "stderr")]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("JOULEMAP_")}
@@ -175,12 +175,12 @@ class Process:
                 file.unlink(missing_ok=True)
 
     def kill(self) -> None:
-        """End the process and its children at once."""
+        """Kill the process and its children."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def wait(self, seconds: float) -> bool:
-        """Return whether the process ended within a time."""
+        """Return whether the process ended within `seconds`."""
         if self.process.poll() is None:
             watched = os.pidfd_open(self.process.pid)
             try:
@@ -190,12 +190,12 @@ class Process:
         return self.process.poll() is not None
 
     def interrupt(self) -> None:
-        """Send what Ctrl-C sends, to the whole group as a terminal does."""
+        """Send SIGINT to the process group, as a terminal does at Ctrl-C."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGINT)
 
     def finish(self, seconds: float = HANG_S) -> Done:
-        """Return what the process said; one that does not end is killed, and its code is -9."""
+        """Return the finished process; one that does not end is killed, with the code -9."""
         if not self.wait(seconds):
             self.kill()
             self.process.wait()
@@ -215,7 +215,7 @@ def _limit(file_bytes: int) -> None:
 
 
 def list_faults(done: Done) -> list[str]:
-    """Return what no command may do, whatever it was asked: fail inside, or say anything but one line of failure."""
+    """Return the faults of any command: crash, traceback, internal error, or a refusal that is not one line."""
     told = [line for line in done.stderr.splitlines() if line.strip()]
     shown = " ".join(done.args[1:])[:200]
     last = told[-1][:200] if told else ""

@@ -1,4 +1,4 @@
-"""Many at once on one database: processes that write and read, and threads that share a workspace."""
+"""Concurrent use of one database: processes that write and read, and threads that share a workspace."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from joulemap.workspace import Workspace
 WRITER_COUNT: Final = 8
 READER_COUNT: Final = 4
 ROUND_COUNT: Final = 34
-"""Commands of one process."""
+"""Number of commands of one process."""
 
 THREAD_COUNT: Final = 8
 CALL_COUNT: Final = 25
-"""Calls of one thread."""
+"""Number of calls of one thread."""
 
 WAIT_S: Final = 120.0
 MODELS: Final = ("alexnet", "squeezenet1_0", "squeezenet1_1", "mobilenet_v2", "resnet18", "shufflenet_v2_x0_5")
@@ -41,17 +41,17 @@ READING: Final = (
 
 
 def prepare(stage: Path) -> None:
-    """Make the database that all use."""
+    """Create the shared database."""
     prepare_base(stage)
 
 
 def race_processes(trial: Trial) -> Outcome:
-    """Let eight processes write and four read, command after command."""
+    """Run eight writing and four reading processes, each with a sequence of commands."""
     return race(trial, WRITER_COUNT, READER_COUNT, ROUND_COUNT)
 
 
 def race(trial: Trial, writer_count: int, reader_count: int, round_count: int) -> Outcome:
-    """Let processes write and read; every command must succeed, and every run be there once."""
+    """Run writing and reading processes; every command must succeed, and every run must be stored once."""
     place = trial.place / "place"
     set_up(SCENES[0], trial.stage, place)
     scripts = [_draw_writer(trial.random(), index, round_count) for index in range(writer_count)]
@@ -74,18 +74,18 @@ def race(trial: Trial, writer_count: int, reader_count: int, round_count: int) -
 
 @attrs.define
 class Told:
-    """What one person was told."""
+    """Results of one sequence of commands."""
 
     failures: list[str] = attrs.field(factory=list)
     codes: Counter[str] = attrs.field(factory=Counter)
     acknowledged: list[tuple[str, ...]] = attrs.field(factory=list)
     """Commands that ended with 0."""
     longest_s: float = 0.0
-    """Of a command, from its start to its end."""
+    """Longest time of a command."""
 
 
 def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> Told:
-    """Run the commands of one person in order."""
+    """Run one sequence of commands in order."""
     told = Told()
     for number, command in enumerate(script):
         arguments = [*command, "--db", str(place / DATABASE)]
@@ -105,7 +105,7 @@ def _follow(place: Path, index: int, script: list[tuple[str, ...]]) -> Told:
 
 
 def _draw_writer(random: Random, index: int, count: int) -> list[tuple[str, ...]]:
-    """Return commands of which each stores something new."""
+    """Return commands that each store a new run."""
     random.seed(f"{random.random()} {index}")
     script: list[tuple[str, ...]] = []
     for number in range(count):
@@ -120,7 +120,7 @@ def _draw_reader(random: Random, index: int, count: int) -> list[tuple[str, ...]
 
 
 def _judge(trial: Trial, place: Path, asked: set[tuple[str, ...]]) -> list[str]:
-    """Return what is not there once, or not whole."""
+    """Return the failures: a broken database, and lost, partial or unexpected runs."""
     failures = []
     done = check(trial, place)
     if done.returncode:
@@ -140,12 +140,12 @@ def _judge(trial: Trial, place: Path, asked: set[tuple[str, ...]]) -> list[str]:
 
 
 def race_threads(trial: Trial) -> Outcome:
-    """Let eight threads ask one workspace, some of them what must be stored first."""
+    """Run eight threads on one workspace, with some calls that store new runs."""
     return share(trial, THREAD_COUNT, CALL_COUNT)
 
 
 def share(trial: Trial, thread_count: int, call_count: int) -> Outcome:
-    """Let threads share a workspace; every call must succeed and agree with what one thread is told."""
+    """Run threads on a shared workspace; every call must succeed, with the answer of a single thread."""
     place = trial.place / "place"
     set_up(SCENES[0], trial.stage, place)
     workspace = Workspace(place / DATABASE)

@@ -1,4 +1,4 @@
-"""What a campaign counted, as a table."""
+"""Counts of a campaign as a table."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from campaign.trial import Kind, Outcome
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reliability.md"
 PRINTED: Final = re.compile(r"(```text\n\$ make campaign\n).*?(\n```)", re.DOTALL)
 TOLD: Final = 40
-"""Failures of a kind that are printed; the table counts all."""
+"""Maximum number of printed failures of a kind; the table counts all."""
 
 HEADER: Final = ("kind", "part", "trials", "outcomes", "failures")
 
 
 @attrs.define
 class Count:
-    """One row: the trials of a kind that were about one thing."""
+    """Row of the table: the trials of one part of a kind."""
 
     trials: int = 0
     outcomes: Counter[str] = attrs.field(factory=Counter)
     failures: Counter[str] = attrs.field(factory=Counter)
-    """Class of failure -> how often."""
+    """Class of failure -> count."""
     seconds: float = 0.0
 
     def add(self, outcome: Outcome) -> None:
-        """Count what became of a trial."""
+        """Add the outcome of a trial."""
         self.trials += outcome.count
         self.outcomes.update(outcome.outcomes)
         self.failures.update(failure.split(":", 1)[0] for failure in outcome.failures)
@@ -52,7 +52,7 @@ class Report:
     _left_out: dict[str, str] = attrs.field(factory=dict)
 
     def add(self, kind: Kind, number: int, outcome: Outcome) -> Iterator[str]:
-        """Count a trial; yield a line for each failure with what runs it again."""
+        """Add a trial; yield a line for each failure with the options that repeat it."""
         self._kinds[kind.name] = kind
         self._counts[kind.name].setdefault(outcome.part, Count()).add(outcome)
         for failure in outcome.failures:
@@ -63,21 +63,21 @@ class Report:
             yield f"FAILED {again}  {outcome.part}: {' '.join(failure.split())}"
 
     def leave_out(self, kind: Kind, reason: str) -> None:
-        """Say that a kind was not tried."""
+        """Note that a kind was not tried."""
         self._kinds[kind.name] = kind
         self._left_out[kind.name] = reason
 
     def count(self, kind: Kind) -> int:
-        """Return how many trials a kind had."""
+        """Return the number of trials of a kind."""
         return sum(count.trials for count in self._counts[kind.name].values())
 
     @property
     def has_failures(self) -> bool:
-        """Whether a promise was broken."""
+        """True if a trial failed."""
         return any(count.failures for parts in self._counts.values() for count in parts.values())
 
     def table(self, *, has_parts: bool = True) -> str:
-        """Return the counts as aligned columns, and what they were counted on; without parts, without outcomes too."""
+        """Return the counts as aligned columns, and the setting; without parts, outcomes are also omitted."""
         rows: list[tuple[str, ...]] = [HEADER]
         for name, kind in self._kinds.items():
             if name in self._left_out:
@@ -122,6 +122,6 @@ def _align(rows: Sequence[Sequence[str]]) -> str:
 
 
 def write_page(text: str) -> None:
-    """Put the table into docs/reliability.md."""
+    """Write the table to docs/reliability.md."""
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(PRINTED.sub(lambda found: f"{found[1]}{text}{found[2]}", page), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What people do when they are stopped: commands, what they run on, and what they leave when nothing stops them."""
+"""Commands that trials stop, their databases, and their results without a stop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STORED: Final[tuple[Command, ...]] = (
     ("compare", "resnet18"),
     ("compare", "alexnet", "--precision", "fp16"),
 )
-"""What the base database holds."""
+"""Commands that fill the base database."""
 
 ARCHIVED: Final[tuple[Command, ...]] = (
     ("compare", "alexnet", "--precision", "fp16"),
@@ -53,20 +53,20 @@ class Scene:
     name: str
     commands: tuple[Command, ...]
     weight: int
-    """How often it is drawn, relative to the others."""
+    """Relative frequency."""
     again: tuple[Command, ...] = ()
-    """What a person types afterwards; the same commands if none is said."""
+    """Commands after a stop; by default the same commands."""
     has_database: bool = True
     has_template: bool = True
     codes: tuple[int, ...] = (5,)
-    """Exit codes that tell of a full disk."""
+    """Exit codes that report a full disk."""
 
     def follow(self) -> tuple[Command, ...]:
-        """Return what is typed after it was stopped."""
+        """Return the commands after a stop."""
         return self.again or self.commands
 
     def program(self, stage: Path, log: Path) -> tuple[Sequence[str], Sequence[str]]:
-        """Return (the interpreter's arguments, the program's) that run it."""
+        """Return (arguments of the interpreter, arguments of the program)."""
         commands = [fill(command, stage) for command in self.commands]
         if len(commands) == 1:
             return JOULEMAP, commands[0]
@@ -102,30 +102,30 @@ SCENES: Final = (
 
 @attrs.frozen(kw_only=True)
 class Reference:
-    """A scene that nothing stopped."""
+    """Results of a scene without a stop."""
 
     before: Content
     after: tuple[Content, ...]
-    """What is stored after each command."""
+    """Stored content after each command."""
     files: tuple[str, ...]
-    """What lies in the place after it and what follows it."""
+    """Files in the folder after the commands and those of `again`."""
     call_count: int
-    """Calls that change files; 0 where they cannot be counted."""
+    """Number of calls that change files; 0 if they cannot be counted."""
     seconds: float
 
 
 def fill(command: Sequence[str], stage: Path) -> list[str]:
-    """Return the arguments of a command with the folder of what was prepared."""
+    """Return the arguments of a command with the prepared folder filled in."""
     return [word.replace("{stage}", str(stage)) for word in command]
 
 
 def draw_scene(random: Random, scenes: Sequence[Scene] = SCENES) -> Scene:
-    """Return one of the scenes by their weights."""
+    """Return a random scene by weight."""
     return random.choices(scenes, [scene.weight for scene in scenes])[0]
 
 
 def set_up(scene: Scene, stage: Path, place: Path) -> None:
-    """Put into a place what a scene finds there."""
+    """Create the folder of a scene, with its database and template."""
     prepare_place(place)
     if scene.has_database:
         shutil.copyfile(stage / BASE, place / DATABASE)
@@ -136,7 +136,7 @@ def set_up(scene: Scene, stage: Path, place: Path) -> None:
 
 
 def prepare_base(stage: Path) -> None:
-    """Make the template, the base database, the archive and the measurements; once."""
+    """Create the template, the base database, the archive and the measurements, once."""
     if (stage / BASE).exists():
         return
     make = stage / "make"
@@ -155,7 +155,7 @@ def prepare_base(stage: Path) -> None:
 
 
 def prepare_scenes(stage: Path) -> None:
-    """Run every scene to its end and keep what it left, with its calls where they can be counted."""
+    """Run every scene without a stop and store its results, with its number of calls if they can be counted."""
     prepare_base(stage)
     with contextlib.suppress(UnavailableError):
         fault.build(stage)
@@ -164,7 +164,7 @@ def prepare_scenes(stage: Path) -> None:
 
 
 def find_reference(scene: Scene, stage: Path) -> Reference:
-    """Return what a scene leaves when nothing stops it; it is run if that is not known yet."""
+    """Return the results of a scene without a stop; the scene runs if they are not stored yet."""
     kept = stage / f"scene-{scene.name}.json"
     if not kept.exists():
         kept.write_text(json.dumps(attrs.asdict(_watch(scene, stage))), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A program that runs several commands and acknowledges each, as a person who types them would see it.
+"""Run several commands and acknowledge each that succeeds.
 
 python session.py LOG COMMANDS     COMMANDS is a JSON list of lists; LOG gets a line for each that exits with 0
 """
@@ -11,7 +11,7 @@ import sys
 
 
 def main() -> int:
-    """Return the exit code of the first command that fails, or 0."""
+    """Run the commands; return the exit code of the first that fails, or 0."""
     from joulemap.cli.app import run
 
     log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -1,4 +1,4 @@
-"""What a database holds and a folder contains, and whether that is what was promised."""
+"""Content of a database and a folder, and its comparison with the expected content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from joulemap.workspace import Workspace
 
 Content = dict[str, str]
-"""Key of a run or of a row that a person stored -> digest of all that it consists of."""
+"""Key of a run or of a stored row -> digest of its content."""
 
 CONTENT: Final = """
 WITH subgraphs AS (
@@ -51,9 +51,9 @@ ORDER BY key
 
 
 def read_content(path: Path) -> Content:
-    """Return what a database holds, read as any question reads it; nothing where there is none.
+    """Return the content of a database; empty if it does not exist.
 
-    Raises what a question raises.
+    Raise the errors of a query.
     """
     if not path.exists():
         return {}
@@ -73,7 +73,7 @@ def list_files(place: Path) -> list[str]:
 def compare_content(
     found: Mapping[str, str], promised: Sequence[Mapping[str, str]], possible: Mapping[str, str]
 ) -> list[str]:
-    """Return what was lost of the promised, and what is there that is not whole or not possible."""
+    """Return the failures: lost or changed `promised` content, and content that is neither promised nor `possible`."""
     must = {key: digest for content in promised for key, digest in content.items()}
     lost = sorted(set(must) - set(found))
     broken = sorted(key for key in found if key in must and found[key] != must[key])

@@ -1,6 +1,6 @@
-"""Files and callers that mean harm: lakes, databases, repositories and measured files of strangers, calls of programs.
+"""Malicious lakes, databases, repositories, measured files and calls.
 
-Whatever they hold, no statement or program of theirs runs, nothing outside is read, and each answer is one line.
+None of their statements or programs may run, no file outside the folder may be read, and a refusal must be one line.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _fill_in(text: str, place: Path) -> str:
 
 
 def _judge(place: Path, done: Done) -> list[str]:
-    """Return what a command did that it may not."""
+    """Return the failures of a command: faults, wrong exit codes, foreign code that ran, and files read outside."""
     failures = list_faults(done)
     shown = " ".join(done.args[1:])[:80]
     if not failures and done.returncode not in ALLOWED:
@@ -109,7 +109,7 @@ def _pick_shard(random: Random, place: Path) -> Path:
 
 
 def forge_footer(trial: Trial, random: Random) -> Outcome:
-    """Let a footer name what is a statement, or what no footer has; the name of the file has its digest."""
+    """Put a statement or an invalid value into the footer of a shard whose name has the correct digest."""
     from pond import forge
 
     place = _lay_out(trial)
@@ -135,7 +135,7 @@ def forge_footer(trial: Trial, random: Random) -> Outcome:
 
 
 def change_shard(trial: Trial, random: Random) -> Outcome:
-    """Change bytes of a shard whose name has its digest: a check must find it, or answers be as they were."""
+    """Change bytes of a shard and the digest in its name: a check must find it, or answers must be unchanged."""
     from pond import name_content
 
     place = _lay_out(trial)
@@ -165,7 +165,7 @@ THINGS: Final[Mapping[str, Callable[[Path], object]]] = {
 
 
 def put_thing(trial: Trial, random: Random) -> Outcome:
-    """Put what is no file where one is read."""
+    """Put a pipe, a device or another special file in place of a file that is read."""
     place = _lay_out(trial)
     name, thing = random.choice(sorted(THINGS.items()))
     files = {"shard": _pick_shard(random, place), "mark of a lake": place / LAKE / "joulemap-lake.json"}
@@ -193,7 +193,7 @@ def put_thing(trial: Trial, random: Random) -> Outcome:
 
 
 def fill_lake(trial: Trial, random: Random) -> Outcome:
-    """Let no file grow beyond a size while a lake is filled: exit code 5 or 2, one line, nothing half written."""
+    """Limit the size of files while a lake is filled: exit code 5 or 2, one line, no partial file."""
     place = _lay_out(trial)
     asked = ("explore", "resnet18", "--like", "tpu_v4", "--random", "200", "--lake", "new", "--jobs", "2")
     with Process.start(asked, place, program=JOULEMAP, file_bytes=random.randint(0, 40_000)) as process:
@@ -208,7 +208,7 @@ def fill_lake(trial: Trial, random: Random) -> Outcome:
 
 
 def name_database(trial: Trial, random: Random) -> Outcome:
-    """Ask a database whose views, tables and columns have names that are statements."""
+    """Run commands on a database whose views, tables and columns have statements as names."""
     place = _lay_out(trial)
     name = _fill_in(random.choice(STATEMENTS), place).replace('"', '""')
     ways = (
@@ -227,7 +227,7 @@ def name_database(trial: Trial, random: Random) -> Outcome:
 
 
 def name_outside(trial: Trial, random: Random) -> Outcome:
-    """Name a file outside of the folder that a server allows, by a link of an odd name."""
+    """Name a file outside the folder that a server allows, by a link with an unusual name."""
     inside, outside = trial.place / "in", trial.place / "out"
     inside.mkdir()
     outside.mkdir()
@@ -244,7 +244,7 @@ def name_outside(trial: Trial, random: Random) -> Outcome:
 
 
 def measure_oddly(trial: Trial, random: Random) -> Outcome:
-    """Hand over what a tool measured, with one number or name that nobody can have meant."""
+    """Import a tool's measurements with one invalid number or name."""
     place = _lay_out(trial)
     sample = random.choice(("vllm.json", "aiperf.json", "trtllm.json", "inferencex.json", "llama_bench.json"))
     document = json.loads((SAMPLES / sample).read_text(encoding="utf-8"))
@@ -264,7 +264,7 @@ SETTINGS: Final = ("filter.x.smudge", "filter.x.process", "core.fsmonitor", "cor
 
 
 def configure_git(trial: Trial, random: Random) -> Outcome:
-    """Read a commit of a repository whose configuration names programs."""
+    """Read a commit of a repository whose git configuration names programs."""
     place = trial.place / "place"
     place.mkdir()
     mark = trial.place / MARK
@@ -302,7 +302,7 @@ def configure_git(trial: Trial, random: Random) -> Outcome:
 
 
 def stand_nowhere(trial: Trial, random: Random) -> Outcome:
-    """Ask from a folder that is gone, for a database where none can be, on a terminal that is none."""
+    """Run commands in a deleted folder, with impossible or very long names, or in a terminal of unusual size."""
     place = _lay_out(trial)
     odd: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = (
         (("compare", "resnet18", "--db", "/proc/x.duckdb"), {}),
@@ -337,14 +337,14 @@ WAYS: Final = (
 
 
 def attack(trial: Trial) -> Outcome:
-    """Try one of the ways."""
+    """Run a random attack by weight."""
     random = trial.random()
     way = random.choices([one for one, _ in WAYS], [weight for _, weight in WAYS])[0]
     return way(trial, random)
 
 
 def prepare(stage: Path) -> None:
-    """Make the lake and the database that strangers change."""
+    """Create the lake and the database that attacks change."""
     from joulemap.wing.explore.lake.fill import fill
     from pond import Cell, evaluate_cell
 

@@ -1,4 +1,4 @@
-"""What a trial is given and what it hands back."""
+"""Input and outcome of a trial."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """One trial of a kind, and where it may work."""
+    """Trial of a kind with its folders."""
 
     kind: str
     seed: int
     number: int
     stage: Path
-    """Folder with what was prepared for all trials; only read."""
+    """Folder with the prepared files of all trials; read only."""
     place: Path
     """Empty folder of this trial."""
     is_alone: bool = False
-    """Commands run as processes, because they took the worker along when they ran in it."""
+    """True to run commands in separate processes, because they ended the worker before."""
 
     def random(self) -> Random:
-        """Return the random numbers of this trial, from their beginning."""
+        """Return a new random generator of this trial, always with the same sequence."""
         return Random(f"{self.kind} {self.seed} {self.number}")
 
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What became of a trial."""
+    """Outcome of a trial."""
 
     part: str
-    """Row of the table: the commands that were tried, or the family of inputs."""
+    """Row of the table: the commands or the family of inputs."""
     outcomes: dict[str, int]
-    """What happened -> how often."""
+    """Result -> count."""
     failures: tuple[str, ...] = ()
-    """`class: what`, empty where every promise was kept."""
+    """Texts of the form `class: description`; empty if the trial passed."""
     count: int = 1
-    """Trials that this one stands for."""
+    """Number of trials in the table that this one counts as."""
     seconds: float = 0.0
-    """Longest wait of a person in it; 0 where that is not the point."""
+    """Longest wait for a command; 0 if it is not measured."""
 
 
 Prepare = Callable[[Path], None]
@@ -50,20 +50,20 @@ Run = Callable[[Trial], Outcome]
 
 @attrs.frozen(kw_only=True)
 class Kind:
-    """One way to try."""
+    """Method of trials."""
 
     name: str
     meaning: str
     count: int
-    """Trials of a whole campaign."""
+    """Number of trials in a whole campaign."""
     limit_s: float
-    """Longest that one may take before it counts as a hang."""
+    """Maximum seconds of a trial before it counts as a hang."""
     share: float
-    """Part of the campaign's time that it may take, relative to the others."""
+    """Relative share of the campaign's time."""
     prepare: Prepare
-    """Puts what all trials need into a folder; raises UnavailableError."""
+    """Function that prepares a folder for all trials; it may raise UnavailableError."""
     run: Run
 
 
 class UnavailableError(Exception):
-    """A kind that cannot be tried on this machine; the text says why."""
+    """Kind that cannot run on this machine, with the reason."""

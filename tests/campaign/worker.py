@@ -1,6 +1,6 @@
-"""A process that tries what it is told, one trial at a time.
+"""Process that runs ordered trials, one at a time.
 
-python -m campaign.worker STAGE     reads {kind, seed, number, is_alone} a line, answers with an outcome a line
+python -m campaign.worker STAGE     reads {kind, seed, number, is_alone} per line, and answers with an outcome per line
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIALS: Final = "trials"
 
 
 def attempt(stage: Path, name: str, seed: int, number: int, *, is_alone: bool = False) -> Outcome:
-    """Return what becomes of one trial; its place is removed. What escapes from a command is a failure."""
+    """Return the outcome of one trial, and remove its folder. An exception that escapes from a command is a failure."""
     place = stage / TRIALS / f"{name}-{number}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -47,7 +47,7 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Answer until the input ends; what commands print goes nowhere, and they read nothing."""
+    """Answer until the input ends; commands have no input, and their output is discarded."""
     stage = Path(sys.argv[1])
     signal.signal(signal.SIGTERM, _end)
     orders = os.fdopen(os.dup(0), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes TFLite files: tables of FlatBuffers, each before those that it refers to."""
+"""Writer of TFLite files: FlatBuffers tables, each before the tables that it refers to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from joulemap.wing.file.lite import COMPOSITE, load_schema
 
 Field = tuple[str, Any]
-"""Code of a number in `struct`, `text`, `table`, `tables`, `vector:` with a code, and the value."""
+"""(`struct` code of a number, or `text`, `table`, `tables`, or `vector:` with a code; value)."""
 
 TYPES = {"fp32": 0, "fp16": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int8": 9, "resource": 13, "int4": 17}
 
@@ -34,7 +34,7 @@ class Tensor:
 
 @attrs.frozen
 class Op:
-    """Operator: names of its tensors (empty for one left out), and (field, code, value) of its options."""
+    """Operator with the names of its tensors (empty if omitted), and (field, code, value) of its options."""
 
     name: str
     inputs: Sequence[str]
@@ -53,7 +53,7 @@ class Graph:
 
 
 class Writer:
-    """Bytes in the making."""
+    """Bytes of a file as they are written."""
 
     def __init__(self) -> None:
         self.data = bytearray(8)
@@ -64,7 +64,7 @@ class Writer:
             self.data.append(0)
 
     def table(self, fields: Mapping[int, Field]) -> int:
-        """Return the position of a table."""
+        """Write a table and return its position."""
         count = max(fields, default=-1) + 1
         self.align(8, ahead=4 + 2 * count)
         vtable = len(self.data)
@@ -86,7 +86,7 @@ class Writer:
         return start
 
     def child(self, code: str, value: Any) -> int:
-        """Return the position of a table, a text or a vector."""
+        """Write a table, a text or a vector, and return its position."""
         if code == "table":
             return self.table(value)
         item = code.partition(":")[2]
@@ -106,7 +106,7 @@ class Writer:
 
 
 def form_lite(*graphs: Graph) -> bytes:
-    """Return a file."""
+    """Return the bytes of a file."""
     codes = list(dict.fromkeys(one.name for graph in graphs for one in graph.operators))
     buffers: list[dict[int, Field]] = [{}]
     told = [_form_graph(graph, codes, buffers) for graph in graphs]

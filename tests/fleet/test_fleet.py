@@ -18,7 +18,7 @@ from joulemap.present.cell import show_share
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer, format_utilization
 from joulemap.wing.fleet.capacity.cost import (
-    choose_way,
+    choose_payment,
     cost_fleet,
     find_chance_together,
     find_utilization,
@@ -234,7 +234,7 @@ def test_a_price_is_needed_of_what_is_not_owned_alone() -> None:
 def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, way: str, cost: float) -> None:
     row = priced("chip", 7, 100.0, 300.0).row
     found = {name: value for name, value in spend(owned.get("chip", 0)).items() if name in attrs.fields_dict(FleetRow)}
-    row = choose_way(attrs.evolve(row, **found), pay, of_rate(700.0, owned=owned))
+    row = choose_payment(attrs.evolve(row, **found), pay, of_rate(700.0, owned=owned))
     assert (row.way, row.status) == (way, "ok")
     assert_close(row.cost_per_month or 0.0, cost, rel=1e-9)
 
@@ -242,7 +242,7 @@ def test_owned_devices_are_paid_for_in_no_way(owned: dict[str, int], pay: str, w
 def test_a_limit_on_power_counts_the_hosts() -> None:
     """100 W of devices and 40 W of hosts are over 130 W, and within 141 W."""
     row = attrs.evolve(priced("chip", 1, 100.0, 300.0).row, host_power_w=40.0)
-    over, within = (choose_way(row, "rented", of_rate(700.0, max_power_w=limit)) for limit in (130.0, 141.0))
+    over, within = (choose_payment(row, "rented", of_rate(700.0, max_power_w=limit)) for limit in (130.0, 141.0))
     assert (over.status, within.status) == ("over a limit", "ok")
     assert "140 W" in over.reason
 
@@ -317,7 +317,7 @@ def priced(
     figures |= {"rented_half_width": 0.1, "bought_half_width": 0.1}
     figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
     figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
-    row = choose_way(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
+    row = choose_payment(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
     return Sizing(
         row=row,
         station=station_of(device, idle_w),

@@ -1,4 +1,4 @@
-"""Writes headers of GGUF files as llama.cpp does, without weights behind them."""
+"""Writer of headers of GGUF files as in llama.cpp, without weights."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ TYPES = {"f32": 0, "f16": 1, "q8_0": 8, "q4_k": 12, "q6_k": 14, "mxfp4": 39}
 
 Value = bool | int | str | list[int] | list[bool] | list[str]
 Described = tuple[str, Sequence[int], str]
-"""Name of a tensor, its sizes with the summed one first, as a file has them, and its type."""
+"""(Name, sizes with the reduced dimension first as in files, type) of a tensor."""
 
 
 def text(value: str) -> bytes:
-    """Return a text behind its length."""
+    """Return the bytes of a text after its length."""
     return struct.pack("<Q", len(value.encode())) + value.encode()
 
 
@@ -32,7 +32,7 @@ def _value(value: Value) -> bytes:
 
 
 def form_gguf(values: Mapping[str, Value], tensors: Iterable[Described], version: int = 3) -> bytes:
-    """Return a header."""
+    """Return the bytes of a header."""
     told = list(tensors)
     made = b"GGUF" + struct.pack("<IQQ", version, len(told), len(values))
     made += b"".join(text(key) + _value(value) for key, value in values.items())
@@ -65,7 +65,9 @@ def _heads(begin: str, width: int, queries: int, keys: int, kind: str, *, has_bi
 
 
 def llama_3_1_8b() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of Meta-Llama-3.1-8B-Instruct-Q4_K_M: values and downs of half of the layers are at q6_k."""
+    """Return the header of Meta-Llama-3.1-8B-Instruct-Q4_K_M, with `attn_v` and `ffn_down` at q6_k in half of the
+    layers.
+    """
     values: dict[str, Value] = {
         "general.architecture": "llama",
         "tokenizer.ggml.tokens": ["token"] * 1000,
@@ -93,7 +95,7 @@ def llama_3_1_8b() -> tuple[dict[str, Value], list[Described]]:
 
 
 def _has_more_bits(index: int, count: int) -> bool:
-    """Return True for layers with wider values and downs. Source: llama.cpp, llama-quant.cpp, use_more_bits."""
+    """Return True for layers with more bits in some tensors. Source: llama.cpp, llama-quant.cpp, use_more_bits."""
     eighth = count // 8
     return index < eighth or index >= 7 * count // 8 or (index - eighth) % 3 == 2
 
@@ -181,7 +183,7 @@ def gemma_3_4b() -> tuple[dict[str, Value], list[Described]]:
 
 
 def deepseek_v2_lite() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of latent attention with shared experts after one dense layer."""
+    """Return the header of a model with latent attention, and shared experts after one dense layer."""
     values: dict[str, Value] = {
         "general.architecture": "deepseek2",
         "deepseek2.block_count": 27,
@@ -223,7 +225,7 @@ def deepseek_v2_lite() -> tuple[dict[str, Value], list[Described]]:
 
 
 def phi_3_mini() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a model whose queries, keys and values, and whose gate and up, are one product each."""
+    """Return the header of a model with one GEMM for queries, keys and values, and one for gate and up."""
     values: dict[str, Value] = {
         "general.architecture": "phi3",
         "phi3.block_count": 32,
@@ -284,9 +286,10 @@ def mamba_2_8b() -> tuple[dict[str, Value], list[Described]]:
 
 
 def small_hybrid(architecture: str, kinds: str) -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a small model with a state space (M), attention (*), a network (-) or experts (E) by layer.
+    """Return the header of a small model; `kinds` has a letter per layer.
 
-    A layer of granitehybrid has experts beside its first part.
+    Letters are M (state space), * (attention), - (feed-forward network) and E (experts). A layer of granitehybrid also
+    has experts.
     """
     begin = f"{architecture}."
     values: dict[str, Value] = {
@@ -335,7 +338,7 @@ def small_hybrid(architecture: str, kinds: str) -> tuple[dict[str, Value], list[
 
 
 def small_llama_4() -> tuple[dict[str, Value], list[Described]]:
-    """Return the header of a small Llama 4: experts, and one that all tokens share, in every layer."""
+    """Return the header of a small Llama 4 with experts and a shared expert in every layer."""
     values: dict[str, Value] = {
         "general.architecture": "llama4",
         "llama4.block_count": 4,

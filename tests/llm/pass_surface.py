@@ -1,4 +1,4 @@
-"""A surface of passes in closed form, whose numbers can be worked by hand."""
+"""Cost of passes in closed form, for values computed by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 @attrs.frozen(kw_only=True)
 class StraightPass:
-    """Seconds that add up: of a pass, a sequence, a token cached, a prompt token and what that attends to."""
+    """Linear time of a pass: per pass, sequence, cached token, prompt token, and prompt token times attended token."""
 
     pass_s: float = 0.010
     sequence_s: float = 0.0
@@ -27,7 +27,7 @@ class StraightPass:
     def step(
         self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
     ) -> tuple[Array, Array]:
-        """Return seconds, and joules at one power."""
+        """Return (seconds, joules at `watts`)."""
         count, context, prompt, before = (
             np.asarray(one, dtype=float) for one in (sequences, context_tokens, prompt_tokens, prompt_context)
         )
@@ -41,7 +41,7 @@ class StraightPass:
         return seconds, seconds * self.watts
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return the same of passes as the closed forms ask for them."""
+        """Return the cost of passes in the form of the closed formulas."""
         alone = passes.tokens > 1.0
         seconds, joules = self.step(
             np.where(alone, 0.0, passes.sequences),

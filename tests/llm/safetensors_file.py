@@ -1,4 +1,4 @@
-"""Writes safetensors files: real headers, and weights that take no room on the disk."""
+"""Writer of safetensors files with real headers, and with weights as holes that take no disk space."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from joulemap.wing.llm.file.safetensors import ITEM_BITS
 
 Described = tuple[str, tuple[int, ...], str]
-"""Name, shape and type of a tensor."""
+"""(Name, shape, type) of a tensor."""
 
 
 def form_header(tensors: Iterable[Described]) -> tuple[dict[str, Any], int]:
-    """Return the entries of a header, and the bytes of the weights behind it."""
+    """Return (entries of a header, bytes of the weights after it)."""
     entries, position = {}, 0
     for name, shape, dtype in tensors:
         end = position + -(-math.prod(shape) * ITEM_BITS[dtype] // 8)
@@ -26,7 +26,7 @@ def form_header(tensors: Iterable[Described]) -> tuple[dict[str, Any], int]:
 
 
 def write_header(path: Path, entries: Mapping[str, Any] | bytes, room: int) -> Path:
-    """Write a header before `room` bytes that are a hole, and return the path."""
+    """Write a header followed by a hole of `room` bytes, and return the path."""
     text = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
     with path.open("wb") as stream:
         stream.write(struct.pack("<Q", len(text)) + text)
@@ -41,7 +41,7 @@ def write_safetensors(path: Path, tensors: Iterable[Described]) -> Path:
 
 
 def write_folder(folder: Path, config: Mapping[str, Any], tensors: Iterable[Described], parts: int = 1) -> Path:
-    """Write a configuration and weights in one file, or in several with an index, and return the folder."""
+    """Write a configuration and weights in one file, or in `parts` files with an index, and return the folder."""
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     told = list(tensors)

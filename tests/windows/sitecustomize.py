@@ -1,6 +1,6 @@
-"""Process without what Windows lacks; its kernel's locks are played by those of open file descriptions on Linux.
+"""Process without what Windows lacks; its kernel's locks are emulated by open file description locks of Linux.
 
-Python imports this module first where its folder is on PYTHONPATH, in each process of `multiprocessing` too.
+Python imports this module first if its folder is on PYTHONPATH, also in processes of `multiprocessing`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from joulemap.system.record import frozen
 
 
 def _limit(description: str, metavar: str, *, is_advanced: bool = False) -> Any:
-    """Return an option for a limit, which is none by default."""
+    """Return an option for a limit; by default there is no limit."""
     return option("", description, metavar=metavar, shown=False, panel=LIMITS, is_advanced=is_advanced)
 
 
@@ -117,7 +117,7 @@ class DesignOptions:
 
 
 def read_area(text: str) -> float | None:
-    """Return an area such as `100mm2` or `1cm2` in mm2; UsageError for another unit or none."""
+    """Return an area such as `100mm2` or `1cm2` in mm2; None for an empty text, UsageError for another unit or none."""
     if not text:
         return None
     for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):

@@ -25,7 +25,7 @@ CELLS: Final[Mapping[str, tuple[str, int, int, int]]] = {
 """Operator -> ATen operator, gates, elementwise and special operations of a unit and step."""
 
 PEEPHOLES: Final = 7
-"""Input of an LSTM of ONNX with weights from the cell to its gates, which have no formula."""
+"""Index of the ONNX LSTM input with peephole weights (from the cell to its gates), which have no formula."""
 
 
 @frozen(kw_only=True)
@@ -34,7 +34,7 @@ class Layer:
 
         LSTM of ONNX: W and R hold all gates of each direction     LSTM of TFLite: a matrix for each gate
 
-    Source: as of `trace.recurrence`, which needs torch; a test compares both.
+    Source: same counts as `trace.recurrence`, which needs torch; a test compares both.
     """
 
     source: Value
@@ -50,7 +50,7 @@ class Layer:
     directions: int
     step_count: int
     row_count: int
-    """Inputs over all steps and sequences."""
+    """Rows of the GEMM of all inputs: steps x sequences."""
     width: int
     """Units of a direction."""
 
@@ -141,7 +141,7 @@ def add_recurrence(made: Assembly, node: Node, path: str) -> None:
 
 
 EVERY: Final = {**RULES, **LITE_RULES}
-"""Operator of any format -> rule; no name means two operators."""
+"""Operator of any format -> rule; no name occurs in both formats."""
 
 
 def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: tuple[str, ...]) -> Workload:
@@ -156,7 +156,7 @@ def assemble(program: Program, name: str, key: WorkloadKey, batch: int, notes: t
     alone = Counter(path for path, (node, call) in zip(paths, calls, strict=True) if call is None or not call.is_view)
     for path, (node, call) in zip(paths, calls, strict=True):
         if all(one.is_weight for one in node.outputs):
-            continue  # an engine computes it once, and keeps it as a weight
+            continue  # an engine computes such a value once, and stores it as a weight
         if node.op in ATTENTIONS:
             made.add_attention(node, path)
         elif node.op in CELLS:

@@ -77,7 +77,7 @@ def view_at(shape: Sequence[int], strides: Strides, wanted: Sequence[int]) -> St
 
 @attrs.define
 class Assembly:
-    """Workload in the making."""
+    """Workload under construction."""
 
     operators: list[Operator] = attrs.field(factory=list)
     tensors: list[Tensor] = attrs.field(factory=list)
@@ -128,7 +128,7 @@ class Assembly:
         self.places[id(value)] = Place(base.base, strides, base.base)
 
     def add(self, aten: str, cost: Cost, output: Value | None, path: str, own: bool, label: str = "") -> int:
-        """Return the index of a new operator."""
+        """Add an operator and return its index."""
         word = label or cost.operation
         name = path if own and path else f"{path}.{word}" if path else word
         self.names[name] += 1

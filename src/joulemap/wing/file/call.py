@@ -1,6 +1,7 @@
 """ATen call of each operator of ONNX, so that the formulas of the tracer count it.
 
-A rule returns the call, VIEW for an operator that only renames memory, or None for one that leaves its input as it is.
+A rule returns the call, with `is_view` for an operator that only renames memory. It returns None for an operator that
+leaves its input as it is.
 """
 
 from __future__ import annotations
@@ -285,7 +286,7 @@ VIEWED: Final[Mapping[str, str]] = {
     "Reshape": "view", "Flatten": "view", "Squeeze": "squeeze", "Unsqueeze": "unsqueeze", "Split": "split",
     "Expand": "expand",
 }  # fmt: skip
-"""Operators that rename memory without a copy if the layout permits."""
+"""Operator of ONNX that renames memory if the layout permits, else copies -> ATen call."""
 
 RULES: Final[Mapping[str, Rule]] = {
     **{op: plain(aten) for op, aten in ELEMENTWISE.items()},

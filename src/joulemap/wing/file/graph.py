@@ -55,7 +55,7 @@ class Program:
     assumed: tuple[str, ...] = ()
     """Operators whose output size depends on data, and is assumed to be the maximum."""
     branch_count: int = 0
-    """Conditions on data, each with one of its branches."""
+    """Number of conditions on data; one branch of each is counted."""
 
 
 def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batch: int | None) -> Program:
@@ -334,7 +334,7 @@ def match_inputs(name: str, free: Sequence[str], inputs: Sequence[InputSpec]) ->
 
 
 def _weigh(graph: GraphProto) -> tuple[int, int]:
-    """Return the operators with MACs of a graph and of those nested in it, and all that compute."""
+    """Return (number of operators with MACs, number of operators) of a graph and of the graphs nested in it."""
     own = [one for one in graph.node if one.op_type not in IDLE]
     nested = [_weigh(one.g) for node in own for one in node.attribute if one.HasField("g")]
     products = sum(any(part in one.op_type for part in PRODUCTS) for one in own)

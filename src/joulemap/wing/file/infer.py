@@ -207,7 +207,9 @@ class Values:
         return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
 
     def _infer_function(self, proto: NodeProto) -> dict[str, Any]:
-        """Return the types of the outputs of an operator that the standard defines by others, as GreaterOrEqual."""
+        """Return the types of the outputs of an operator that the standard defines by other operators, such as
+        GreaterOrEqual.
+        """
         from onnx import shape_inference
 
         return {one.name: one.type for one in shape_inference.infer_shapes(self._wrap(proto)).graph.output}

@@ -156,7 +156,7 @@ def load_schema() -> Mapping[str, Any]:
 
 
 def find_type(kind: int) -> tuple[str, int, str]:
-    """Return the dtype, the bytes and the type in numpy of elements."""
+    """Return (dtype, bytes of an element, numpy type) for the number of a type in the schema."""
     dtype, item_size, name = load_schema()["types"][str(kind)]
     return dtype, item_size, name
 
@@ -220,7 +220,7 @@ class LiteModel:
 def load_lite(path: Path) -> LiteModel:
     """Return the content of a TFLite file.
 
-    Raise ModelError for a file that is none or is cut short.
+    Raise ModelError for a file that is not a TFLite file or is cut short.
     """
     try:
         with open_regular(path) as stream:
@@ -247,7 +247,7 @@ def _read_model(data: mmap.mmap) -> LiteModel:
 
 
 def _read_code(table: FlatTable) -> tuple[str, str]:
-    """Return the name of an operator, and its own name if it is outside the schema."""
+    """Return the name of an operator in the schema, and its custom name if it is outside the schema."""
     code = max(table.number(0, "b"), table.number(3, "i"))
     if code == CUSTOM:
         return "CUSTOM", table.text(1)[:100]
@@ -258,8 +258,8 @@ def _read_code(table: FlatTable) -> tuple[str, str]:
 
 
 def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
-    """Return the bytes of a constant and, of a short one, its content; large models store constants after the
-    tables.
+    """Return (number of bytes, content) of a constant, which may be after the tables; a long constant has empty
+    content.
     """
     place, count = table.span(0)
     if not count and table.number(1, "Q") > 1:

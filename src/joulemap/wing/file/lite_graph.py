@@ -3,7 +3,7 @@
     first subgraph ─► operator by operator: translate it, and its fused activation as one of its own
                       IF, CALL, composites ─► the operators of their subgraph
 
-Numbers that represent real ones by a scale are counted as these: the precision of a run says how wide they are.
+Quantized tensors are counted as real numbers, whose width is the precision of a run.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Reader:
         )
 
     def set_batch(self, free: Sequence[LiteTensor], specs: Sequence[InputSpec | None], batch: int | None) -> None:
-        """Set the batch to the given inputs' or the question's. UsageError for any other change."""
+        """Set the batch from the given inputs or the question; UsageError for any other change of a shape."""
         is_open = any(0 in one.open_axes for one in free)
         self.base = next((max(one.shape[0], 1) for one in free if 0 in one.open_axes), 1)
         stated = next(

@@ -97,7 +97,7 @@ class FileNames(ModelNames):
         from joulemap.wing.file.assemble import assemble
         from joulemap.wing.file.rewrite import join_chains
 
-        del talk  # it takes no noticeable time
+        del talk  # too fast for a progress message
         request = model.request
         program, notes = _read_graph(request)
         made = assemble(join_chains(program), request.model, request.key, request.batch or 1, notes)
@@ -115,7 +115,9 @@ class FileNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return the precision of quantized and fp16 files, unless others are given or a chip lacks it.
+        """Return the models, and the settings with the precisions of quantized and fp16 files.
+
+        Precisions that the user stated are kept. A precision that a chip lacks applies to weights alone.
 
         Raise UsageError for models of different precisions in one question.
         """

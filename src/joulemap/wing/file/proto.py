@@ -46,8 +46,8 @@ class BrokenMessageError(Exception):
 def load_onnx(path: Path) -> ModelProto:
     """Return an ONNX model without the elements of its weights.
 
-    Raise ModelError for a file that is none, is cut short or is too large without its weights, and where the package
-    onnx is not installed.
+    Raise ModelError for a file that is not an ONNX model, is cut short or is too large without its weights, and where
+    the package onnx is not installed.
     """
     if package_version("onnx") == "absent":
         raise ModelError(f"{quote(str(path))} needs the package onnx: pip install 'joulemap[onnx]'")

@@ -67,7 +67,7 @@ class Demand:
     first_token_s: float | None = attrs.field(default=None, validator=_above_0)
     """Target p99 time to first token of a language model, from a request's arrival, in seconds."""
     between_s: float | None = attrs.field(default=None, validator=_above_0)
-    """Target p99 time between two tokens of a language model, in seconds."""
+    """Target p99, over requests, of a language model's time per output token, in seconds."""
     beside: Mapping[str, float] = attrs.field(factory=dict, validator=_are_shares)
     """Other models -> their shares of the requests."""
     objective: Objective = "cost"
@@ -85,7 +85,7 @@ class Demand:
     """Devices per node; each chip is bought in whole nodes, even if some devices are not needed."""
 
     def __attrs_post_init__(self) -> None:
-        """Check constraints that involve several fields."""
+        """Raise UsageError for fields that are out of range or contradict each other."""
         if self.rate_per_s is not None and self.rates:
             raise UsageError(
                 f"both a rate ({self.rate_per_s:g}/s) and a file of rates ({self.rates}) are given: give one of them"

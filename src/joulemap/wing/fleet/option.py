@@ -112,7 +112,7 @@ class ReportDemandOptions(DemandOptions):
 def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
     """Return the first model, and the demand with the other models and shares of a .toml file.
 
-    Raises UsageError for a file that cannot be read, and for shares that do not sum to 1.
+    Raise UsageError for a file that cannot be read, and for shares that do not sum to 1.
     """
     if not model.endswith(".toml"):
         return model, demand

@@ -1,4 +1,4 @@
-"""The machine it runs on: its chips and memory, the models that they run, speed and power."""
+"""Machine that joulemap runs on: its chips and memory, the models that they run, speed and power."""
 
 from __future__ import annotations
 

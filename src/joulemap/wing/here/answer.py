@@ -94,11 +94,11 @@ class HereAnswer(Answer):
 
     @property
     def runs_model(self) -> bool:
-        """True if a chip runs the model that was named, or if none was."""
+        """True if a chip runs the named model, or if no model was named."""
         return not self.model or any(row.tokens_per_s for row in self.served) or any(row.latency_s for row in self.runs)
 
     def _find_headline(self) -> str:
-        """Return the fastest way to run the model, or the largest popular model that fits."""
+        """Return the sentence on the fastest way to run the model, or on the largest popular model at reading speed."""
         if not self.model:
             running = [row for row in self.served if row.tokens_per_s]
             quick = [row for row in running if (row.tokens_per_s or 0.0) >= READING_RATE]
@@ -116,12 +116,13 @@ class HereAnswer(Answer):
             is_other = fastest.weights != best.weights
             most = {"fastest": fastest.weights, "most": _describe_rate(fastest)} if is_other else {"fastest": None}
             return text.BEST(best, rate=_describe_rate(best), **most)
-        narrowest = {row.label: row for row in self.served}  # the last format is the narrowest
+        # rows are sorted by weight format, so each chip keeps its narrowest
+        narrowest = {row.label: row for row in self.served}
         reasons = "; ".join(text.REASON(row) for row in narrowest.values())
         return text.NOTHING(model=self.model, reasons=reasons) if self.served else text.NO_DEVICE
 
     def _describe_fastest(self) -> str:
-        """Return the chip with the lowest latency of the model, and its lead over the next; or why none runs it."""
+        """Return the sentence on the chip with the lowest latency and its lead, or on why no chip runs the model."""
         from joulemap.uncertainty.probability import probability_better
 
         ranked = sorted((row for row in self.runs if row.latency_s), key=lambda row: row.latency_s or 0.0)
@@ -155,9 +156,9 @@ def here(
 ) -> HereAnswer:
     """Return the chips of this machine, or of a recorded one, and a model or the popular models on each.
 
-    `recorded` is a folder or file of recorded tool outputs; without it, this machine's tools are asked. `memory` states
-    the memory configuration, as DDR5-5600x2. `inputs` are the open sizes of a model file, as ids=1,128:int64. With
-    `probe`, this machine's memory bandwidth is measured.
+    `recorded` is a folder or file of recorded tool outputs; without it, the tools of this machine run. `memory` states
+    the memory configuration, such as DDR5-5600x2. `inputs` sets the open sizes of a model file, such as
+    ids=1,128:int64. With `probe`, this machine's memory bandwidth is measured.
 
     Raise UnknownNameError or ModelError for an unknown model, UsageError for a recording that cannot be read.
     """
@@ -228,7 +229,7 @@ def is_language_model(model: str) -> bool:
 
 
 def _read_file_notes(model: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the notes on missing weights of a model file, and all others."""
+    """Return (notes on missing weights of a model file, its other notes)."""
     from joulemap.wing.llm.decoder.name import find_decoder
     from joulemap.wing.llm.file.model import INCOMPLETE
 

@@ -35,13 +35,14 @@ ONNX: Final = ".onnx"
 """Suffix of files that tools read as they are."""
 
 WIDE: Final = "fp32"
-"""Precision of most files."""
+"""Precision in which most ONNX files store their weights."""
 
 UNREAD: Final = ("migraphx-driver", "onnxruntime_perf_test")
 """Tools whose output `verify` does not read."""
 
 UNNAMED: Final = ("benchmark_app", "trtexec")
-"""Tools whose output does not state the precision of a quantized or strongly typed model, nor its name here."""
+"""Tools whose output states neither the model's joulemap name nor the precision of a quantized or strongly typed model.
+"""
 
 
 def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere | None, system: str) -> Iterator[str]:
@@ -66,9 +67,9 @@ def list_served_checks(model: str, device: Device, asked: Asked, row: ServedHere
 
 
 def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the command that measures another model on a chip; none for a chip without a common tool.
+    """Yield commands that measure a model other than a language model on a chip; none if no common tool runs there.
 
-    The comparison takes no open sizes of `inputs`, so that a command with such sizes stands alone.
+    `verify` takes no `inputs`, so a command with them is not piped into it. The same holds for tools in `UNREAD`.
     """
     sizes = tuple((one.name, one.shape) for one in map(parse_input, inputs))
     run = CheckedRun(model=row.model, precision=row.precision, inputs=sizes)
@@ -82,7 +83,7 @@ def list_run_checks(row: RunHere, device: Device, system: str, inputs: Sequence[
 
 
 def _add_needs(check: Check, row: RunHere) -> str:
-    """Return a shell comment on the form of the model that a command needs; empty if the user's file has it."""
+    """Return a shell comment that names the model format a command needs; empty if the user's file has this format."""
     return "" if not check.needs or (row.model.endswith(ONNX) and row.precision == WIDE) else f"  # {check.needs}"
 
 
@@ -94,13 +95,13 @@ def _find_entry(device: Device) -> HardwareEntry:
 
 
 def _compare(command: str, device: Device, system: str, facts: str | None = None) -> Iterator[str]:
-    """Yield a command whose output `verify` reads; one that describes a chip the catalogue lacks goes before it.
+    """Yield a command piped into `verify`; for a chip missing from the catalogue, it first describes the chip.
 
-    Such a description needs Linux; elsewhere the command stands alone.
-    `facts` holds the options for what the output does not state.
+    Only Linux can describe such a chip; elsewhere the command is not piped. `facts` holds the `verify` options that
+    state what the tool's output omits.
     """
     if isinstance(device.hardware, str):
-        ref = HardwareRef.read(device.hardware)  # `verify` takes no set constants
+        ref = HardwareRef.read(device.hardware)  # `verify` refuses a chip with changed constants
         yield VERIFY(command=command, hardware=shlex.quote(str(HardwareRef(ref.id, "", ref.mode))), facts=facts)
     elif system != "Linux":
         yield command

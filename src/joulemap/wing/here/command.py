@@ -35,7 +35,9 @@ def here(
     memory: str = option("", "Memory: kind, MT/s and 64-bit channels, e.g. DDR5-5600x2.", metavar="KIND"),
     probe: bool = option(False, "Measure memory bandwidth, matrix multiplication rate and idle power, in ten seconds."),
     prompt: int = option(512, "Prompt length in tokens.", metavar="TOKENS", min=1),
-    made: int = option(128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2),
+    output_tokens: int = option(
+        128, "Output length in tokens; use -o for a file.", "--output", metavar="TOKENS", min=2
+    ),
     weight_precision: str = option(
         "",
         "Weight format of a language model.",
@@ -75,7 +77,7 @@ def here(
     joulemap here resnet50
     joulemap here --record machine.json
     """
-    asked = Asked(prompt=prompt, output=made, weights=weight_precision, usd_per_kwh=tariff)
+    asked = Asked(prompt=prompt, output=output_tokens, weights=weight_precision, usd_per_kwh=tariff)
     workspace = output.workspace()
     if record is not None:
         from joulemap.wing.here.recording import record as read_tools, write_recording

@@ -40,17 +40,17 @@ class Memory:
     """Configured data rate of a pin."""
     width_bits: int | None = None
     """Width of all channels together."""
-    told_bytes_per_s: float | None = None
-    """Bandwidth that was measured, or that the catalogue gives for a chip in the same memory."""
+    known_bytes_per_s: float | None = None
+    """Measured bandwidth, or the catalogue's for a chip that uses the same memory."""
     source: str = ""
     configuration: MemoryConfiguration | None = None
     """Configuration that the user states."""
 
     @property
     def bytes_per_s(self) -> float | None:
-        """Peak bandwidth of all channels: width in bytes x transfers per second, unless a tool reports it."""
-        if self.told_bytes_per_s is not None:
-            return self.told_bytes_per_s
+        """Peak bandwidth of all channels: `known_bytes_per_s`, else width in bytes x transfers per second."""
+        if self.known_bytes_per_s is not None:
+            return self.known_bytes_per_s
         if self.transfers_per_s is None or self.width_bits is None:
             return None
         return self.width_bits / 8 * self.transfers_per_s

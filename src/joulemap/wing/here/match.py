@@ -28,9 +28,8 @@ OTHER_CAPACITY: Final = 0.1
 """Relative difference from which the machine's memory replaces the catalogue's; 24 GiB sold as 24 GB stays below it."""
 
 FASTER: Final = 1.75
-"""Bandwidth that is stated, over the catalogue's, above which it is doubted.
-
-Source: DDR5-5600 over DDR4-3200, which are both published for Intel's 12th to 14th generations.
+"""Ratio of stated to catalogue bandwidth above which the answer asks to check the stated one. Source: DDR5-5600 over
+DDR4-3200, which are both published for Intel's 12th to 14th generations.
 """
 
 OTHER_BANDWIDTH: Final = 0.05
@@ -46,7 +45,7 @@ prints it, 10.9 of 16 GiB, 21.3 of 32, 48 of 64 and 96 of 128 GiB (recalled).
 
 AMD: Final = "AMD"
 HALVED: Final = (AMD, "Intel")
-"""Vendors whose integrated GPUs get a share of the memory, beside what the firmware reserves for AMD's."""
+"""Vendors whose integrated GPUs may use `SHARED_SHARE` of the memory; AMD's also use what the firmware reserves."""
 
 SHARED_SHARE: Final = 1 / 2
 """Share of the machine's memory that Windows and Linux lend an integrated GPU.
@@ -94,7 +93,7 @@ class Device:
 
 @frozen(kw_only=True)
 class Found:
-    """Chips of a machine, and a line for each one that is unclear."""
+    """Chips of a machine, and a note on each chip that is ambiguous or unknown."""
 
     devices: tuple[Device, ...]
     notes: tuple[str, ...]
@@ -105,7 +104,7 @@ class Found:
         return tuple(one for one in self.devices if one.hardware is not None)
 
     def list_kind(self, *kinds: str) -> tuple[Device, ...]:
-        """Return the usable chips of classes, in the order of the classes."""
+        """Return the usable chips of the given classes, in the order of the classes."""
         return tuple(one for kind in kinds for one in self.usable if one.kind == kind)
 
 
@@ -115,8 +114,9 @@ def match_machine(machine: Machine) -> Found:
     notes: list[str] = []
     devices = [*_match_graphics(machine, known, notes)]
     shared = next((one.memory_bytes_per_s for one in devices if one.printed.startswith(APPLE)), None)
-    if shared and machine.memory.bytes_per_s is None:  # it is on the package, so that the catalogue knows its rate
-        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, told_bytes_per_s=shared))
+    # Apple's memory is on the package, so the catalogue has its bandwidth
+    if shared and machine.memory.bytes_per_s is None:
+        machine = attrs.evolve(machine, memory=attrs.evolve(machine.memory, known_bytes_per_s=shared))
     if machine.cpu is not None:
         devices.append(_match_processor(machine, machine.cpu, known, notes))
     devices += _match_neural(machine, known, notes)
@@ -138,7 +138,7 @@ def _select(known: Mapping[str, HardwareEntry], *kinds: str) -> dict[str, Hardwa
 
 
 def _find(entries: Mapping[str, HardwareEntry], names: Iterable[str]) -> list[HardwareEntry]:
-    """Return the hardware of the first name that matches any."""
+    """Return the hardware that the first matching name refers to; empty if no name matches."""
     return next((found for name in names if name and (found := find_alike(entries, name))), [])
 
 
@@ -156,9 +156,9 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
         if found := _find(entries, [name]):
             counts[Graphics(name=found[0].name, source="the board's name")] = 1
     for one, count in counts.items():
-        found = _keep_alike(_find_graphics(entries, one), one)
+        found = _select_variants(_find_graphics(entries, one), one)
         if len(found) == 1:
-            yield _use(found[0], one.name, count, machine.memory, one)
+            yield _adapt_entry(found[0], one.name, count, machine.memory, one)
             continue
         described = _describe_graphics(one)
         if described is None:
@@ -177,7 +177,7 @@ def _match_graphics(machine: Machine, known: Mapping[str, HardwareEntry], notes:
 
 
 def _find_graphics(entries: Mapping[str, HardwareEntry], one: Graphics) -> list[HardwareEntry]:
-    """Return the hardware of a GPU's name, or of all names that lspci joins with a slash."""
+    """Return the hardware that matches a GPU's name, else each of the names that lspci joins with a slash."""
     if found := _find(entries, _spell_graphics(one)):
         return found
     every = {entry.id: entry for name in _split_slashes(one.name) for entry in find_alike(entries, name)}
@@ -205,7 +205,7 @@ def _spell_graphics(one: Graphics) -> Iterator[str]:
         yield head
 
 
-def _keep_alike(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
+def _select_variants(found: Sequence[HardwareEntry], one: Graphics) -> list[HardwareEntry]:
     """Return the hardware with the reported memory or number of cores, if several have the name."""
     if len(found) < 2:
         return list(found)
@@ -252,7 +252,7 @@ def _match_processor(machine: Machine, cpu: Cpu, known: Mapping[str, HardwareEnt
         found = [one for one in found if one.core_count == cpu.core_count] or found
     if len(found) == 1:
         entry = found[0]
-        device = _use(entry, cpu.name, 1, machine.memory, None, cpu)
+        device = _adapt_entry(entry, cpu.name, 1, machine.memory, None, cpu)
         rate, known_rate = machine.memory.bytes_per_s, _describe(entry).memory_bandwidth.value
         if machine.memory.source == "--memory" and rate is not None and rate > FASTER * known_rate:
             notes.append(text.FASTER_MEMORY(label=entry.id, rate=rate, known=known_rate, ratio=rate / known_rate))
@@ -309,13 +309,13 @@ def _match_neural(machine: Machine, known: Mapping[str, HardwareEntry], notes: l
     for name in machine.neural:
         found = _find(entries, _spell_neural(name, machine))
         if len(found) == 1:
-            yield _use(found[0], name, 1, machine.memory, None)
+            yield _adapt_entry(found[0], name, 1, machine.memory, None)
         else:
             notes.append(_explain(name, found, entries))
             yield Device(printed=name, kind=NPU, origin=text.UNKNOWN)
 
 
-def _use(
+def _adapt_entry(
     entry: HardwareEntry, printed: str, count: int, memory: Memory, card: Graphics | None, cpu: Cpu | None = None
 ) -> Device:
     """Return a chip of the catalogue with the memory, the power limit and the cores of this machine."""
@@ -328,7 +328,8 @@ def _use(
         from joulemap.catalog.stack import find_engine
         from joulemap.wing.llm.serving.memory import find_memory_share
 
-        capacity = usable / find_memory_share(find_engine(ENGINE), hardware.memory_type)  # llama.cpp may use all of it
+        # the limit leaves room for the system, so the engine's memory share must not reduce it again
+        capacity = usable / find_memory_share(find_engine(ENGINE), hardware.memory_type)
     if cpu is not None and memory.configuration is not None:
         bus = hardware.memory_bus_width
         memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
@@ -362,7 +363,7 @@ def _use(
 
 
 def _limit_shared(vendor: str, memory_bytes: float, card: Graphics) -> float | None:
-    """Return the bytes of the machine's memory that a GPU without its own may use; None for all of them."""
+    """Return the bytes of the machine's memory that an integrated GPU may use; None for all of them."""
     if vendor == APPLE:
         return memory_bytes * (METAL_SHARE if memory_bytes > METAL_SMALL else METAL_SMALL_SHARE)
     if vendor not in HALVED:

@@ -42,7 +42,7 @@ def apply_probe(machine: Machine) -> tuple[Machine, str]:
     idle = measure_idle()
     stream = measure_stream()
     product = measure_product()
-    memory = attrs.evolve(machine.memory, told_bytes_per_s=stream / STREAM_SHARE, source="--probe")
+    memory = attrs.evolve(machine.memory, known_bytes_per_s=stream / STREAM_SHARE, source="--probe")
     kept = tuple(gap for gap in machine.gaps if gap not in (text.NO_DMIDECODE,))
     return attrs.evolve(machine, memory=memory, gaps=kept), text.PROBE(stream=stream, product=product, idle=idle)
 
@@ -66,7 +66,7 @@ def measure_stream() -> float:
 
 
 def measure_product() -> float:
-    """Return the operations per second of an fp32 matrix multiplication by numpy's own library."""
+    """Return the operations per second of an fp32 matrix multiplication with numpy's BLAS library."""
     import numpy as np
 
     left: np.ndarray[Any, Any] = np.ones((EDGE, EDGE), dtype=np.float32)

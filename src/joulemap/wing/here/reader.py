@@ -23,13 +23,13 @@ GIB: Final = 2.0**30
 MEGA: Final = 1e6
 
 MEMORY_KINDS: Final = {24: "DDR3", 26: "DDR4", 29: "LPDDR3", 30: "LPDDR4", 34: "DDR5", 35: "LPDDR5"}
-"""Number of SMBIOS -> memory standard. Source: DMTF DSP0134, SMBIOS 3.7, table 78."""
+"""SMBIOS memory type -> memory standard. Source: DMTF DSP0134, SMBIOS 3.7, table 78."""
 
 MODULE_BITS: Final = 64
 """Data width of a memory module whose tool states none."""
 
 PRESENT_X86: Final = frozenset({"avx", "avx2", "fma"})
-"""Flags of an x86 processor whose system states none. Source: assumed; all since Haswell and Zen have them."""
+"""Flags of an x86 processor whose system reports no flags. Source: assumed; all since Haswell and Zen have them."""
 
 APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
 """Vector features of every Apple M processor. Source: Arm A-profile 8.4, which all of them implement."""
@@ -37,7 +37,7 @@ APPLE_FLAGS: Final = frozenset({"asimd", "asimddp", "asimdhp"})
 DISPLAYS: Final = re.compile(r"^\S+ (?:VGA compatible|3D|Display) controller: (.+?)(?: \(rev \w+\))?$", re.MULTILINE)
 NEURAL: Final = re.compile(r"^\S+ (?:Processing accelerators|Signal processing controller): (.*(?:NPU|IPU|Neural).*?)"
                            r"(?: \(rev \w+\))?$", re.MULTILINE | re.IGNORECASE)  # fmt: skip
-INSIDE: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
+IN_PROCESSOR: Final = re.compile(r"\b(?:with|w/)\s+(Radeon\s+(?:\d+M|\d+S|Vega \d+)\b)", re.IGNORECASE)
 """Pattern of the graphics in an AMD processor's name."""
 
 SERVER_GRAPHICS: Final = ("aspeed", "matrox", "virtio", "vmware", "qxl", "cirrus", "microsoft", "red hat")
@@ -82,8 +82,10 @@ def _is_apple(one: Graphics) -> bool:
 
 
 def _name_inside(found: list[Graphics], cpu: Cpu | None) -> list[Graphics]:
-    """Return the graphics with those inside an AMD processor under the name that the processor states."""
-    inside = INSIDE.search(cpu.name) if cpu else None
+    """Return the GPUs, with an AMD processor's integrated GPU renamed to, or added under, the name in its processor's
+    name.
+    """
+    inside = IN_PROCESSOR.search(cpu.name) if cpu else None
     if inside is None:
         return found
     name = f"AMD {inside[1]}"
@@ -364,7 +366,7 @@ def _read_windows(recording: Recording, system: str) -> Machine:
 
 
 def _list(value: Any) -> Iterable[Mapping[str, Any]]:
-    """Return a list of objects as PowerShell writes it, which is a bare object for one."""
+    """Return the objects in a PowerShell value; PowerShell writes a list of one object as the bare object."""
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
 
 

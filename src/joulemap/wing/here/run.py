@@ -26,7 +26,7 @@ POPULAR: Final = ("mobilenet_v3_large", "resnet50", "vit_b_16")
 """Vision models with a built-in workload, by size."""
 
 USUAL: Final[dict[str, Precision]] = {GPU: "fp16", CPU: "fp32", NPU: "int8"}
-"""Class -> precision of its inference engines' default."""
+"""Class -> default precision of its inference engines."""
 
 
 def run_model(
@@ -34,7 +34,7 @@ def run_model(
 ) -> list[RunHere]:
     """Return a row for each model and chip, at the given or the class's usual precision.
 
-    Raise as `compare` does, but for a model that no chip runs.
+    A chip that cannot run a model is a row with the reason. Raise as `compare` does in all other cases.
     """
     groups: dict[str, list[Device]] = {}
     for device in found.list_kind(GPU, NPU, CPU):
@@ -43,7 +43,7 @@ def run_model(
         one: attrs.evolve(settings, hardware=list_chips(devices), precision=(name_precision(one),))
         for one, devices in groups.items()
     }
-    if len(models) > 1:  # stored in one go, which is quicker than one model after another
+    if len(models) > 1:  # one evaluation of all models is faster than one per model
         from joulemap.plan.hold import evaluate
 
         for one in asked.values():
@@ -57,7 +57,7 @@ def run_model(
 
 
 def _choose_precision(device: Device) -> Precision:
-    """Return the precision of a chip that is nearest to its class's usual one."""
+    """Return the supported precision that is nearest to the usual one of the chip's class."""
     entry = known_hardware([device.label]).get(device.label)
     if entry is None and device.hardware is not None and not isinstance(device.hardware, str):
         entry = HardwareEntry.of(device.hardware)
@@ -95,7 +95,7 @@ def _compare(source: Source, model: str, devices: Sequence[Device], asked: Setti
 
 
 def _spell_plain(reason: str, labels: Mapping[str, str]) -> str:
-    """Return a reason that names chips as the answer's tables do, without this machine's memory in brackets."""
+    """Return a reason with chips named as in the answer's tables, without the changed constants in brackets."""
     for name, label in labels.items():
         reason = reason.replace(name, label)
     return reason

@@ -32,7 +32,7 @@ WEIGHTS: Final = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m")
 """Weight formats to try for a model that is published in 16 bits, the most precise first."""
 
 USUAL_WEIGHTS: Final = "q4_k_m"
-"""Format that llama.cpp's files and Ollama have by default."""
+"""Most common weight format of GGUF files, and Ollama's default."""
 
 SMALL: Final = "llama-3.2-1b"
 """Model that fits almost every machine; the intervals of a chip depend little on the model."""
@@ -45,12 +45,12 @@ POPULAR: Final = (
 """Language models that people run at home, by size."""
 
 ENOUGH: Final = 0.5
-"""Share of the best speed above which more precise weights are preferred to faster ones."""
+"""Share of the highest decode speed above which more precise weights are preferred to faster ones."""
 
 J_PER_KWH: Final = 3.6e6
 
 HOST_LINK: Final = ("pcie", "4", 16)
-"""Link of a GPU whose description has none to its host. Source: assumed; slot of most boards since 2020."""
+"""Host link assumed for a GPU whose description has none. Source: assumed; slot of most boards since 2020."""
 
 
 @frozen(kw_only=True)
@@ -60,7 +60,7 @@ class Asked:
     prompt: int = 512
     output: int = 128
     weights: str = ""
-    """Weight format; empty for the file's, or several."""
+    """Weight format; empty for the format of the model's files, or for `WEIGHTS` if it has none."""
     usd_per_kwh: float = 0.3
 
     @property
@@ -87,7 +87,7 @@ def list_chips(devices: Iterable[Device]) -> tuple[str | Hardware, ...]:
 def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[ServedHere]:
     """Return a row for each chip, weight format and division of a language model.
 
-    Raise as `llm` does, but for a model that fits nowhere.
+    A model that fits nowhere raises no error: its rows have the reasons. Raise as `llm` does in all other cases.
     """
     from joulemap.wing.llm.capacity.case import OK
 
@@ -96,7 +96,7 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
     settings = _settings(devices, weights)
     question, cases = _list_cases(source, model, settings, asked.serving, {})
     rows = _ask(source, model, settings, asked.serving)
-    served = [_take(model, row, _label(devices, row.hardware), asked) for row in rows]
+    served = [_convert_row(model, row, _label(devices, row.hardware), asked) for row in rows]
     known = {(row.label, row.weights) for row in served}
     places = [(_label(devices, case.hardware), case.precision.rpartition("/")[2]) for case in cases]
     others = [case for case, place in zip(cases, places, strict=True) if place not in known]
@@ -106,13 +106,14 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
             serving = attrs.evolve(asked.serving, pipeline_devices=device.count)
             label = text.SEVERAL_LABEL(count=device.count, device=device.label)
             served += [
-                _take(model, row, label, asked, device.count)
+                _convert_row(model, row, label, asked, device.count)
                 for row in _ask(source, model, _settings((device,), weights), serving)
             ]
     widths = _list_widths(served)
-    if any(one.label not in widths for one in devices):  # an interval depends on the chip, little on the model
+    # interval widths depend mainly on the chip, so those of a small model stand in for missing ones
+    if any(one.label not in widths for one in devices):
         small = _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
-        widths = _list_widths(_take(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
+        widths = _list_widths(_convert_row(SMALL, row, _label(devices, row.hardware), asked) for row in small) | widths
     first = {row.label: row.first_token_half_width for row in served if row.tokens_per_s}
     served += _price(model, question, others, devices, widths, first, asked)
     served += _divide(question, cases, devices, served, widths, settings, asked)
@@ -121,8 +122,9 @@ def serve_model(source: Source, model: str, found: Found, asked: Asked) -> list[
 
 
 def choose_row(rows: Sequence[ServedHere]) -> ServedHere | None:
-    """Return the most precise weights with at least `ENOUGH` of the best speed, on the chips that reach it; None if
-    nothing runs.
+    """Return the row of the fastest chip with the most precise weights that reach `ENOUGH` of the highest speed.
+
+    Return None if nothing runs.
 
     Rows are in the order of `serve_model`.
     """
@@ -142,7 +144,7 @@ def serve_popular(source: Source, found: Found, asked: Asked) -> list[ServedHere
     """Return a row for each popular model and chip, or division; intervals come from a small model."""
     devices = found.list_kind(GPU, CPU)
     small = [
-        _take(SMALL, row, _label(devices, row.hardware), asked)
+        _convert_row(SMALL, row, _label(devices, row.hardware), asked)
         for row in _ask(source, SMALL, _settings(devices, (USUAL_WEIGHTS,)), asked.serving)
     ]
     widths = _list_widths(small)
@@ -175,7 +177,7 @@ def _settings(devices: Sequence[Device], weights: Sequence[str]) -> Settings:
 
 
 def _choose_weights(source: Source, model: str, asked: str, usual: tuple[str, ...] = WEIGHTS) -> tuple[str, ...]:
-    """Return the weight formats to try; none for a GGUF file, which has its own."""
+    """Return the weight formats to try; empty for a GGUF file, whose format is fixed."""
     from joulemap.domain.weight import GGUF_METHOD
     from joulemap.wing.llm.capacity.case import find_file_weights
     from joulemap.wing.llm.source import read_decoder
@@ -215,8 +217,8 @@ def _label(devices: Iterable[Device], hardware: str) -> str:
     return next((one.label for one in devices if name_device(one) == hardware), hardware)
 
 
-def _take(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
-    """Return a row of `llm` as one of this answer; the power of `count` devices, of which one works at a time."""
+def _convert_row(model: str, row: ServedRow, label: str, asked: Asked, count: int = 1) -> ServedHere:
+    """Return a row of `llm` as a row of this answer, with its power times the `count` pipeline devices."""
     power = row.decode_device_w
     return ServedHere(
         model=model,
@@ -271,7 +273,7 @@ def _price(
     first: Mapping[str, float | None],
     asked: Asked,
 ) -> Iterator[ServedHere]:
-    """Yield the row of each case, without a stored run."""
+    """Yield the row of each case from its formula costs, without storing runs."""
     from joulemap.wing.llm.capacity.case import OK
     from joulemap.wing.llm.capacity.row import serve
 
@@ -314,7 +316,10 @@ def _divide(
     settings: Settings,
     asked: Asked,
 ) -> Iterator[ServedHere]:
-    """Yield the best division between the largest GPU that is too small and the processor, for each weight format."""
+    """Yield the fastest split of layers between the largest dedicated GPU and the processor, for each weight format.
+
+    A format that fits on the GPU alone is skipped.
+    """
     from joulemap.wing.llm.capacity.offload import divide_between
 
     hosts = {case.precision: case for case in cases if case.target.architecture == CPU}
@@ -334,7 +339,7 @@ def _divide(
             rows = divide_between(
                 small.target,
                 host.target,
-                _find_way(small.target),
+                _find_link(small.target),
                 question.decoder,
                 question.stack,
                 kept,
@@ -370,8 +375,8 @@ def _widest(widths: Iterable[float | None]) -> float | None:
     return max((one for one in widths if one is not None), default=None)
 
 
-def _find_way(device: Hardware) -> Way:
-    """Return the link of a GPU to its host: its own, or the usual slot's."""
+def _find_link(device: Hardware) -> Way:
+    """Return the link of a GPU to its host: the one in its description, or `HOST_LINK`."""
     from joulemap.catalog.box import make_link
     from joulemap.wing.llm.serving.offload import Way
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 CACHED: Final = 2048
-"""Context in tokens of a file's decode step if no pass is named, as for `--phase decode`; at most the model's."""
+"""Tokens in the KV cache before the decode step of a weight file named without a pass, as with `--phase decode`."""
 
 WIDE: Final[Precision] = "fp32"
 """Precision of activations on hardware without narrower precisions."""
@@ -36,9 +36,7 @@ OWN_KERNELS: Final = Template(
 
 
 def count_in(model: str) -> str:
-    """Return the unit that a million evaluations of a pass yield: output tokens or prompts; empty if it is not a
-    pass.
-    """
+    """Return the plural name of a pass's evaluations: output tokens, or prompts of N tokens; empty for other models."""
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     asked = find_pass(model) if is_pass(model) else None
@@ -48,9 +46,9 @@ def count_in(model: str) -> str:
 
 
 def describe_evaluation(models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-    """Return (model, one evaluation of it) of a language model named without a pass, and the command for its requests.
+    """Return ((model, phrase for one evaluation), note with the `llm` command) of a model named without a pass.
 
-    Return None and an empty text if the models include none.
+    Return (None, "") if `models` include no such language model.
     """
     from joulemap.wing.llm.decoder.name import drop_arguments, is_pass, is_weight_file
 
@@ -73,9 +71,9 @@ def _describe_step(model: str) -> str:
 def apply_file(
     models: tuple[str, ...], settings: Settings, shared: Collection[str]
 ) -> tuple[tuple[str, ...], Settings]:
-    """Return files of weights as decode steps of their engine, with the precisions of weights and GEMMs.
+    """Return the models with weight files as decode steps, and the settings with the files' precisions.
 
-    Precisions other than the default stay. Raise UsageError for files with different weights in one question.
+    Precisions that the user stated are kept. Raise UsageError for files with different weights in one question.
     """
     from joulemap.wing.llm.decoder.name import drop_arguments, find_file_engine, is_weight_file
 
@@ -100,7 +98,7 @@ def apply_file(
 
 
 def _list_activations(model: str) -> tuple[Precision, ...]:
-    """Return the precisions of activations that the GEMMs of a file take, the preferred one first."""
+    """Return the activation precisions in which a file's GEMMs can run, the preferred one first."""
     from joulemap.wing.llm.capacity.question import list_precisions
     from joulemap.wing.llm.decoder.name import find_decoder
 
@@ -110,7 +108,7 @@ def _list_activations(model: str) -> tuple[Precision, ...]:
 
 
 def _name_step(file: str) -> str:
-    """Return the decode step of a file after `CACHED` tokens, or after all but one that the model's context holds."""
+    """Return the decode step of a file after `CACHED` tokens, or with the context filled if it is shorter."""
     from joulemap.wing.llm.decoder.name import find_decoder, find_file_engine
 
     decoder = find_decoder(file)
@@ -125,7 +123,7 @@ def _is_bare_file(model: str) -> bool:
 
 
 def describe_unread(models: Sequence[str]) -> list[str]:
-    """Return notes on checkpoint quantization of passes that is not counted."""
+    """Return notes on checkpoint quantization that the predictions of these passes ignore."""
     from joulemap.wing.llm.decoder.name import find_pass, is_pass
 
     found = [find_pass(one) for one in models if is_pass(one)]
@@ -134,7 +132,7 @@ def describe_unread(models: Sequence[str]) -> list[str]:
 
 
 def describe_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return the overhead that the engine named by a pass adds on each chip; empty for any other pass.
+    """Return notes on the overhead that the engine named by a pass adds on each chip; empty without an engine.
 
     `runs` contains the name of each chip, the seconds of the pass there, and its idle power in watts.
     """

@@ -60,10 +60,10 @@ class DecoderNames(ModelNames):
         return decoder.describe_shipped()
 
     def describe(self, model: Model, talk: Talk) -> Workload:
-        """Return the workload of a pass; UsageError for one too large to be summed."""
+        """Return the workload of a pass; UsageError for a pass with too many operations to sum."""
         from joulemap.wing.llm.decoder.layer import describe_step
 
-        del talk  # it takes no noticeable time
+        del talk  # too fast for a progress message
         asked = decoder.find_pass(model.request.model)
         assert asked is not None
         return describe_step(asked.decoder, asked.step, model.request.batch or 1, model.request.key)
@@ -80,7 +80,7 @@ class DecoderNames(ModelNames):
     def apply_published(
         self, models: tuple[str, ...], settings: Settings, shared: Collection[str]
     ) -> tuple[tuple[str, ...], Settings]:
-        """Return files as their engine serves them: a decode step with the file's weights, unless others are given.
+        """Return the models with weight files as decode steps, and the settings with the files' precisions.
 
         Raise UsageError for files with different weights in one question.
         """
@@ -104,7 +104,9 @@ class DecoderNames(ModelNames):
         return find_checkpoint(drop_arguments(model))
 
     def describe_evaluation(self, models: Sequence[str], hardware: Sequence[str]) -> tuple[tuple[str, str] | None, str]:
-        """Return one evaluation of a language model named without a pass, and the `llm` command to ask about it."""
+        """Return the evaluation of a language model named without a pass, and a note with the `llm` command for
+        requests.
+        """
         if not any(decoder.is_pass(one) and ("(" not in one or decoder.is_weight_file(one)) for one in models):
             return None, ""
         from joulemap.wing.llm.engine import describe_evaluation
@@ -112,7 +114,7 @@ class DecoderNames(ModelNames):
         return describe_evaluation(models, hardware)
 
     def describe_unread(self, models: Sequence[str]) -> list[str]:
-        """Return notes on checkpoint quantization of passes that is not counted."""
+        """Return notes on checkpoint quantization that the predictions of these passes ignore."""
         if not any(decoder.is_pass(one) for one in models):
             return []
         from joulemap.wing.llm.engine import describe_unread

@@ -152,7 +152,9 @@ class ServerOptions:
         return repeat_options(self, REPEATED)
 
     def read_speculation(self) -> dict[str, Any]:
-        """Return the draft tokens, their acceptance by depth and the draft; UsageError for invalid text."""
+        """Return the number of draft tokens, their acceptance by depth and the draft model; UsageError for invalid
+        text.
+        """
         if not self.speculate:
             if self.acceptance or self.draft:
                 raise UsageError("--acceptance and --draft apply to speculative decoding: add --speculate 3")

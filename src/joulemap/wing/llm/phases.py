@@ -72,7 +72,9 @@ ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
 
 @frozen(kw_only=True)
 class PhasesAnswer(RunAnswer):
-    """Prefill and decode of a language model on hardware of several classes; categories sum to each run exactly."""
+    """Prefill and decode of a language model on hardware of several classes; the categories of a run sum exactly to its
+    energy.
+    """
 
     about = ("model", "prompt")
 
@@ -115,14 +117,14 @@ class PhasesAnswer(RunAnswer):
         )
 
     def _count(self, row: ArchitectureSummary) -> int:
-        """Return the number of tokens of a run's pass."""
+        """Return the number of tokens in the pass of a row."""
         return self.prompt if row in [one for one, _ in self.pairs] else 1
 
     def _name_phase(self, row: ArchitectureSummary) -> str:
         return "prefill" if self._count(row) > 1 else "decode"
 
     def _each(self, row: ArchitectureSummary) -> float:
-        """Return the joules per token of a run."""
+        """Return the energy per token of a row in joules."""
         return (row.energy_j or 0.0) / self._count(row)
 
     def _find_headline(self) -> str:

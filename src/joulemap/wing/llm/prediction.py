@@ -56,7 +56,7 @@ DEPLOYMENT: Final = (
 
 @frozen(kw_only=True)
 class _Target:
-    """Hardware named by rows, with the applicable calibration."""
+    """Hardware of measured rows, with the applicable calibration."""
 
     name: str
     entry: HardwareEntry | None = None
@@ -98,7 +98,7 @@ def _digest() -> str:
 
 
 def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) -> frozenset[str]:
-    """Predict the measurements of these numbers if no prediction is stored or the stored one is out of date.
+    """Predict the measurements with these row numbers if no prediction is stored or the stored one is out of date.
 
     Return `HARDWARE LABEL` of the calibrations that apply. A row that cannot be predicted is stored with the reason.
     """
@@ -136,8 +136,9 @@ def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[Serv
 
 
 def _find_target(name: str, boundary: Boundary, use: CalibrationUse) -> _Target:
-    """Return the target of rows; the target at the board, without energy predictions, if the power at the wall is
-    unknown.
+    """Return the hardware at the boundary of its rows.
+
+    If its power at the wall is unknown, return it at the board, without energy predictions.
     """
     ref = HardwareRef.read(name)
     try:

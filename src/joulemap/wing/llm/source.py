@@ -79,7 +79,7 @@ def find_traced_pass(name: str, settings: Settings, batch: int | None) -> Model:
 
 
 def find_closed_pass(name: str, settings: Settings, batch: int | None, names: Describer) -> Model | None:
-    """Return the pass of a decoder, by name or path of a configuration, described by `names`; None for others.
+    """Return the pass of a decoder given by name or path, with its workload described by `names`; None for others.
 
     A family whose sizes are not known in closed form is traced, if possible. Raise as `find_model` does.
     """
@@ -112,7 +112,7 @@ def find_closed_pass(name: str, settings: Settings, batch: int | None, names: De
 
 
 def find_mixed(settings: Settings) -> BoxHardware | None:
-    """Return the box of different devices in the settings; None for none. Raise UsageError if other hardware is
+    """Return the box of different devices in the settings; None if there is none. Raise UsageError if other hardware is
     requested too.
     """
     selection = select_hardware(attrs.evolve(settings, boundary=BOARD))
@@ -125,7 +125,7 @@ def find_mixed(settings: Settings) -> BoxHardware | None:
 
 
 def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
-    """Return settings with each uniform box replaced by its chip, and the number of chips by chip.
+    """Return settings with each uniform box replaced by its chip, and chip -> its number in the box.
 
     Raise UsageError for boxes with different numbers of one chip.
     """
@@ -160,7 +160,7 @@ def _name_chip(box: BoxHardware, mode: str) -> str:
 
 
 def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
-    """Return the decoder of a name or path, or one with traced and stored passes of at most `prompt` tokens.
+    """Return the decoder of a name or path; a traced one is fitted to stored passes of at most `prompt` tokens.
 
     Raise UnknownNameError, with the nearest name, for an unknown model; ModelError for one that cannot be read or
     traced.
@@ -168,7 +168,7 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
     from joulemap.wing.llm.decoder.name import find_decoder, list_decoders
 
     if model.endswith(".py"):
-        find_model(model, settings, None)  # raises an error that names the missing part of the name
+        find_model(model, settings, None)  # raises the error that names the missing factory
     if "(" not in model and is_traced_pass(f"{model}()", settings):
         return _trace(source, model, settings, prompt)
     try:

@@ -8,9 +8,9 @@ computes them, whatever the compiler supports; a processor or GPU computes them 
 counted, as in published rates of the device alone.
 
     prepare = `PIXEL_OPERATIONS` x size^2      boxes = `VALUE_OPERATIONS` x count x (classes + 5)
-Source: Vitis AI Model Zoo 3.5 (Xilinx/Vitis-AI @b2b2279), VEK280: a frame of one thread less a fourteenth of a batch of
-several threads is 7 ns a pixel of the input (ResNet-50 and 152, VGG-19, Inception, YOLOv3) and up to 1.5 ns a value of
-the output (YOLOv7) on a Cortex-A72.
+Source: Vitis AI Model Zoo 3.5 (Xilinx/Vitis-AI @b2b2279), VEK280 with a Cortex-A72. The time per frame of one thread,
+less a fourteenth of the time per batch of several threads, is 7 ns per pixel of the input (ResNet-50 and 152, VGG-19,
+Inception, YOLOv3). It is up to 1.5 ns per value of the output (YOLOv7).
 """
 
 from __future__ import annotations

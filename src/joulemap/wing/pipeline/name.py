@@ -73,7 +73,7 @@ class PipelineNames(ModelNames):
 
 
 def _is_speech(name: str) -> bool:
-    """Return True for the name of a pipeline of speech, not for those of its stages or of a file."""
+    """Return True for the name of a speech pipeline; False for one of its stages or for a file."""
     from joulemap.wing.pipeline.stage import read_spellings
 
     return fold_name(name) in read_spellings()

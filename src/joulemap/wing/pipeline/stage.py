@@ -80,7 +80,7 @@ def read_spellings() -> Mapping[str, str]:
 def read_named(name: str) -> NamedPipeline | None:
     """Return the built-in pipeline that a name states; None for any other name.
 
-    Raises UnknownNameError for an unknown picture, UsageError for wrong arguments.
+    Raise UnknownNameError for an unknown text-to-image pipeline, UsageError for wrong arguments.
     """
     found = re.fullmatch(r"\s*([^\s()+]+)\s*(\(.*\))?\s*", name)
     known = read_spellings().get(fold_name(found[1])) if found else None
@@ -137,7 +137,7 @@ class Pipeline:
     """Frame rate; 0 if none is stated."""
     stages: tuple[Stage, ...]
     name: str = ""
-    """Name of a known pipeline; empty for one of named stages."""
+    """Name of a built-in pipeline; empty for a pipeline given by its stages."""
     inference: str = FRAME
     """Inference of the pipeline, for its note."""
 
@@ -207,7 +207,7 @@ def _read_repeated(text: str) -> Stage:
     found = RUNS.fullmatch(text.strip())
     model, count = (found[1], int(found[2])) if found else (text.strip(), 1)
     if not model or model.rpartition(":")[2].strip().replace(".", "").isdigit():
-        return Stage(model=_read_stage(text)[0], count=1)  # raises
+        return Stage(model=_read_stage(text)[0], count=1)  # raises UsageError with the fault
     if not 0 < count <= MOST_RUNS:
         raise UsageError(f"{quote(model)} runs {count:,} times, expected 1 to {MOST_RUNS:,}")
     return Stage(model=model, count=count)

@@ -84,7 +84,7 @@ def find_placements(connection: Connection, question_key: str) -> dict[tuple[str
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
-    """Store the placements of a question and delete its older ones. The caller holds the transaction."""
+    """Store the placements of a question and delete its older ones, within the caller's transaction."""
     first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
     replaced = execute(
         connection,

@@ -37,7 +37,8 @@ SHARED: Final = "shared"
 
 HAND_OVER_S: Final = 5e-6
 """Time to hand a value over in shared memory, in seconds, if no box file states it: a cache write-back and a fence.
-An assumption."""
+Source: assumed.
+"""
 
 _LANES: Final = re.compile(r"([a-z_]+?)(\d+)x(\d+)")
 """Format of a link with a name, generation and lane count, such as `pcie4x16`."""

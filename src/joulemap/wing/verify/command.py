@@ -69,7 +69,7 @@ class FactOptions:
     prompt: int | None = option(
         None, "Prompt length in tokens.", metavar="TOKENS", min=1, shown="from the file", is_advanced=True
     )
-    made: int | None = option(
+    output_tokens: int | None = option(
         None,
         "Output length in tokens; use -o for a file.",
         "--output",
@@ -81,7 +81,7 @@ class FactOptions:
 
     def keywords(self) -> dict[str, Any]:
         """Return the facts as keywords of `verify`."""
-        return {"output" if name == "made" else name: value for name, value in attrs.asdict(self).items()}
+        return {"output" if name == "output_tokens" else name: value for name, value in attrs.asdict(self).items()}
 
 
 @command

@@ -30,7 +30,7 @@ from joulemap.exchange.measured import (
 from joulemap.system.errors import UsageError
 from joulemap.wing.verify.answer import text
 
-Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
+Reader = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
 
@@ -87,7 +87,7 @@ Source: assumed; as for the shipped measurements (docs/accuracy.md).
 JOULES_PER_KWH: Final = 3.6e6
 
 
-def take_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+def convert_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the columns of a served model's run; UsageError for a value that is neither in the file nor given."""
     if number(find(one, "completed")) == 0.0 or not any(name.endswith(MEASURED) for name in cells):
         raise ValueError("no request was completed")
@@ -162,7 +162,7 @@ def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells
     return {column: float(stated[name]) for column, name in names.items() if stated[name]}
 
 
-def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+def convert_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in MLPerf's summary of a language model; output lengths follow from rates."""
     scenario = cells.pop("scenario")
     if scenario not in ("Offline", "Server"):
@@ -172,10 +172,10 @@ def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated
     at_once = scenario == "Offline"
     for name in ("request_latency_s", "requests_per_s") if at_once else ("requests",):
         cells.pop(name, None)
-    return take_served({**cells, **({"request_rate": "inf"} if at_once else {})}, one, content, stated)
+    return convert_served({**cells, **({"request_rate": "inf"} if at_once else {})}, one, content, stated)
 
 
-def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
+def convert_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
     """Return a test of llama-bench, from a JSON object or a row of its table."""
     row = _read_row(one, content.text) if "t/s" in one else one
     counts = (number(find(row, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers"))
@@ -245,7 +245,7 @@ def _read_row(row: Mapping[str, str], printed: str) -> Cells:
     }
 
 
-def take_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def convert_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the run in a log of trtexec: the median GPU compute time, without host copies."""
     need(cells, "latency_s")
     allowed = values.get("allowed", "Strongly Typed")
@@ -261,7 +261,7 @@ def take_trtexec(cells: Cells, values: Mapping[str, Any], _content: Content, _st
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
-def take_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def convert_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the run in a log of OpenVINO's benchmark_app, at the precision that operators in floating point use."""
     need(cells, "latency_s")
     if (precision := OPENVINO.get(str(values.get("precision")))) is not None:
@@ -272,7 +272,7 @@ def take_benchmark_app(cells: Cells, values: Mapping[str, Any], _content: Conten
     return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
-def take_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+def convert_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in a trace of `torch.profiler`: the mean step, or the whole trace divided by its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
     kinds, batches = Counter[str](), Counter[int]()
@@ -309,7 +309,7 @@ def take_trace(cells: Cells, values: Mapping[str, Any], content: Content, stated
     return {**cells, "latency_s": seconds, "notes": [text.PROFILED(basis=basis)]}
 
 
-def take_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+def convert_timer(cells: Cells, values: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return the median of a timer of `torch.utils.benchmark`, from its printed form."""
     need(cells, "latency_s")
     title = " ".join(values["title"].split())[:120]
@@ -324,7 +324,7 @@ def _need_passes(stated: Stated, path: Path, what: str) -> int:
     return passes
 
 
-def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+def convert_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return the run in a meter's window of several passes: Zeus, CodeCarbon, or a profiler's total."""
     count, seconds = _need_passes(stated, content.path, "each window"), need(cells, "elapsed_s")
     name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
@@ -358,7 +358,7 @@ def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
     return sum(need(one, column) for column in columns) * JOULES_PER_KWH, meter
 
 
-def take_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
+def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
     """Return the run in mlperf_log_summary.txt; the folders above the file give model and system."""
     scenario = values["scenario"].replace(" ", "")
     if scenario not in ("Offline", "SingleStream"):
@@ -383,15 +383,15 @@ def _locate(path: Path, scenario: str) -> Cells:
     return found
 
 
-READERS: Final[Mapping[str, Take]] = {
-    "served": take_served,
-    "scenario": take_scenario,
-    "llama_bench": take_llama_bench,
-    "trtexec": take_trtexec,
-    "benchmark_app": take_benchmark_app,
-    "trace": take_trace,
-    "timer": take_timer,
-    "window": take_window,
-    "mlperf": take_mlperf,
+READERS: Final[Mapping[str, Reader]] = {
+    "served": convert_served,
+    "scenario": convert_scenario,
+    "llama_bench": convert_llama_bench,
+    "trtexec": convert_trtexec,
+    "benchmark_app": convert_benchmark_app,
+    "trace": convert_trace,
+    "timer": convert_timer,
+    "window": convert_window,
+    "mlperf": convert_mlperf,
 }
 """Reader in the table of formats -> function that completes the columns."""

@@ -107,7 +107,7 @@ class ExploreAnswer(Answer):
     evaluated_count: int
     """Designs evaluated for this answer; the others were in the lake."""
     points_per_s: float
-    """Evaluation rate of the designs evaluated for this answer."""
+    """Designs evaluated per second for this answer."""
     kept_count: int
     """Designs within every limit."""
     front_count: int
@@ -230,7 +230,8 @@ class ExploreAnswer(Answer):
             " | ".join(columns),
             limit=limit,
             noun="designs",
-            ranked=" | ".join(headings.get(name, "energy") for name in judged),  # efficiency is the inverse of energy
+            # a ranking by efficiency is one by energy, whose column stands for it
+            ranked=" | ".join(headings.get(name, "energy") for name in judged),
             **cells,
         )
         headed = named_parameters.values()
@@ -400,7 +401,9 @@ def explore(
         raise UsageError(f"--cluster {cluster} needs --lake FOLDER, which its workers see under the same path")
     is_kept = lake is not None or jobs > 1 or bool(cluster)
     is_usual = not (vary or solve or target)
-    question = prepare_question(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
+    question = prepare_question(
+        source, names, settings, None if is_usual else vary, share, count, seed, is_kept=is_kept
+    )
     watch = Watch(say=source.talk, move=source.progress)
     if search:
         question = search_question(question, search, wanted, bounds, count, seed, watch)
@@ -413,7 +416,7 @@ def explore(
         done = survey(question.groups, wanted, bounds, watch, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in question.groups for one in group.space.parameters))
     done.judge(question.doubt)
-    if not done.keeps.any():
+    if not done.is_within.any():
         raise UnsupportedError(_describe_missed(done, bounds))
     return ExploreAnswer(
         title=_name_question(question),
@@ -432,7 +435,7 @@ def explore(
         evaluated_count=done.evaluated_count,
         design_count=question.size,
         points_per_s=done.evaluated_count / max(done.seconds, 1e-9),
-        kept_count=int(done.keeps.sum()),
+        kept_count=int(done.is_within.sum()),
         front_count=int(done.front.sum()),
         band_count=int(done.band.sum() - done.front.sum()),
         parameters=tuple(parameters),

@@ -110,7 +110,7 @@ def find_best(question: DesignQuestion, done: Survey, objective: Objective) -> B
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
-        like_count=done.count_like(row, objective, question.doubt),
+        like_count=done.count_tied(row, objective, question.doubt),
     )
 
 
@@ -195,7 +195,9 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return the designs larger than one die and than their base chip, which may have several dies; None without."""
+    """Return the designs larger than one die and than their base chip, which may have several dies; None if there are
+    none.
+    """
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2
     built = [0.0 if one.space.hardware.projection else float(one.space.law.area.find_mm2({})[0]) for one in done.groups]

@@ -134,7 +134,7 @@ def _widen(
 
 
 def _repeat(scale: ErrorScale, held_out: float | None, least: float, count: int) -> Errors:
-    """Return one error scale for each of `count` points."""
+    """Return an error scale repeated for each of `count` points, with the held-out error and the least error."""
     numbers = (scale.half_width, scale.level, scale.group_count, np.nan if held_out is None else held_out, least)
     half_width, level, group_count, held_outs, leasts = (np.full(count, float(one)) for one in numbers)
     return Errors(half_width=half_width, level=level, group_count=group_count, held_out=held_outs, least=leasts)
@@ -154,7 +154,7 @@ def find_scale_of(
 def _describe_subject(
     hardware: Hardware, configuration: Configuration, work: str = "model", size: float | None = None
 ) -> Subject:
-    """Return a configuration on a chip with this peak, for which errors are requested."""
+    """Return the subject of an error lookup: a configuration on a chip, whose peak is `size` operations per second."""
     return Subject(
         work=work,
         architecture=hardware.architecture,

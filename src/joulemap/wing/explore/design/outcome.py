@@ -1,7 +1,10 @@
 """Outcomes of designs: totals of one model, or of several models that share a chip.
 
-weighted by shares s of the inferences:       latency = sum s latency        energy = sum s energy / batch throughput =
-1 / sum (s interval / batch)     power = energy x throughput    memory: maximum over models
+Weighted by shares s of the inferences:
+
+    latency    = sum s latency                 energy = sum s energy / batch
+    throughput = 1 / sum (s interval / batch)  power  = energy x throughput
+    memory     = maximum over models
 """
 
 from __future__ import annotations

@@ -114,12 +114,12 @@ def prepare_question(
     count: int | None,
     seed: int,
     *,
-    keeps: bool = False,
+    is_kept: bool = False,
 ) -> DesignQuestion:
     """Return a prepared question; raises like `compare`, and UsageError for a constant that cannot be varied.
 
-    Each group samples its part of `count` designs by `seed`; without `count` every design is included. With `keeps` the
-    workloads are loaded, so that designs can be stored. Without `vary` the default constants are varied.
+    Each group samples its part of `count` designs by `seed`; without `count`, every design is included. With `is_kept`,
+    the workloads are loaded, so that designs can be stored. Without `vary` the default constants are varied.
     """
     names = tuple(dict.fromkeys(models))
     shares = read_shares(names, share)
@@ -139,7 +139,7 @@ def prepare_question(
     with holding_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
-        workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
+        workloads = [read_workload(connection, workload_id) if is_kept else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
         error_classes = [read_work(connection, workload_id) for _, workload_id in works]
         doubts = load_doubt()

@@ -163,8 +163,8 @@ def _find_choices(
     """Yield for each chip the index of its best configuration within limits, and its cost as a logarithm."""
     most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
     outcomes = Outcomes.join([_evaluate_block(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
-    keeps, _ = find_excess(outcomes, bounds)
-    cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
+    is_within, _ = find_excess(outcomes, bounds)
+    cost = np.where(is_within, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
     for chip in dict.fromkeys(chips):
         mine = np.flatnonzero(np.array(chips) == chip)
         place = int(mine[np.argmin(cost[mine])])

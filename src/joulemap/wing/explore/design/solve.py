@@ -35,7 +35,7 @@ TOGETHER: Final = 65
 """Values of a constant evaluated together."""
 
 APART: Final = 13
-"""Values of an outer constant, at each of which the inner one is solved."""
+"""Number of values of an outer constant at which the inner constant is solved."""
 
 
 @frozen(kw_only=True)

@@ -28,7 +28,7 @@ USUAL: Final = {
     "clock": (0.25, 0.5, 0.75, 1.0),
     "memory_bandwidth": (0.5, 1.0, 2.0),
 }
-"""Factors of the chip's own constants that are varied by default."""
+"""Constant that is varied by default -> factors of the chip's own value."""
 
 MOST_NUMBERED: Final = 2**62
 """Maximum designs of a space; larger numbers do not fit in 64 bits."""
@@ -90,7 +90,8 @@ class Space:
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
-        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # measured on another chip
+        # these powers were measured on the unchanged board
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 

@@ -75,7 +75,7 @@ STEP: Final = 0.01
 """Relative step of a parameter for its elasticity."""
 
 WHOLE_STEP: Final = 0.1
-"""Relative step of an integer; a smaller one meets single jumps of tiles per unit, a larger one leaves the design."""
+"""Relative step of an integer; smaller steps show single jumps of tiles per unit, larger ones another design."""
 
 
 @frozen(kw_only=True)
@@ -130,17 +130,17 @@ class Survey:
         return np.concatenate([first, *others]) if others else first
 
     @property
-    def keeps(self) -> Booleans:
+    def is_within(self) -> Booleans:
         """True for designs within the limits."""
         mask: Booleans = self.costs[:, 0] < np.inf
         return mask
 
     def add(self, outcomes: Outcomes) -> Floats:
         """Add the next designs; return the costs of those within the limits."""
-        keeps, excess = find_excess(outcomes, self.bounds)
+        is_within, excess = find_excess(outcomes, self.bounds)
         part = slice(self._done, self._done + len(outcomes))
         costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
-        self.costs[part] = np.where(keeps[:, None], costs, np.inf)
+        self.costs[part] = np.where(is_within[:, None], costs, np.inf)
         self.is_evaluated[part] = outcomes.is_evaluated
         least = int(np.argmin(excess))
         if excess[least] < self._least:
@@ -150,7 +150,7 @@ class Survey:
         if len(self) <= KEPT:
             self._whole.append(outcomes)
         self._done = part.stop
-        return costs[keeps]
+        return costs[is_within]
 
     def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
         """Return the outcomes of some designs; outcomes of a large survey are evaluated again."""
@@ -195,7 +195,7 @@ class Survey:
         rows = np.flatnonzero(self.front) if self.front.any() else np.arange(len(self.front))
         return int(rows[np.argmin(self.costs[rows, self.objectives.index(objective)])])
 
-    def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
+    def count_tied(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return the number of other designs within the limits that are tied with a design in an objective."""
         place = self.objectives.index(objective)
         cost = self.costs[:, place]
@@ -223,7 +223,7 @@ class Survey:
     def list_status(self, rows: Sequence[int]) -> list[str]:
         """Return the status word of each design."""
         words = np.full(len(rows), "missed", dtype="<U11")
-        words[self.keeps[rows]] = "other"
+        words[self.is_within[rows]] = "other"
         words[self.band[rows]] = "band"
         words[self.front[rows]] = "front"
         words[~self.is_evaluated[rows]] = "unsupported"
@@ -297,7 +297,7 @@ def find_slopes(
 ) -> dict[str, tuple[float | None, ...]]:
     """Return parameter -> elasticities of the objectives at a design, d ln objective / d ln parameter.
 
-    Dependents of a parameter move with it. An integer parameter has the mean elasticity from 10 % fewer to 10 %
+    Dependent constants follow their parameter. An integer parameter has the mean elasticity from 10 % fewer to 10 %
     more, at least one.
     """
     names = list(values)

@@ -62,9 +62,9 @@ READ: Final = (
 
 @frozen(eq=False)
 class DesignTask:
-    """Block of designs for one model; sent to another process as numbers, which finds the values.
+    """Block of designs for one model; another process gets design numbers and computes the values of constants.
 
-    Values are computed on first use, because a scheduler reads tasks too.
+    Values are computed on first use, because a scheduler unpickles tasks too.
     """
 
     packed: bytes
@@ -108,9 +108,9 @@ def survey_lake(
     report: Callable[[int, int, int], None],
     see: Callable[[Outcomes], None],
 ) -> int:
-    """Evaluate all designs of groups that a lake lacks, and show all outcomes in order.
+    """Evaluate the designs of groups that a lake lacks, and pass the outcomes of all designs to `see` in order.
 
-    Returns the number of designs evaluated now. An exception from `report` stops the survey; finished shards stay.
+    Return the number of designs evaluated now. An exception from `report` stops the survey; finished shards stay.
     """
     parts = cut_blocks(groups)
     kept: list[list[tuple[str, str]]] = [[] for _ in parts]

@@ -109,7 +109,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
     found = [shard for path in paths if (shard := read_name(path)) is not None]
     fresh = [one for one in found if one.folder in current]
-    reasons = _look_through(lake, fresh, is_thorough=is_thorough)
+    reasons = _find_damaged(lake, fresh, is_thorough=is_thorough)
     footers, strange = read_footers([one for one in fresh if one.path not in reasons])
     reasons |= strange
     if is_thorough:
@@ -135,11 +135,11 @@ def _list_current() -> set[str]:
     return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 
-def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
+def _find_damaged(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
     """Return the damaged shards by path, with the reason."""
     kept = cache_folder() / f"lake-{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
     seen = {} if is_thorough else read_cached(kept)
-    sights = {one.path.name: _sight(one.path) for one in shards}
+    sights = {one.path.name: _read_attributes(one.path) for one in shards}
     new = [one for one in shards if seen.get(one.path.name) != sights[one.path.name]]
     with ThreadPoolExecutor(2) as pool:
         reasons = {one.path: why for one, why in zip(new, pool.map(_judge, new), strict=True) if why}
@@ -149,7 +149,7 @@ def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> 
     return reasons
 
 
-def _sight(path: Path) -> list[int]:
+def _read_attributes(path: Path) -> list[int]:
     with contextlib.suppress(OSError):
         found = path.stat()
         return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]

@@ -43,13 +43,13 @@ class Task(Protocol):
 
 One = TypeVar("One", bound=Task)
 
-BESIDE: Final = 2
+QUEUED: Final = 2
 """Queued tasks per process, so that no process waits for its next task."""
 
 TRIES: Final = 3
 """Maximum retries of a task whose process was killed; a task that kills every process would never end."""
 
-HEED_S: Final = 0.2
+CALLBACK_S: Final = 0.2
 """Interval in seconds at which the caller is called back, so that it can stop the filling."""
 
 
@@ -157,12 +157,12 @@ def _run_in_processes(
     pending: dict[Future[None], One] = {}
     try:
         while True:
-            while len(pending) < BESIDE * jobs and (task := again.pop() if again else next(source, None)) is not None:
+            while len(pending) < QUEUED * jobs and (task := again.pop() if again else next(source, None)) is not None:
                 with _shielded():
                     pending[pool.submit(work, task)] = task
             if not pending:
                 return
-            ended, _ = wait(pending, timeout=HEED_S, return_when=FIRST_COMPLETED)
+            ended, _ = wait(pending, timeout=CALLBACK_S, return_when=FIRST_COMPLETED)
             if not ended:
                 news()
             broken = False
@@ -254,7 +254,7 @@ def _begin_process() -> None:
     Thread(target=follow, daemon=True).start()
 
 
-LOOK_S: Final = 1.0
+COUNT_S: Final = 1.0
 """Interval in seconds at which cluster workers are counted; each count queries the scheduler, as workers come and go.
 """
 
@@ -277,17 +277,17 @@ def run_on_cluster(
         client = _open(stack, engine, cluster)
         pending: dict[Any, One] = {}
         source = iter(tasks)
-        room, looked_s = 0, -LOOK_S
+        room, looked_s = 0, -COUNT_S
         while True:
-            if time.monotonic() - looked_s > LOOK_S:
-                room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+            if time.monotonic() - looked_s > COUNT_S:
+                room = QUEUED * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
                 looked_s = time.monotonic()
             while len(pending) < room and (task := next(source, None)) is not None:
                 pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = task
             if not pending:
                 return
             try:
-                ended = engine.wait(list(pending), timeout=HEED_S, return_when="FIRST_COMPLETED").done
+                ended = engine.wait(list(pending), timeout=CALLBACK_S, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 news()
                 continue

@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "package_version": "VARCHAR",
     "is_edge": "BOOLEAN",
 }
-"""Columns of a shard, with their types in the engine; varied constants have further columns."""
+"""Column of a shard -> its type in the engine; varied constants have further columns."""
 
 NEEDED: Final = (*QUESTION, "latency_fs", "energy_fj", "refusal", "is_edge", "package_version")
 """Columns that every shard has."""
@@ -82,10 +82,10 @@ class Footer:
     refused_count: int
     """Points that the hardware cannot run."""
     fixed: Mapping[str, str | int | float]
-    """Column of the question that is the same for all points, with its value."""
+    """Column of the question that is the same for all points -> its value."""
     varied: tuple[Varied, ...]
     units: Mapping[str, str]
-    """Column of totals with its unit."""
+    """Column of totals -> its unit."""
     workloads: tuple[Mapping[str, str | int], ...]
     hardware: tuple[Mapping[str, str], ...]
     package_version: str

@@ -99,7 +99,7 @@ TOTALS: Final[Mapping[str, tuple[str, str]]] = {
     "throughput_limit": ("string", ""),
     "refusal": ("string", ""),
 }
-"""Column of results, with its type and unit; a column that points lack is omitted, and read as null."""
+"""Column of results -> (type, unit); a column that points lack is omitted, and read as null."""
 
 ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
 """Columns that winners and Pareto fronts read; uncompressed, they take a fifth more space and half the read time."""

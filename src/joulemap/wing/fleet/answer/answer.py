@@ -28,7 +28,7 @@ from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.wing.fleet.answer.document import FleetAnswer
 from joulemap.wing.fleet.answer.text import NO_FLEET, NOTHING_RUNS, REASON
-from joulemap.wing.fleet.capacity.cost import choose_way, find_least, find_winners, list_queues, rank_fleets
+from joulemap.wing.fleet.capacity.cost import choose_payment, find_least, find_winners, list_queues, rank_fleets
 from joulemap.wing.fleet.capacity.mixture import MixedRow, mix
 from joulemap.wing.fleet.capacity.pair import PairRow, pair_servers
 from joulemap.wing.fleet.capacity.row import LATE, FleetRow, FleetWinner, LevelRow, QueueRow, Sizing
@@ -197,7 +197,7 @@ def make_answer(
     `serving` its requests.
     """
     pay, takes_all = found["stations"][0].pay, scope.settings.takes_all
-    paid = [choose_way(one.row, pay, demand) for one in sized]
+    paid = [choose_payment(one.row, pay, demand) for one in sized]
     pairs = pairing(pay, demand, find_least(paid, demand, takes_all=takes_all)) if pairing else []
     if all(row.status == LATE for row in paid) and not pairs:
         nearest = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))[:2]

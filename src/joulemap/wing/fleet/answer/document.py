@@ -50,7 +50,7 @@ NEARLY: Final = 0.98
 """Share of the highest rate tried, above which a fleet's capacity is reported as a lower bound."""
 
 WHOLE_RATE: Final = 10.0
-"""Rate from which a whole number is shown in full."""
+"""Requests per second from which a whole rate is shown with all digits."""
 
 LEAST_SHARE: Final = 0.001
 """Share of a target below which only a bound is shown."""
@@ -144,7 +144,9 @@ class FleetAnswer(RunAnswer):
         )
 
     def figures(self) -> Figures:
-        """Return figures of the fleets' values, of their queues at higher rates, and of the day."""
+        """Return figures of the fleets' values, of their queues at other rates, and of utilization at each rate of the
+        day.
+        """
         from joulemap.figure.figure import make_figure
 
         best, subject = first_of_each(self.ok), self.scope.bounded(self.title())
@@ -246,9 +248,9 @@ class FleetAnswer(RunAnswer):
         return [[*step.words(**named), *precision, *text.NEXT_RUNTIME.words(best), *given]]
 
     def _find_together(self) -> tuple[MixedRow | PairRow, str, float | None] | None:
-        """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None without one.
+        """Return the fleet of two kinds that beats any of one kind, its form, and its saving; None if there is none.
 
-        If both mixtures and prompt and answer pools beat it, return the better of them.
+        The fleet may be a mixture or separate prefill and decode pools, whichever saves more.
         """
         found: list[tuple[float, MixedRow | PairRow, str]] = [
             *((row.saved_fraction, row, row.form) for row in self.mixtures),
@@ -260,7 +262,7 @@ class FleetAnswer(RunAnswer):
         return row, form, saved if self.ok else None
 
     def _find_untied(self) -> str:
-        """Return the form of the fleet of two kinds in the headline; empty if the headline names one of one kind."""
+        """Return the form of the headline's fleet of two kinds; empty if the headline names a fleet of one kind."""
         found = self._find_together()
         return "" if found is None or (self._winner is not None and _is_tied(found[0])) else found[1]
 
@@ -365,7 +367,7 @@ class FleetAnswer(RunAnswer):
         return f". {runner_up(name=name, ratio=winner.regret_ratio, chance=chance)}"
 
     def _list_insights(self) -> list[str]:
-        """Return the best fleet's headroom, its devices per server, and the lowest-energy fleet."""
+        """Return the best fleet's headroom, devices per server and loss of quality, and the lowest-energy fleet."""
         best = next(iter(self.ok), None)
         if best is None:
             return []
@@ -390,7 +392,7 @@ class FleetAnswer(RunAnswer):
         return [next(one for one in self.rows if one.label == energy.label)]
 
     def _describe_published(self) -> str:
-        """Return the best fleet with the checkpoint as published; empty if it meets no target."""
+        """Return a phrase for the best fleet with the checkpoint as published; empty if none meets all targets."""
         row = next((one for one in self.ok if one.quality is None), None)
         column, unit = OBJECTIVES[self.demand.objective]
         value = None if row is None else getattr(row, column)

@@ -58,7 +58,7 @@ HALF_MORE: Final = 1.5
 """Multiple of the highest rate at which the first broken limit is reported."""
 
 TWICE: Final = 2.0
-"""Ratio to a limit from which the excess is shown as a ratio."""
+"""Ratio to a limit from which an excess is shown as a ratio instead of a percentage."""
 
 
 def cost_fleet(
@@ -66,8 +66,8 @@ def cost_fleet(
 ) -> dict[str, Any]:
     """Return the monthly energy, carbon and cost of a fleet, as columns of its row.
 
-    `domain/use.py` says how a request's share adds up. Owned devices cost their electricity and their hosts' share of
-    it. They are powered before others, which are rented or bought.
+    `domain/use.py` has the formulas. Owned devices cost only electricity, including that of their hosts. They are
+    powered before the others, which are rented or bought.
     """
     powered = sum(one.level.share * one.devices for one in loads)
     busy = sum(one.level.share * one.busy_devices for one in loads)
@@ -136,9 +136,9 @@ def complete_fleet(
 ) -> tuple[FleetRow, tuple[LevelRow, ...]]:
     """Return the row of a fleet that meets the targets, with its cost and the limits that break first, and its levels.
 
-    `idle_w` is of one device, `power_w` and `grown_w` are of all at the highest rate and at `HALF_MORE` times that,
-    `carried` is the capacity relative to the highest rate. The power of the row includes the rest of each module or SoC
-    that a device is a part of.
+    `idle_w` is the idle power of one device. `power_w` and `grown_w` are the power of all devices at the highest rate
+    and at `HALF_MORE` times this rate. `carried` is the capacity relative to the highest rate. The power of the row
+    includes the rest of each module or SoC that a device is a part of.
     """
     modules_w = station.module_power_w * devices
     power_w, grown_w = power_w + modules_w, grown_w + modules_w
@@ -189,7 +189,7 @@ def find_utilization(carried_ratio: float | None) -> float | None:
 
 
 def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
-    """Return the limits that break at 1.5x the demand, in the order of the rates; power grows linearly."""
+    """Return the limits that break up to 1.5x the demand, in the order in which they break; power grows linearly."""
     fails = [(carried, "latency")] if carried < HALF_MORE else []
     if limit_w is not None and grown_w > limit_w:
         part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
@@ -198,12 +198,12 @@ def list_failures(carried: float, limit_w: float | None, power_w: float, grown_w
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:
-    """Return the highest ratio of the whole fleet to a limit; infinite if a price is unknown."""
+    """Return the highest ratio of a fleet's power or cost to its limit; infinite if a price is unknown."""
     limits = ((demand.max_power_w, row.total_power_w), (demand.max_cost_per_month, row.cost_per_month))
     return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
 
 
-def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
+def choose_payment(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return the row with its way of paying, and with its status under the limits of the whole fleet."""
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
     is_there = row.chip in demand.owned and (row.device_count or 0) <= demand.owned[row.chip]
@@ -250,7 +250,7 @@ def rank_fleets(sized: Sequence[Sizing], rows: Sequence[FleetRow], demand: Deman
 
 
 def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> FleetRow | None:
-    """Return the best fleet by the objective among those that meet all targets and limits; None for none."""
+    """Return the best fleet by the objective among those that meet all targets and limits; None if none does."""
     column, _ = OBJECTIVES[demand.objective]
     there = (row for row in rows if row.status == OK and (row.is_available or takes_all))
     known = [row for row in there if getattr(row, column) is not None]
@@ -260,7 +260,7 @@ def find_least(rows: Sequence[FleetRow], demand: Demand, *, takes_all: bool) -> 
 def find_chance_together(
     parts: Sequence[tuple[FleetRow, float]], best: FleetRow | None, objective: Objective
 ) -> float | None:
-    """Return the probability that a fleet of several parts is better than the best fleet of one kind; None without one.
+    """Return the probability that a fleet of several parts beats the best fleet of one kind; None if there is none.
 
     `parts` are rows with their cost per month, or else their kWh per month: carbon is proportional. Parts of one
     hardware and precision share their error, so that only the difference of their shares counts; other errors are

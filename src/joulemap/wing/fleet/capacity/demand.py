@@ -83,7 +83,7 @@ def _read_row(path: Path, number: int, names: list[str], cells: list[str], wante
 def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[float, float]]:
     """Return each rate with its seconds until the next.
 
-    The last lasts until the day ends, or as long as the one before.
+    The last interval ends with the day, or is as long as the one before if it starts after the first day.
     """
     if not any(rates):
         raise UsageError(f"{path}: all rates are 0")

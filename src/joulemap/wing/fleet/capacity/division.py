@@ -41,7 +41,7 @@ class Division:
     plan: Plan
     case: Case
     rates: SaturatedRates | None
-    """Capability of one server; None if its passes cannot be evaluated."""
+    """Saturated rates of one server; None if its passes cannot be evaluated."""
     reason: str = ""
     """Reason why the division's passes cannot be evaluated; empty if they can."""
 
@@ -111,11 +111,11 @@ class _Search:
 def open_servers(
     choices: Sequence[tuple[Question, Plan, Sequence[Case]]], levels: Sequence[Level], demand: Demand
 ) -> list[Opened]:
-    """Return the candidate servers of each chip and precision, or the reason if there are none.
+    """Return the simulated servers of each chip, each with its division, or with the reason why it cannot serve.
 
-    `choices` are those of `list_choices`, the checkpoint as published first. If there are several, each chip has one
-    search, which begins with the published one. Their cases include refused ones, each with the fewest devices that
-    hold the model. All divisions are returned if the question names numbers of devices or a box.
+    `choices` are those of `list_choices`, the checkpoint as published first. All precisions of a chip share one search,
+    which begins with the published one. The cases include refused ones, each with the fewest devices that hold the
+    model. If the question names numbers of devices or a box, exactly these divisions are returned.
     """
     rate = levels[0].rate_per_s
     groups: dict[tuple[object, ...], _Search] = {}

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.computed import described
 from joulemap.system.record import frozen
-from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_way, cost_fleet, find_chance_together
+from joulemap.wing.fleet.capacity.cost import HOURS, MONTHS, choose_payment, cost_fleet, find_chance_together
 from joulemap.wing.fleet.capacity.row import OK, FleetRow, Load, Sizing, first_of_each
 from joulemap.wing.fleet.demand import Level
 
@@ -84,11 +84,11 @@ class Part:
 def add_up(parts: Sequence[Part], pay: str, demand: Demand, best: FleetRow | None) -> dict[str, Any]:
     """Return the columns of a fleet of several kinds; each kind uses its cheapest way of paying.
 
-    `best` is the best fleet of one kind by the objective; None for none.
+    `best` is the best fleet of one kind by the objective; None if there is none.
     """
     found = [part.cost(demand) for part in parts]
     rows = [
-        choose_way(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
+        choose_payment(attrs.evolve(part.sizing.row, device_count=part.device_count, **figures), pay, demand)
         for part, figures in zip(parts, found, strict=True)
     ]
     costs = [row.cost_per_month for row in rows]
@@ -208,7 +208,8 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
         share = count * each / peak
         return (share * rate, count), ((1.0 - share) * rate, more)
     full = min(count, math.floor(rate / each))
-    if rate - full * each > more * others:  # too few of the other kind: one of the first is not full
+    # the servers of the other kind cannot take the rest, so one more of the first kind runs partly full
+    if rate - full * each > more * others:
         full += 1
     rest = max(rate - full * each, 0.0)
     return (rate - rest, full), (rest, math.ceil(rest / others))
@@ -235,7 +236,10 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
 
 
 def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:
-    """Return the best fleet at each rate, if devices are released; empty if one kind is best at all rates."""
+    """Return the fleet that uses the best kind at each rate, if devices are released.
+
+    Empty if one kind is best at all rates, or for cost, if a kind is not rented.
+    """
     by_label = {row.label: row for row in kinds}
     rates: dict[float, list[LevelRow]] = {}
     for one in levels:

@@ -50,7 +50,7 @@ class Waits:
     decay_per_s: float
     """Exponential decay of the tail."""
     queued: Array
-    """Probability of at most each number of waiting requests."""
+    """Probability that at most n requests wait, by n."""
     log_factorials: Array
 
     @property
@@ -106,7 +106,7 @@ def form_waits(rate: float, service_s: float, devices: int) -> Waits | None:
 def _find_root(load: float, devices: int) -> float:
     """Return by how much the root z of load (z - 1) = devices ln z exceeds 1.
 
-    The probability of one more request falls by 1 / z.
+    In the tail, each further request multiplies the probability by 1 / z.
     """
     share = load / devices
     low, high = 0.0, 1.0
@@ -232,7 +232,7 @@ class Seen:
     devices: int
     is_kept: bool
     batch_w: float
-    """Watts of batches, summed over all devices; not computed where it is not asked for."""
+    """Watts of batches, summed over all devices; NaN unless it was requested."""
 
 
 def scale(candidate: Candidate, factor: float) -> Candidate:
@@ -271,7 +271,7 @@ def size_options(
 def _form_queues(
     candidates: Sequence[Candidate], tried: Sequence[Tried], rates: Rates, promise: Promise
 ) -> Iterator[tuple[Sequence[int], _Closed | _Simulated]]:
-    """Yield the queues of the options with their indices: closed forms one at a time, simulations some at a time."""
+    """Yield the queues of the options with their indices: closed forms one at a time, simulations in groups."""
     each = spread_rates(rates, promise, len(candidates))
     are_closed = [is_closed(option, promise) for option, _ in tried]
     for place in itertools.compress(range(len(tried)), are_closed):

@@ -127,7 +127,7 @@ def pair_servers(
     for first in (one for one in kinds if one.prompts):
         for second in (one for one in kinds if one.answers):
             if first.server.case.precision != second.server.case.precision:
-                continue  # a cache is of one precision
+                continue  # both pools must store the KV cache in the same precision
             assert first.prompts is not None
             assert second.answers is not None
             parts = (
@@ -231,7 +231,10 @@ def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, 
 def _size(
     kinds: tuple[_Kind, _Kind], rates: tuple[float, float], rate: float, handover_s: float, demand: Demand
 ) -> tuple[tuple[int, int], Served, tuple[Work, Work]] | None:
-    """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs."""
+    """Return the servers of each kind that meet the targets, found by adding servers to the pools that miss theirs.
+
+    Return None after `ROUNDS` combinations that miss them.
+    """
     counts = [max(1, math.ceil(rate / each)) for each in rates]
     for _ in range(ROUNDS):
         served, works = _step(kinds, (counts[0], counts[1]), rate, handover_s)

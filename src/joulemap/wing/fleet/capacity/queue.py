@@ -104,7 +104,7 @@ def simulate_pools(
 def simulate_parts(
     services: list[Service], pools: Pools, *, variation: float = 0.0
 ) -> Iterator[tuple[list[int], Observed]]:
-    """Yield the same service for some pools at a time, with their indices, so that memory is freed between.
+    """Yield the service of some pools at a time, as `simulate_pools` does, with their indices, so that memory is freed.
 
     Single devices come first, because every pool of a part takes the time of the most devices.
     """
@@ -275,7 +275,7 @@ class _Run:
         found.place[row] = spot
         taken = self._count_taken(spot, until, self.rows.batch[:some])
         if table is None:
-            spot += taken  # a view of the requests that are next
+            spot += taken  # `spot` is a view, so this advances each pool to its next requests
         kind = self.table[:some] + taken
         if table is not None:
             kind += table
@@ -469,7 +469,7 @@ def _draw_gaps(models: int, seeds: int, count: int, draw: int) -> Array:
     """
     odds = np.empty((models, seeds, count))
     for model, seed in np.ndindex(models, seeds):
-        drawn = np.random.default_rng([draw, 0, model, seed // 2]).random(count) + 2.0**-54  # never 0, nor 1
+        drawn = np.random.default_rng([draw, 0, model, seed // 2]).random(count) + 2.0**-54  # excludes 0 and 1
         odds[model, seed] = 1.0 - drawn if seed % 2 else drawn
     gaps: Array = -np.log(odds.reshape(models * seeds, count))
     return gaps

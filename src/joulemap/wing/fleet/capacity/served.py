@@ -1,6 +1,4 @@
-"""Fleets for language models: servers of the fewest devices that can store the model, each with its share of the
-requests.
-"""
+"""Fleets for language models: servers of one or more devices, each with an equal share of the requests."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ NEAR: Final = 1.06
 """Ratio of a missed rate to a met rate of a server at which the search stops."""
 
 LEAST: Final = 1e-4
-"""Share of the highest rate tried; a server that misses its targets here is assumed to miss them at any rate."""
+"""Share of the highest rate tried; a server that misses its targets at this share is assumed to miss them always."""
 
 GUESSED: Final = 0.8
 """Fraction of the rate without queueing at which the search for a server's rate starts."""
@@ -51,7 +49,7 @@ MORE: Final = 16
 """Current servers per server that is added in one step, while a p99 exceeds its target."""
 
 MOST_ADDED: Final = 1.5
-"""Maximum ratio of the servers with those added to the servers that the search finds."""
+"""Maximum ratio of the final number of servers to the number that the search for a rate gives."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -64,7 +62,7 @@ class Server:
     limits: Limits
     demand: Demand
     rates: SaturatedRates | None
-    """Rates at prompts alone and at answers alone."""
+    """Saturated rates for prefill alone and for decode alone; None if the passes cannot be evaluated."""
     slower: float = 1.0
     """Ratio of assumed to predicted pass times."""
     most_per_s: float = 0.0
@@ -72,7 +70,7 @@ class Server:
 
     @property
     def most_in_flight(self) -> int:
-        """Maximum concurrent requests of the mean length: the fewer of those that fit in memory and the engine's."""
+        """Maximum concurrent requests of the mean length, by memory and by the engine's limit."""
         return min(self.limits.sequences, self.case.most)
 
     def serve(self, rate_per_s: float) -> Served:
@@ -86,7 +84,7 @@ class Server:
         return _fill_nodes(math.ceil(rate_per_s / self.most_per_s), self.case.world, self.demand)
 
     def guess(self, rate_per_s: float) -> float:
-        """Return an estimate of the server's capacity from its rates at prompts alone and at answers alone."""
+        """Return an estimate of the server's capacity from its saturated rates; `rate_per_s` if these are unknown."""
         rates = self.rates
         if rates is None or rates.prompts is None or rates.answers is None:
             return rate_per_s
@@ -122,7 +120,7 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 
 def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
-    """Return each quantity with a target at rates near the highest, without values if the queue grows without end."""
+    """Return (quantity, simulated times, target p99 in seconds) of each quantity with a target."""
     targets = (
         ("TTFT", served.first_token, demand.first_token_s),
         ("TPOT", served.token_time, demand.between_s),

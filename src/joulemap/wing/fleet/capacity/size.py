@@ -73,7 +73,7 @@ def size_fleets(
 
 
 def _name(candidates: Sequence[Candidate]) -> list[str]:
-    """Return the kinds of candidates that are compared separately."""
+    """Return a distinct kind for each candidate, so that none competes with another."""
     return [str(place) for place in range(len(candidates))]
 
 
@@ -116,7 +116,7 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
 
 
 def _list_filled(candidate: Candidate, batch: int, promise: Promise) -> list[int]:
-    """Return the batches that may wait to be filled: that of the fleet, and the largest ones within the target."""
+    """Return the batch sizes that may wait to be filled: the fleet's, and the largest ones within the target."""
     largest = (_list_batches(candidate, promise, room)[-1:] for room in ROOMS)
     return list(dict.fromkeys((batch, *itertools.chain.from_iterable(largest))))
 
@@ -135,8 +135,8 @@ def find_rates(
 ) -> list[float]:
     """Return each fleet's capacity as a multiple of these rates, up to `MOST_CARRIED`; 0 if it misses the target.
 
-    The capacity of full batches is an upper bound, because endless queue growth shows only after the target time. If
-    `is_kept` at these rates, lower rates are not tried.
+    The capacity of full batches is an upper bound, because a queue that grows without end shows it only after the
+    target time. If `is_kept` at these rates, lower rates are not tried.
     """
     each = spread_rates(rates, promise, len(sized))
     loads = [

@@ -282,13 +282,13 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
-    """Return the row of hardware that meets no target, with the reason; the other rows start from it."""
+    """Return the row of hardware that meets no target, with the reason; other rows are changed copies of it."""
     found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
     found |= {
         "label": f"{station.hardware} {station.precision}",
         "status": LATE,
         "batch": None,
-        "idle_power_w": None,  # of the fleet, not of a device
+        "idle_power_w": None,  # the station has it per device, the row needs it for the fleet
         "promise_fraction": taken,
         "time_half_width": station.latency_half_width,
         "reason": reason,

@@ -61,7 +61,7 @@ def llm(
     if serving.reuses_prefixes and not serving.has_load:
         raise UsageError("--prefix-hit and --turns need users or a load: add --users 50, --rate 4/s or --in-flight 32")
     if serving.has_load:
-        usage = drop_idle_hours(usage)  # the load itself has idle time
+        usage = drop_idle_hours(usage)  # a simulated load already includes idle time
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]

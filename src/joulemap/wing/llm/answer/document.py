@@ -43,7 +43,7 @@ NAMED: Final = 3
 LEAST_IDLE: Final = 0.01
 """Idle share of the energy from which a headline states it."""
 
-OTHER_WAYS: Final = {"rented": "bought", "bought": "rented"}
+OTHER_PAYMENT: Final = {"rented": "bought", "bought": "rented"}
 
 
 @frozen(kw_only=True)
@@ -94,7 +94,7 @@ class LlmAnswer(RunAnswer):
     def find_checks(self) -> Checks:
         """Return the commands that measure the requests of each served configuration, or its load.
 
-        Tools make loads of independent random requests only; of other loads, batches are measured.
+        Tools generate only loads of independent random requests; for other loads, batches are measured.
         """
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
@@ -184,8 +184,9 @@ class LlmAnswer(RunAnswer):
         return text.ASSUMED(share=share, basis=name_assumed(load.assumed))
 
     def _find_named(self) -> set[int] | None:
-        """Return the runs whose energies per output token a headline states or compares, those of decode steps."""
-        rows = [self.served[0], self.served[-1]]  # a single hardware: the headline has both
+        """Return the ids of the decode runs whose energy per output token the headline states or compares."""
+        # for a single hardware, the headline states the first and the last batch
+        rows = [self.served[0], self.served[-1]]
         if len({row.label for row in self.served}) > 1:
             least = sorted(self.served, key=lambda row: row.output_token_j or 0.0)
             rows = list({row.label: row for row in reversed(least)}.values())
@@ -222,7 +223,7 @@ class LlmAnswer(RunAnswer):
         )
 
     def _name_compared(self, winner: ServedWinner) -> str:
-        """Return the hardware that a winner is chosen from, if the table has more; empty if that is all of it."""
+        """Return a phrase for the hardware that a winner is chosen from; empty if that is all of the table."""
         return text.AVAILABLE if winner.hardware_count < len({row.label for row in self.served}) else ""
 
     def _lead(self, winner: ServedWinner) -> str:
@@ -236,12 +237,13 @@ class LlmAnswer(RunAnswer):
             return f", {tied}"
         batch = None if winner.runner_up_batch == winner.batch else winner.runner_up_batch
         count = winner.hardware_count if winner.hardware_count > 2 else None
-        chance = winner.probability_best  # of being better than all, not only than the next
+        chance = winner.probability_best  # confidence that the winner beats all others, not only the runner-up
         return text.LEADS[winner.goal](winner, other=other, other_batch=batch, chance=chance, count=count)
 
     def _find_tied(self, winner: ServedWinner) -> str:
         """Return the hardware that is statistically tied with a winner, in words; empty if there is none."""
-        rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])  # together better than 20 %
+        # hardware that together has over 20 % probability of being better
+        rivals = winner.rivals or ([winner.runner_up] if winner.runner_up else [])
         if (winner.probability_best or 0.0) >= TOLD_APART or not rivals:
             return ""
         return text.TIED(rivals=tuple(map(self.scope.mark, rivals)))
@@ -269,7 +271,8 @@ class LlmAnswer(RunAnswer):
         return "; ".join([*parts, *([text.BEHIND(labels=behind)] if behind and others else [])])
 
     def _find_tied_loads(self, best: LoadRow, others: Sequence[LoadRow], field: str, width_field: str) -> str:
-        """Return the deployments that are statistically tied with the best one under a load, in words; empty for none.
+        """Return the deployments that are statistically tied with the best one under a load, in words; empty if there
+        is none.
 
         Half-widths are those of the smallest batch of each deployment, with errors as independent.
         """
@@ -463,8 +466,8 @@ class LlmAnswer(RunAnswer):
             yield text.SHARED_RUNS(count=alike, total=len(self.served))
         yield describe_costs(self.assumptions, self.pay)
         has_several = len({row.label for row in self.served}) > 1
-        if self.pay in OTHER_WAYS and has_several and not self.loads.rows:
-            other = OTHER_WAYS[self.pay]
+        if self.pay in OTHER_PAYMENT and has_several and not self.loads.rows:
+            other = OTHER_PAYMENT[self.pay]
             column = f"{other}_usd_per_million"
             priced = [row for row in self.phases if row.phase == "decode" and getattr(row, column) is not None]
             if priced:

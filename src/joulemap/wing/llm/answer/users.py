@@ -161,7 +161,7 @@ WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up t
 
 
 Found = tuple["Deployed", bool, "Plan", "dict[int, Question]"]
-"""Deployment, whether the checkpoint is published so, its plan, and the questions of its divisions."""
+"""Deployment, True if it uses the published precision, its plan, and its questions by expert-parallel devices."""
 
 
 @frozen(kw_only=True)
@@ -190,7 +190,7 @@ class UsersAnswer(RunAnswer):
     wide_cache: str = ""
     """Note on 16-bit caches beside 4-bit floating-point weights; empty if there is none."""
     not_taken: tuple[str, ...] = ()
-    """Reasons of hardware that cannot serve the model at all."""
+    """Reasons why hardware cannot serve the model; hardware with a row is absent."""
 
     @property
     def is_met(self) -> bool:
@@ -199,9 +199,9 @@ class UsersAnswer(RunAnswer):
 
     @property
     def chosen(self) -> UserRow:
-        """Cheapest deployment that meets the target with a probability of `LIKELY`.
+        """Cheapest deployment that meets the target with at least `LIKELY` probability.
 
-        It is the first row if that is as probable, if none is, or if the cost is above `DEAR` times the lowest.
+        It is the first row if no deployment is as likely, or if its cost is above `DEAR` times the first row's.
         """
         first = self.rows[0]
         surer = next((row for row in self.rows if row.is_met and (row.met_probability or 0.0) >= LIKELY), None)
@@ -209,7 +209,7 @@ class UsersAnswer(RunAnswer):
         return surer if surer is not None and (times is None or times <= DEAR) else first
 
     def find_checks(self) -> Checks:
-        """Return the commands that measure one server of each deployment, or batches if a tool cannot make its load."""
+        """Return the commands that measure one server of each deployment, or batches if no tool has its load."""
         from joulemap.wing.llm.answer.check import ServedRun, check_served
 
         is_plain = not self.serving.reuses_prefixes
@@ -270,7 +270,7 @@ class UsersAnswer(RunAnswer):
         )
 
     def _describe_best(self) -> str:
-        """Return the chosen deployment, or the nearest one and by how much it misses."""
+        """Return the sentence on the chosen deployment, or on the nearest one and by how much it misses the target."""
         best = self.chosen
         if not best.is_met:
             return NOBODY(best, servers=spell_servers(best), missed=list(self._list_missed(best)))
@@ -286,7 +286,7 @@ class UsersAnswer(RunAnswer):
         )
 
     def _describe_miss(self, row: UserRow) -> str:
-        """Return the nearest deployment of a checkpoint as published that misses the target."""
+        """Return the sentence that the checkpoint's own precision misses the target, with the nearest deployment."""
         return PUBLISHED_NOT(row, servers=spell_servers(row), missed=list(self._list_missed(row)))
 
     def _list_missed(self, row: UserRow) -> Iterator[str]:
@@ -330,15 +330,19 @@ class UsersAnswer(RunAnswer):
             yield self.host_bound
 
     def find_simpler(self, best: UserRow) -> UserRow | None:
-        """Return the cheapest deployment without pools that meets the target as surely, if `best` has pools."""
+        """Return the cheapest deployment without separate pools that meets the target; None if `best` has no pools.
+
+        Its probability of meeting the target is at least that of `best` or `LIKELY`, whichever is lower.
+        """
         least = min(best.met_probability or 0.0, LIKELY)
         others = (row for row in self.rows if row.is_met and not row.prefill_server_count)
         found = next((row for row in others if (row.met_probability or 0.0) >= least), None)
         return found if best.is_met and best.prefill_server_count else None
 
     def _find_next(self, best: UserRow) -> UserRow | None:
-        """Return the cheapest deployment of another chip that meets the target, as surely as `best` does if that is
-        `LIKELY`.
+        """Return the cheapest deployment of another chip that meets the target; None if `best` misses it.
+
+        If `best` meets the target with `LIKELY` probability, so must the returned deployment.
         """
         least = LIKELY if (best.met_probability or 0.0) >= LIKELY else 0.0
         named = (best.hardware, self.rows[0].hardware)
@@ -401,9 +405,10 @@ def _spell(hardware: str, devices: int, experts: int, servers: int, prefill_serv
 
 
 def compare_forms(found: Deployed) -> str:
-    """Return whether chunked prefill or separate pools meet the target at lower cost on the same chip.
+    """Return the sentence that compares chunked prefill with separate pools on the same chip.
 
-    Device time per token represents the cost. Empty if neither holds it, or if the other form was not computed.
+    Device time per request represents the cost. Empty if the deployment misses the target, or if the other form was not
+    computed.
     """
     other = find_other(found)
     if other is None or found.miss > 1.0:
@@ -453,12 +458,13 @@ def serve_users(
         one = find_deployment(own, case, target, questions)
         if isinstance(one, str):
             reasons.setdefault(case.hardware, one)
-        elif (named := (name_servers(one), one.case.precision)) not in seen:  # several --devices may find the same
+        # several values of --devices may lead to the same deployment
+        elif (named := (name_servers(one), one.case.precision)) not in seen:
             seen.add(named)
             found.append((one, is_free and own is question, plan, questions))
         if number % COLLECTED == 0:
             question.book.release()
-            gc.collect()  # passes of many deployments would fill gigabytes, and commands run without collection
+            gc.collect()  # passes of many deployments take gigabytes, and commands run with automatic collection off
     served = {one.case.hardware for one, *_ in found}
     if not found:
         raise UnsupportedError("; ".join(dict.fromkeys(reasons.values())))
@@ -536,8 +542,8 @@ def _pay(
 ) -> tuple[dict[str, Any], dict[str, Paid]]:
     """Return the tables of stored runs, and the cost, carbon and intervals of each chip.
 
-    None of them depends on precision, number of devices or batch. So the best deployment of a chip represents the
-    others, and all chips run the same passes where their nodes have as many devices.
+    Cost, carbon and intervals of a chip depend on neither precision, number of devices nor batch. So the best
+    deployment of a chip represents the others. All chips run the same passes if their nodes have enough devices.
     """
     from joulemap.answer.scope import find_stored_scope
     from joulemap.wing.llm.answer.answer import read_tables

@@ -107,7 +107,7 @@ class Case:
     experts: int = 1
     """Number of devices among which whole experts are divided."""
     needed: int | None = None
-    """Fewest devices that can store the batch; None if none of the usual numbers does."""
+    """Fewest devices that can store the batch; None if no number in `DEVICES` suffices."""
 
     @property
     def server(self) -> Deployment:
@@ -156,7 +156,7 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
 
 
 def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
-    """Return the fewest devices that can store a batch; None if none of the usual numbers does."""
+    """Return the fewest tensor-parallel devices in `DEVICES` that can store a batch; None if none can."""
     for devices in DEVICES:
         case = _judge(question, run, target, devices, batch, is_alone=True)
         if case.status == OK:
@@ -167,7 +167,7 @@ def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch:
 def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
-    """Return whether `devices` devices can serve a batch, and unless `is_alone` the alternatives."""
+    """Return the case of `devices` devices with its status; unless `is_alone`, the reason names alternatives."""
     from joulemap.model.communication import find_path
     from joulemap.wing.llm.serving.memory import Room
 
@@ -191,7 +191,7 @@ def _judge(
             find_path(target, world)
         deployment = question.deploy(run, target, devices)
     except ModelError:
-        raise  # no hardware could serve it
+        raise  # a faulty model, not the hardware, is the cause
     except JoulemapError as error:
         return attrs.evolve(case, reason=str(error))
     draft = question.draft(deployment)
@@ -207,11 +207,11 @@ def _judge(
 
 
 def list_divisions(question: Question, case: Case, questions: dict[int, Question]) -> list[tuple[Question, Case]]:
-    """Return the numbers of devices, up to a node, that hold a case's model and batch, each as a case of a question.
+    """Return (question, case) for each number of devices, up to a node, that holds a case's model and batch.
 
     The numbers are powers of two that divide the heads, and the number of the case itself. A mixture of experts is also
-    tried with whole experts divided among all devices, unless another division is given. `questions` caches those, by
-    number of expert-parallel devices, for all hardware.
+    tried with whole experts divided among all devices, unless another division is given. `questions` caches the
+    question for each number of expert-parallel devices, for all hardware.
     """
     node, found = count_node(case.target), []
     for devices in (2**power for power in range(node.bit_length())):
@@ -272,9 +272,7 @@ def describe_shortage(question: Question, case: Case) -> str:
 
 
 def _find_narrower(question: Question, case: Case) -> str:
-    """Return the quantized weight format if the batch fits with it; empty if not, or if weights are already
-    quantized.
-    """
+    """Return the first format of `NARROWER` with which the batch fits; empty if none, or if weights are quantized."""
     from joulemap.wing.llm.serving.memory import Room
 
     if case.run.point["weight_precision"] != case.run.point["precision"]:
@@ -301,7 +299,7 @@ def describe_refusal(case: Case) -> str:
 
 
 def describe_cache(cases: Iterable[Case]) -> str:
-    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; empty for none."""
+    """Return a note on chips with fp8 that keep a 16-bit cache beside 4-bit floating-point weights; else empty."""
     found = [
         case.hardware
         for case in cases
@@ -311,9 +309,9 @@ def describe_cache(cases: Iterable[Case]) -> str:
 
 
 def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tuple[Settings, Serving]:
-    """Return the question with the usual engine and weights of its file or of its chips, if none is given.
+    """Return the settings and serving parameters with the default engine and weights, where none are given.
 
-    GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with its default format of weights.
+    GGUF files run on llama.cpp. So do other models on CPUs outside data centers, with `LOCAL_WEIGHTS`.
     """
     if serving.engine != SERVING.engine or serving.prefill_on:
         return settings, serving
@@ -332,8 +330,9 @@ def choose_engine(decoder: Decoder, settings: Settings, serving: Serving) -> tup
 
 
 def find_file_weights(decoder: Decoder) -> str:
-    """Return the weights of a model's GGUF files if its checkpoint is published in a format that these keep; empty if
-    files come in many formats, or if the model is such a file.
+    """Return the weight format of a model's GGUF files if they keep the checkpoint's published format (MXFP4).
+
+    Empty if GGUF files of the model come in many formats, or if the model is such a file.
     """
     published = decoder.published
     keeps = published is not None and published.method != GGUF_METHOD and published.weights == "mxfp4"

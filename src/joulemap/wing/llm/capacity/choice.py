@@ -40,7 +40,7 @@ def load_qualities() -> Mapping[str, str]:
 def list_choices(
     source: Source, model: str, settings: Settings, serving: Serving
 ) -> list[tuple[Question, Plan, list[Case]]]:
-    """Return the question, the plan and a case of each chip for each precision that is tried."""
+    """Return, for each precision to try, the question, the plan and one case per chip."""
     first = list_served(source, model, settings, serving)
     found = [first]
     if settings.precision or settings.weight_precision:

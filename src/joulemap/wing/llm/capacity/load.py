@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class LoadRow:
-    """One chip, with its number of devices, under a request load; joules and watts are of all devices."""
+    """One deployment under a request load; energy and power cover all devices."""
 
     label: str = described(
         "hardware, with xN for N devices of one server, and the precision if configurations differ in it"
@@ -185,7 +185,7 @@ def serve_load(question: Question, cases: Sequence[Case], stored: Stored) -> tup
 def count_hits(served: Served, load: Load, before: Served | None = None) -> dict[str, Any]:
     """Return the hits of a prefix cache, and the parts of a request's energy; empty without one.
 
-    `before` is the same load without reuse.
+    `before` is the result of the same load without reuse.
     """
     if not served.hits and not load.cached_tokens:
         return {}

@@ -147,7 +147,7 @@ def _deploy(
 
     def deploy(chip: Hardware) -> Deployment:
         own = next((one for one in ACTIVATIONS if is_free and one in chip.peaks), asked)
-        stored = "" if weights == asked else weights  # a chip of another precision reads the same file
+        stored = "" if weights == asked else weights  # a chip that computes in another precision reads the same weights
         precision, _ = choose_precision(chip, own, stored)
         return Deployment(
             book=book, hardware=chip, stack=stack, precision=precision, weight_precision=stored, cache=serving.cache
@@ -157,7 +157,7 @@ def _deploy(
 
 
 def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
-    """Return divisions of a batch: none and all of the layers, quarters, and the fewest and the most that fit.
+    """Return rows for 0, 1/4, 1/2, 3/4 and all of the layers on the device, and for the fewest and the most that fit.
 
     Apart from copies, the step time is linear in the layers, so the fastest is one of these.
     """

@@ -50,7 +50,10 @@ def serve_pools(
     chosen: tuple[str, str],
     stored: Stored,
 ) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the prefill and decode pools on this hardware, and the result for requests; UsageError without a load."""
+    """Return the rows of both pools on the `chosen` (prefill, decode) hardware, and the row of the request load.
+
+    Raise UsageError without a load.
+    """
     load = read_load(question)
     if load is None:
         raise UsageError("--prefill-on needs a request load: add --rate 4/s, --in-flight 32 or --requests FILE")

@@ -38,7 +38,7 @@ OWN_LAYER: Final = "layer"
 """Value of `--draft` for one more layer like the model's last, as in multi-token prediction (MTP) and EAGLE."""
 
 TITLED: Final = ("quantization_config", "model_type", "not read")
-"""First words of notes on a model that the title repeats."""
+"""First words of the notes on a model that are printed in the title."""
 
 PADDED: Final = 0.01
 """Maximum relative difference of vocabulary sizes with the same tokens; padding rows cause it."""
@@ -68,7 +68,7 @@ class Question:
     chooses_precision: bool = False
     """True if no precision is given, so that each chip runs its first usual precision."""
     alike: Mapping[str, int] = attrs.field(factory=dict)
-    """Chip, with its number in a requested box; all of them work together."""
+    """Chip -> its number in a requested box; all of these work together."""
 
     @cached_property
     def book(self) -> Book:

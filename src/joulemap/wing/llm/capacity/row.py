@@ -32,7 +32,7 @@ OF_PHASES: Final = {
     "gco2_per_million": ("prompt_gco2_per_million", "output_gco2_per_million"),
     "run_id": ("prefill_run_id", "decode_run_id"),
 }
-"""Column of a phase, with the prefill and decode columns of a served configuration."""
+"""Column of a phase -> prefill and decode columns of a served configuration."""
 
 
 @frozen(kw_only=True)
@@ -176,7 +176,7 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
     held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
     rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
     if room is not None:
-        capacity = max(capacity, room.usable)  # drivers report more than the nominal capacity
+        capacity = max(capacity, room.usable)  # a driver may report more than the nominal capacity
         cache, reserved = room.cache(question.context) * case.batch, capacity - room.usable
         held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
         rest["largest_context"] = room.tokens(case.batch)

@@ -74,8 +74,8 @@ def split_pools(
 ) -> Split | None:
     """Return the fewest prefill servers beside a decode pool of `servers`; None if it exceeds `most_servers`.
 
-    The fewest are those with the target mean time to first token, or as short a time as more servers give. None too if
-    the decode pool has no room for the requests in flight.
+    These meet the target mean time to first token. If no number can, because one prompt alone takes longer, the first
+    number above 1 that keeps up is returned. Return None if the decode pool has no room for the requests in flight.
     """
     if most_servers < 1:
         return None
@@ -99,7 +99,7 @@ def cut_prompt(prompt: float, cached: float, step_tokens: float) -> tuple[Passes
 
 
 class _Pools:
-    """Pools of one server for one question, whose passes are priced once."""
+    """Prefill and decode pools of one case; the cost of each pass is computed once."""
 
     def __init__(self, question: Question, case: Case, users: int, servers: int) -> None:
         """Prepare a decode pool of `servers`."""
@@ -116,7 +116,7 @@ class _Pools:
         """True if the decode pool has no room for the requests in flight of the last evaluation."""
 
     def price(self, cached: float, each: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the seconds and joules of a prompt with cached tokens, and of an output token of `each` sequences."""
+        """Return (seconds, joules) of a prompt with cached tokens, and of an output token in a batch of `each`."""
         if (cached, each) not in self.costs:
             prompt, pieces = cut_prompt(self.prompt, cached, self.case.server.stack.step_tokens)
             places, shares = grow(self.prompt, max(1.0, self.question.serving.output / self.gain), self.gain)
@@ -129,7 +129,7 @@ class _Pools:
         return self.costs[cached, each]
 
     def find(self, count: int) -> tuple[Split, float] | None:
-        """Return the pools with `count` prefill servers, and the time of a prompt; None if prompts come too fast."""
+        """Return the pools with `count` prefill servers, and the time of a prompt; None above `FULL` utilization."""
         question, case, serving = self.question, self.case, self.question.serving
         steps, pause_s = question.steps, serving.pause_s
         residence = None

@@ -27,7 +27,7 @@ MOST_STORED: Final = 36
 
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
-    """Return plans of the passes of configurations that fit: one for hardware with equal devices and batches."""
+    """Return plans of the passes of configurations that fit; hardware with equal devices and batches shares a plan."""
     batches: dict[tuple[str, str, int, tuple[str, ...]], dict[int, None]] = {}
     for case in cases:
         point = case.run.point
@@ -130,11 +130,11 @@ NOT_STORED: Final = StoredCase(usd_per_s=None, phases=())
 def share_assumed(
     served: Served, prompts: StoredCase, answers: StoredCase, assumed_idle: float
 ) -> tuple[float, float] | None:
-    """Return the assumed part of a load's energy, and the part that is assumed static power.
+    """Return the share of a load's energy that is assumed, and the share that is assumed static power.
 
-    Prompt tokens cost as in the stored run whose batch is nearest to the mean number of active sequences. The rest of
-    the energy is that of decode steps. `assumed_idle` of the idle energy is assumed. Return None if a run is not
-    stored.
+    The energy of a prompt token comes from the stored run whose batch is nearest to the mean number of active
+    sequences. All other busy energy is that of decode steps. `assumed_idle` is the assumed share of the idle energy.
+    Return None if a run is not stored.
     """
     running = max(1.0, served.latency.mean * served.served_per_s)
     prompt, answer = prompts.find("prefill", running), answers.find("decode", running)

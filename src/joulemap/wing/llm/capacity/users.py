@@ -5,8 +5,8 @@
 
 Where the fewest devices meet the target with a low probability, more devices are evaluated.
 
-Each user has one request in flight, which the next one follows, after a pause if there is one. The times are means of
-the steady state, in closed form (`serving.steady`).
+Each user has one request in flight; the next one follows after a pause, if one is set. The times are means of the
+steady state, in closed form (`serving.steady`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOST_DEVICES: Final = 64
 TOO_MANY: Final = Template(f"{{users:n user}} need more than {MOST_DEVICES} devices of {{hardware}}")
 
 MOST_TRIED: Final = 6
-"""Deployments that are tried with consecutive device counts before steps become larger."""
+"""Number of smallest options that are tried one by one before a binary search."""
 
 
 @frozen(kw_only=True)
@@ -58,7 +58,7 @@ class LatencyTarget:
     """Mean time per output token; None for no target."""
 
     def __attrs_post_init__(self) -> None:
-        """Check the number of users."""
+        """Raise UsageError for fewer than one user, or without a target."""
         if self.users < 1:
             raise UsageError(f"--users is {self.users}, expected at least 1")
         if self.first_token_s is None and self.between_s is None:
@@ -102,7 +102,7 @@ class Deployed:
 
     @property
     def device_s(self) -> float:
-        """Time of all devices per request, in seconds."""
+        """Device time per request in seconds: all devices over requests per second."""
         return self.device_count / self.per_s
 
     @property
@@ -118,7 +118,7 @@ class Deployed:
 
 @frozen(kw_only=True)
 class UserRow:
-    """Deployment of one chip and precision for all users; joules and cost are of all devices."""
+    """Deployment of one chip and precision for all users; energy and cost cover all devices."""
 
     label: str = described("servers and hardware, with xN for N devices of one server")
     hardware: str = described("catalogue id, with @MODE unless the power mode is the default")
@@ -164,9 +164,9 @@ class UserRow:
 def find_deployment(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Deployed | str:
-    """Return the fewest devices of a chip and precision within the target, or else the nearest deployment.
+    """Return the deployment of a chip and precision with the fewest devices that meets the target, else the nearest.
 
-    Return the reason if no deployment holds the model. `questions` is the result of `list_divisions`.
+    Return the reason if no deployment holds the model. `questions` is the cache of `list_divisions`.
     """
     if case.status == UNSUPPORTED:
         return case.reason
@@ -212,7 +212,7 @@ def find_likelier(
     likely: float,
     most_ratio: float,
 ) -> Deployed | None:
-    """Return the fewest devices above a deployment's that meet the target with a probability of `likely`.
+    """Return the smallest deployment larger than `found` that meets the target with a probability of `likely`.
 
     Device time per request represents the cost. It grows with the number of devices, so the search ends above
     `most_ratio` times the deployment's. Two pools are tried only if the deployment has two, and chosen only if they
@@ -257,7 +257,7 @@ def _list_holding(question: Question, case: Case, questions: dict[int, Question]
 def list_options(
     question: Question, case: Case, target: LatencyTarget, questions: dict[int, Question]
 ) -> Iterator[Option]:
-    """Yield servers and their number, by devices in all: the fewest that hold the users, twice as many, and so on."""
+    """Yield each server with the fewest servers that hold the users, twice as many, and so on, by total devices."""
     found: list[Option] = []
     totals: dict[Asked, Total] = {}
     for own, one in _list_holding(question, case, questions):
@@ -271,15 +271,15 @@ def list_options(
 
 @define(eq=False)
 class Search:
-    """Search for the fewest devices among servers of one chip and precision, which are sorted by devices in all."""
+    """Search for the fewest devices among options of one chip and precision, which are sorted by total devices."""
 
     options: Sequence[Option]
     target: LatencyTarget
     tried: dict[int, Deployed] = attrs.field(factory=dict)
-    """Place of an option and its deployment."""
+    """Index of an option -> its deployment."""
 
     def find(self) -> Deployed | None:
-        """Return the fewest devices that meet the target; None if not even the maximum does."""
+        """Return the deployment with the fewest devices that meets the target; None if even the largest misses it."""
         last = len(self.options) - 1
         near = range(1, min(MOST_TRIED, last))
         most = max(range(last + 1), key=lambda place: (self.options[place][1].world, self.options[place][2]))
@@ -295,7 +295,7 @@ class Search:
             one = self.serve(place)
             if one.miss <= 1.0:
                 return self.prefer(one)
-        # far from the target: as if more devices were always faster, divided among servers in the best way
+        # binary search, which assumes that more devices are always faster
         rest = sorted({self.count(place) for place in range(min(MOST_TRIED, last), last + 1)})
         low, high = -1, len(rest) - 1
         while high - low > 1:
@@ -311,14 +311,17 @@ class Search:
         return case.world * servers
 
     def serve(self, place: int) -> Deployed:
-        """Return the deployment of the option at this index, simulated once."""
+        """Return the deployment of the option at this index, computed once."""
         if place not in self.tried:
             question, case, servers = self.options[place]
             self.tried[place] = _serve(question, case, self.target, servers)
         return self.tried[place]
 
     def find_quickest(self, count: int) -> Deployed | None:
-        """Return the deployment of `count` devices that serves most requests; None if none holds the users."""
+        """Return the deployment of `count` devices that serves the most requests, those within the target first.
+
+        Return None if none holds the users.
+        """
         places = [place for place in range(len(self.options)) if self.count(place) == count]
         self.prepare(places)
         found = []
@@ -341,10 +344,10 @@ class Search:
         return found
 
     def prepare(self, places: Iterable[int]) -> None:
-        """Evaluate the passes of options together, in not much more time than those of one option.
+        """Evaluate the passes of several options together, which takes little more time than one option.
 
-        Only boards with the same cap are evaluated together: their links take a part of it. With pauses, conversations
-        or drafts, passes depend on the results of others, and are evaluated one by one.
+        Only boards with the same power cap are evaluated together, because their links take a part of it. With pauses,
+        conversations or drafts, passes depend on the results of others, and are evaluated one by one.
         """
         groups: dict[float, tuple[Deployment, list[Asked]]] = {}
         for question, case, servers in (self.options[place] for place in places if place not in self.tried):
@@ -419,7 +422,10 @@ def name_servers(found: Deployed) -> str:
 
 
 def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:
-    """Return separate prefill and decode pools of the same servers; None if they exceed a number of devices."""
+    """Return separate prefill and decode pools of the same servers.
+
+    Return None if they need over `most_devices` devices, or if the decode pool lacks room.
+    """
     case, target = found.case, found.target
     pools = split_pools(
         found.question,

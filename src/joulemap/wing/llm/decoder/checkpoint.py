@@ -1,10 +1,10 @@
-"""The formats in which a checkpoint stores the weights of a decoder.
+"""Formats in which a checkpoint stores the weights of a decoder.
 
     quantization_config ─► Checkpoint ─┐
     passes of a decoder ─► its weights ┴► a format for each weight ─► main format of the decoder, exceptions by layer
 
-Methods are read by `trace.packed`, which serves traced models too. Weights are found under the names that the
-libraries of checkpoints give them: a decoder here calls every router `mlp.gate`, a checkpoint may say `mlp.router`.
+Methods are read by `trace.packed`, which serves traced models too. Weights are found under the names that the libraries
+of checkpoints give them: a decoder here calls every router `mlp.gate`, a checkpoint may say `mlp.router`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXPERT_DTYPE: Final = "expert_dtype"
 HEAD: Final = "lm_head"
 
 EXPERT_FORMATS: Final = {"fp4": "mxfp4"}
-"""`expert_dtype` of a configuration, with the format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
+"""`expert_dtype` of a configuration -> format of its experts. Source: DeepSeek-V4, 32 elements to a scale."""
 
 ALGORITHM: Final = "quant_algo"
 """Key of Model Optimizer for the format of a checkpoint or of a module."""
@@ -47,7 +47,9 @@ MIXED: Final = {
     "MXFP8": PackedFormat(bits=8, is_float=True, block=(1, 32), scale="float8_e8m0fnu", activations="fp8"),
     "W4A16_NVFP4": attrs.evolve(NVFP4, activations=""),
 }
-"""Algorithms of Model Optimizer that only single modules have. Source: nvidia/MiniMax-M3-NVFP4, Qwen3.6-27B-NVFP4."""
+"""Algorithm of Model Optimizer that only single modules have -> format. Source: nvidia/MiniMax-M3-NVFP4,
+Qwen3.6-27B-NVFP4.
+"""
 
 FUSED: Final = ("gpt_oss", "llama4", "llama4_text")
 """Families whose experts are parameters rather than linear layers, in all versions of their library."""
@@ -73,7 +75,7 @@ _BEFORE: Final = ("model.", "language_model.model.", "model.language_model.", "l
 
 
 def find_quantization(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    """Return the `quantization_config` of a configuration or of its text part; None if there is none.
+    """Return the `quantization_config` of a configuration or of one of its parts; None if there is none.
 
     Raise ModelError if it is not an object.
     """
@@ -148,7 +150,7 @@ def store_formats(
 ) -> Decoder:
     """Return a decoder whose weights have these formats; one without `published` if all have 16 bits or more.
 
-    `sizes` and `formats` map the weights of each layer, and last those outside layers.
+    `sizes` and `formats` have one mapping per layer, and a last one for weights outside layers.
     """
     counts = Counter[str]()
     for stored_as, weights in zip(formats, sizes, strict=True):
@@ -270,7 +272,7 @@ def _find_formats(checkpoint: Checkpoint, before: str, weights: Mapping[str, int
 
 
 def _is_experts(weight: str) -> bool:
-    """Return whether a weight is of the routed experts."""
+    """Return whether a weight belongs to the routed experts."""
     return weight.rpartition(".")[0].endswith("experts")
 
 

@@ -124,7 +124,7 @@ def _fold(work: WorkloadColumns, start: Sequence[int], end: Sequence[int], times
 
 
 def _find_kind(name: str) -> int:
-    """Return the kind of layer-end mark at which a column is cut."""
+    """Return the index in a layer-end mark at which a column is cut: 0 operators, 1 accesses, 2 buffers."""
     return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
 
 
@@ -191,7 +191,7 @@ def _fill_counts(
 def _fill(
     found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int, is_folded: bool
 ) -> None:
-    """Fill in passes ordered by cached length: interpolate if the first and the last fuse alike, else halve."""
+    """Fill in passes ordered by cached length: interpolate if the first and last fuse alike, else split in half."""
     first, last = group[0], group[-1]
     for end in (first, last):
         if (end, count) not in found:
@@ -212,7 +212,7 @@ def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
 
 
 def _stretch(decoder: Decoder, step: Step) -> int:
-    """Return a key of cached lengths between which a pass is linear in the cached tokens."""
+    """Return a key that is equal for cached lengths between which a pass is linear in the cached tokens."""
     cached, tokens = step.cached, step.tokens
     if not cached:
         return -1

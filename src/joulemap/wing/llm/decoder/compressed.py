@@ -80,7 +80,7 @@ def _count_rows(mixer: Compressed, piece: Piece) -> int:
 
 
 def _see(mixer: Compressed, piece: Piece) -> tuple[Piece, int]:
-    """Return the piece and the window whose attention has as many pairs of queries and keys."""
+    """Return a piece and a window whose attention has as many pairs of queries and keys as this mixer."""
     pairs = count_pairs(piece, most=mixer.window)
     if mixer.ratio:
         pairs += count_pairs(piece, mixer.ratio, mixer.selected)

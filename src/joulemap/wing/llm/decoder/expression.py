@@ -170,7 +170,8 @@ class Evaluator:
     ) -> None:
         """Evaluate with the values of `let`.
 
-        `find` returns any other name at a layer, or raises ExpressionError; `inner` yields the expressions within it.
+        `find` returns the value of any other name at a layer, or raises ExpressionError. `inner` yields the expressions
+        that a name consists of.
         """
         self.configuration, self._let, self._find, self._inner = configuration, let, find, inner
         self._known: dict[str, Any] = {}

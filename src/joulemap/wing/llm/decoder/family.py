@@ -2,8 +2,8 @@
 
     model_type ─► family file ─► tables of block.toml with the changes of the family ─► Decoder
 
-A family names its `types`, and the family that it is `like`. `[let]` names values, `[layer]` chooses the mixer and
-the network of each layer, `[decoder]` fills the rest, and any other table is a block. Expressions are those of
+A family names its `types` and its base family (`like`). `[let]` names values, `[layer]` chooses the mixer and the
+network of each layer, `[decoder]` fills the rest, and any other table is a block. Expressions are those of
 `expression`.
 """
 
@@ -56,10 +56,10 @@ BLOCKS: Final[Mapping[str, type]] = {
     "network": Network,
     "experts": Experts,
 }
-"""Kinds of blocks."""
+"""Kind of block -> its record."""
 
 PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
-"""Tables of a family that are not blocks, with the records that they fill."""
+"""Table of a family that is not a block -> the record that it fills."""
 
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
 _BLOCK: Final = ("block", "like")
@@ -69,7 +69,7 @@ class Family:
     """Rules that read the layer sizes of some model types."""
 
     def __init__(self, name: str, tables: Mapping[str, Any]) -> None:
-        """Tables and lists of a family file, with those of its base family filled in."""
+        """Keep the tables of a family file, which include those of its base family."""
         self.name, self.tables = name, tables
 
     @property
@@ -127,7 +127,7 @@ def load_family(name: str) -> Family:
 
 
 def read_family(path: Path, name: str) -> Family:
-    """Return the family of a file; ModelError, with the place in the file, if it is none."""
+    """Return the family of a file; ModelError, with the place in the file, if it is invalid."""
     try:
         tables = tomllib.loads(read_text(path, MOST_BYTES))
     except (FileError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -164,7 +164,7 @@ def _check(family: Family) -> None:
 
 @cache
 def _list_choices(kind: type) -> Mapping[str, tuple[Any, ...]]:
-    """Return the texts that fields of a record may have."""
+    """Return the allowed texts of each field of a record that has a fixed choice."""
     hints = typing.get_type_hints(kind)
     return {name: typing.get_args(hint) for name, hint in hints.items() if typing.get_origin(hint) is typing.Literal}
 

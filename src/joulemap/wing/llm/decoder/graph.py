@@ -123,7 +123,7 @@ class Graph:
         weights: Mapping[str, str] | None = None,
         **sizes: Value,
     ) -> int:
-        """Add a single operator of these sizes and return its output; the module names its weights.
+        """Add a single operator of these sizes and return its output; `path` names its weights.
 
         An input may consist of several consecutive tensors, or be a part of one. The call also waits for the tensors of
         `beside`. Outputs after the first overwrite the last input. `dtype` is the type of inputs and output if it

@@ -298,7 +298,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
 
 
 def _reached(part: Experts, split: Step) -> float:
-    """Return the number of devices that hold a token's experts."""
+    """Return the expected number of devices that hold a token's experts."""
     devices = split.expert_devices
     return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)
 

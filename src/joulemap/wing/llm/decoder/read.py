@@ -131,7 +131,7 @@ NAMES: Final = {
     Network: "networks",
     Experts: "experts",
 }
-"""Names of blocks in notes; others are named by their kind."""
+"""Record of a block -> its name in notes; other blocks are named by their kind."""
 
 BROKEN: Final = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Errors of a family whose configuration has lists or parts that differ in type from published ones."""
@@ -143,7 +143,7 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = None) -> Decoder:
     """Return the decoder of a configuration, by the family file at `own` if there is one.
 
-    Raise UnknownFamilyError for a model_type that is not known and has keys that are not either, ModelError for sizes.
+    Raise UnknownFamilyError for an unknown model_type with unknown keys, ModelError for invalid sizes.
     """
     outer = find_text(mapping)
     kind = str(outer.get("model_type", "")).lower()

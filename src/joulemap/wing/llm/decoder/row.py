@@ -26,7 +26,7 @@ CACHE_DTYPES: Final = {
     "fp8": "float8_e4m3fn",
     "int8": "float8_e4m3fn",
 }
-"""Storage precision of the KV cache and its traced dtype; the first entry follows the precision of the run."""
+"""Storage precision of the KV cache -> traced dtype; the first entry follows the precision of the run."""
 
 EXCHANGED: Final = "bfloat16"
 """Dtype of data that devices exchange. Source: engines reduce hidden states as they hold them, in 16 bits."""
@@ -74,9 +74,9 @@ class Pass:
     tables: int = -1
     """Id of the tensor with each token's additional embedding of every layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
-    """Rotary elements per head, with the table of angles of these tokens."""
+    """Rotary elements per head -> table of these tokens' angles."""
     gathered: dict[int, int] = attrs.field(factory=dict)
-    """Tokens of one device, with the gathered tokens of all devices."""
+    """Tokens of one device -> gathered tokens of all devices."""
     keeps: bool = False
     """True if quantizers leave the weights of the operators being added at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
@@ -110,7 +110,7 @@ class Pass:
         return made
 
     def each(self, path: str, kind: str, *inputs: int, suffix: str = "") -> int:
-        """Return an elementwise operation of tensors of equal shape."""
+        """Return the result of an elementwise operation on tensors of equal shape."""
         shape = self.graph.shape(inputs[0])
         aten, cost = _count(kind, math.prod(shape))
         return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
@@ -152,7 +152,7 @@ class Pass:
         return self.angles.get(rotary, -1)
 
     def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
-        """Return heads of (tensor, heads) with rotary embedding on their first elements, all in one kernel."""
+        """Return the heads of `parts` (tensor, heads) with rotary embedding on their first elements, in one kernel."""
         rows, heads = self.count, sum(count for _, count in parts)
         cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
         reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]

@@ -81,7 +81,7 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
 
 
 def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: int) -> tuple[int, ...]:
-    """Return keys, queries and the decay rate of each channel, which a mamba computes from the convolution's output."""
+    """Return (tensor of keys and queries, decay rate of each channel), which Mamba computes from the convolution."""
     rows, rank = one.count, mixer.rank
     small = one.linear(f"{path}.x_proj", turned, rank + 2 * mixer.state, inner)
     small = one.sum_up(f"{path}.x_proj", small, rank + 2 * mixer.state)

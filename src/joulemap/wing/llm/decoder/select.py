@@ -77,7 +77,7 @@ def select(one: Pass, path: str, indexer: Indexer, selected: int, piece: Piece, 
         gemm=(piece.tokens * heads, seen, width, piece.sequences),
     )
     reads: tuple[Read, ...] = ((index.queries, ITEM_BYTES * piece.count * heads * width), cache, *index.weights)
-    # heads are summed up, or rows of a block reduced, as they are made: only what is left is written
+    # the kernel sums the heads, or reduces the rows of a block, and writes only the result
     lists, written = 1 if indexer.is_weighted else heads, -(-seen // indexer.tokens)
     made_shape = piece.count, lists * written
     scores = one.graph.call(f"{path}.indexer", cost, reads, made_shape, suffix=name, aten="bmm.default")

@@ -113,7 +113,7 @@ class TracedDecoder(Decoder):
         }
 
     def _span(self, axes: Sequence[list[int]], fixed: tuple[int, ...], logits: str) -> dict[Sizes, WorkloadColumns]:
-        """Return passes at all places of axes whose first sizes are `fixed`."""
+        """Return sizes -> pass, for all sizes of the axes that start with `fixed`."""
         if len(fixed) == len(axes):
             tokens, sequences, cached = fixed
             return {(tokens, sequences, cached): self._sample((tokens, sequences, cached), logits)}

@@ -98,8 +98,8 @@ class Contents:
 def read_folder(path: Path, name: str) -> Decoder:
     """Return the decoder of the configuration next to a safetensors file or its index, with its weights as stored.
 
-    Raise ModelError for a file that cannot be read, a part that is missing, and sizes that do not make the weights;
-    UnknownFamilyError for an architecture that can be traced.
+    Raise ModelError for an unreadable file, a missing part, and sizes that do not match the weights; UnknownFamilyError
+    for an architecture that can be traced.
     """
     config = path.with_name(CONFIGURATION)
     if not path.is_file():
@@ -178,7 +178,7 @@ def _is_outside(name: str, before: str) -> bool:
 
 
 def _name_group(name: str, before: str, *, is_own: bool) -> str:
-    """Return the beginning of a tensor name for a note: of a layer beyond the last, or of another model."""
+    """Return the prefix of a tensor name that a note shows, for a layer beyond the last or for another model."""
     if is_own:
         return before + ".".join(name.removeprefix(before).split(".")[:2])
     parts, shared = name.split("."), before.split(".")
@@ -187,7 +187,7 @@ def _name_group(name: str, before: str, *, is_own: bool) -> str:
 
 
 def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
-    """Return a decoder with notes on weights that it does not count; ModelError if many are missing or too many."""
+    """Return a decoder with notes on weights that it does not count; ModelError if the counts differ by much."""
     notes = []
     if contents.others:
         total = sum(contents.others.values())

@@ -33,10 +33,10 @@ DATA: Final = Path(__file__).parents[3] / "catalog" / "data" / "model" / "gguf.t
 MOST_KEYS: Final = 100_000
 
 MOST_NAME_BYTES: Final = 65_535
-"""Maximum bytes of a key or of a tensor's name. Source: docs/gguf.md, of keys."""
+"""Maximum bytes of a key or of a tensor's name. Source: docs/gguf.md, which states it for keys."""
 
 MOST_TEXT_BYTES: Final = 16_000_000
-"""Maximum bytes of a text value; chat templates are the longest, with a tenth of a million."""
+"""Maximum bytes of a text value; chat templates are the longest texts, with about 100,000 bytes."""
 
 MOST_TEXTS: Final = 10_000_000
 """Maximum texts of an array; the largest vocabularies have half a million merges."""
@@ -125,7 +125,7 @@ def _text(reader: HeaderReader, most: int) -> str:
 
 
 def _value(reader: HeaderReader, key: str, kind: int) -> Any:
-    """Return a value of a header; of long arrays and arrays of texts, their length."""
+    """Return a value of a header; for long arrays and arrays of texts, return the length."""
     if kind == TEXT:
         return _text(reader, MOST_TEXT_BYTES)
     if kind in NUMBERS:

@@ -54,7 +54,7 @@ PARTS: Final[Mapping[str, str]] = {"ssm_out": "mamba", "attn_q": "attention", "f
 def read_model_file(path: Path, name: str) -> Decoder:
     """Return the decoder of a GGUF file, with its weights as stored.
 
-    Raise ModelError for a file that cannot be read, an unknown architecture, or sizes that do not make its weights.
+    Raise ModelError for an unreadable file, an unknown architecture, or sizes that do not match its weights.
     """
     try:
         state = path.stat()
@@ -149,7 +149,7 @@ def _read_hybrid(
 ) -> dict[str, Any]:
     """Return kinds of layers and sizes of their parts, from the tensors of a file whose layers differ in kind.
 
-    `words` has the key of a configuration for each of them.
+    `words` maps each of them to a key of a configuration.
     """
     heads, experts = keys.get("ssm.time_step_rank", 0), keys.get("expert_count", 0)
     kinds = [
@@ -198,7 +198,7 @@ def _read_heads(keys: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
 
 
 def _read_windows(keys: Mapping[str, Any], values: Mapping[str, Any], architecture: str) -> dict[str, Any]:
-    """Return the type of each layer, if some attend to a window."""
+    """Return the configuration keys of window attention: the type of each layer, or only that windows are used."""
     window, count = values.get("sliding_window"), values["num_hidden_layers"]
     if not window:
         return {}

@@ -142,7 +142,7 @@ def _read_part(path: Path) -> tuple[RawTensor, ...]:
 
 
 def _parse(reader: HeaderReader, text: bytes) -> dict[str, Any]:
-    """Return the object in a header; ModelError for anything else, before it takes many times its size."""
+    """Return the object in a header; ModelError for anything else, and for nesting that would take much memory."""
     if text[:1] != b"{" or (text.count(b"[") + text.count(b"{")) * LEAST_BYTES > len(text) + 100:
         raise reader.refuse("its header is not a list of tensors")
     try:

@@ -62,7 +62,7 @@ class Batch:
 
 @frozen(kw_only=True)
 class BatchCost:
-    """Latency and energy of a batch; joules are of all devices and the whole batch."""
+    """Latency and energy of a batch; energy covers all devices and the whole batch."""
 
     first_token_s: float
     """Time from the start to the first token of all sequences that start together."""
@@ -124,8 +124,7 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
 def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_tokens: float) -> tuple[Passes, Floats]:
     """Return the prefill passes of sequences, and the number of times each runs.
 
-    A pass computes as many complete prompts as fit. A longer prompt runs in chunks, each after the ones before
-    it.
+    A pass computes as many complete prompts as fit. A longer prompt runs in consecutive chunks.
     """
     fresh = max(0.0, prompt_tokens - prefix_tokens)
     if fresh <= step_tokens:
@@ -154,8 +153,9 @@ def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Fl
 def accept(guessed: int, acceptance: float, later: Sequence[float] = ()) -> float:
     """Return the mean tokens per sequence and step, with `guessed` guesses of a given acceptance rate.
 
-    `later` contains the rates of the second and later guesses, the last one repeated. The first rejected guess ends
-    them, and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation 1.
+    `later` contains the rates of the second and later guesses, the last one repeated. The first rejected guess discards
+    the later ones, and the step always yields one further token. Source: Leviathan et al., arXiv 2211.17192, equation
+    1.
     """
     if later:
         rates = [acceptance, *later, *[later[-1]] * guessed][:guessed]

@@ -54,9 +54,9 @@ def share_blocks(
 def form_conversations(load: Load, seed: int, filled_s: float) -> Load:
     """Return a load of conversations at a rate of turns or with a number of concurrent conversations.
 
-    Concurrent conversations start evenly: those of the first wave begin at spread turns, their context computed, and
-    within `filled_s`. Turns before that time are not counted, nor are turns after the last conversation began. Pauses
-    are drawn (exponential): equal ones would keep turns together that once shared a pass.
+    The first wave of concurrent conversations starts at even intervals within `filled_s`, at evenly spread turns, with
+    the context already computed. Turns before `filled_s` and turns after the last conversation began are not counted.
+    Pauses are exponential: with equal pauses, turns that once shared a pass would share all later ones.
     """
     wave = load.in_flight or 0
     early = 0.0 if load.rate_per_s is None else filled_s * load.rate_per_s

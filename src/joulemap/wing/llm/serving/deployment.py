@@ -7,8 +7,8 @@
            + power of awake links x pass time) + sampling of a token of each sequence
 
 Some engines split a batch into m parts, at most one per stage, and work on all of them at once. One token of each
-sequence then takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than
-stages, stages wait. Of k consecutive prefill passes each is a part: they take (k + stages - 1) / stages passes.
+sequence then takes the time of one pass of b / m sequences. With fewer parts than stages, some stages wait. Consecutive
+prefill passes are parts too: k of them take the time of (k + stages - 1) / stages passes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled).
 """
 
 INTEGER: Final = "int8"
-"""Precision of the products to which an engine's kernels may scale those of 16 bits."""
+"""Precision whose peak rate may set the rate of 16-bit GEMMs in an engine's own kernels."""
 
 STREAMED_SLOTS: Final = "issue_slots.streamed"
 """Coefficient of a GPU for the issue slots per MAC of a GEMM without tiles."""
@@ -193,7 +193,7 @@ class Deployment:
     compiled_tokens: float = 0.0
     """Sequence length that passes were compiled for; attention always covers the full length."""
     totals: dict[Asked, Total] | None = None
-    """Totals of passes so far, for deployments that share model, chip, precision and engine; None to keep none."""
+    """Pass -> its total, shared by deployments of one model, chip, precision and engine; None to keep none."""
 
     @property
     def decoder(self) -> Decoder:
@@ -223,7 +223,9 @@ class Deployment:
 
     @property
     def kinds(self) -> list[str]:
-        """Words for which an engine may have separate numbers: all of the microarchitecture, each word, the class."""
+        """Names under which an engine may have separate numbers, most specific first: the microarchitecture, each of
+        its words from the last to the first, and the class.
+        """
         words = self.hardware.microarchitecture.split()
         return ["".join(words), *words[::-1], self.hardware.architecture]
 
@@ -279,14 +281,15 @@ class Deployment:
     def price(self, passes: Passes, /) -> Cost:
         """Return the cost of passes; UnsupportedError if hardware cannot run them, UsageError for an invalid pass.
 
-        A prompt's chunk is shared by the data-parallel ranks, as its mean load on each.
+        A prompt chunk counts as its mean share on each data-parallel rank.
         """
         parts, asked = self._cut(passes), self.ask(passes)
         device_s, drawn_s, device_j = self._work(asked)
         if self.stages > 1:
             before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
             size = count_stage(self.decoder, self.stages)
-            more = (self.decoder.layer_count - size) / size  # stages before the last, as large as it
+            # number of stages before the last, in units of the last stage's layers
+            more = (self.decoder.layer_count - size) / size
             device_s, drawn_s, device_j = (
                 last + more * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
             )
@@ -322,7 +325,7 @@ class Deployment:
         return np.where(is_prompt, 0.0, np.clip(np.floor(passes.sequences), 1.0, most))
 
     def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
-        """Return the seconds of passes on one device, the seconds for which it is powered, and joules."""
+        """Return (seconds of the passes, seconds for which the device draws static power, joules) on one device."""
         found = self.evaluate(asked)
         return (
             np.array([one.latency_fs or 0 for one in found]) / FS_PER_S,
@@ -364,7 +367,9 @@ class Deployment:
 
     @cached_property
     def _gathering(self) -> Hardware:
-        """Hardware for few rows of several tokens, whose experts gather their tokens before they read their weights."""
+        """Hardware for few rows of several tokens, with the bandwidth share that experts reach after a gather of
+        tokens.
+        """
         few, _ = self.chips
         share = self.stack.value("expert_stream", *self.kinds) if self.decoder.is_routed else 1.0
         if share == 1.0:
@@ -426,7 +431,7 @@ class Deployment:
         return step, max(1, round(sequences))
 
     def _calibrate(self, passes: Passes) -> Floats:
-        """Return the factor on the device time of each pass that the chip's calibration has for this engine."""
+        """Return the factor on each pass's device time from the chip's calibration for this engine."""
         by_name = self.hardware.coefficients
         prompt, decode = (
             by_name[name].value if (name := name_pace(self.stack.name, is_prompt=one)) in by_name else 1.0
@@ -436,7 +441,7 @@ class Deployment:
 
     @property
     def _device_factor(self) -> float:
-        """Factor of the engine on the time of devices: for mixtures, and for this microarchitecture."""
+        """Engine's factor on device time, for mixtures of experts or this microarchitecture."""
         name = self.kinds[0]
         kinds = (f"experts_{name}", "experts") if self.decoder.is_routed else ()
         return self.stack.value("device_time", *kinds, name)
@@ -462,7 +467,7 @@ class Deployment:
 
     @property
     def _memory_kinds(self) -> list[str]:
-        """Memory technology by which an engine's numbers may differ, on this microarchitecture, class, or any."""
+        """Names under which an engine may have separate numbers for this memory technology, most specific first."""
         found = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
         return [*(f"{found}_{word}" for word in self.kinds[:-1]), self.hardware.architecture, found]
 

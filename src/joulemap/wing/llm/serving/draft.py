@@ -30,7 +30,7 @@ class Draft:
     acceptance: float = attrs.field(validator=(attrs.validators.ge(0.0), attrs.validators.le(1.0)))
     """Probability that a guess is accepted, given that all guesses before it were."""
     later: tuple[float, ...] = ()
-    """Acceptance of the second and later guesses; empty if all are as likely."""
+    """Acceptance of the second and later guesses; empty if it is `acceptance` for all."""
     deployment: Deployment | None = None
     """Deployment of the draft model; None if guesses cost nothing, such as those looked up in the prompt."""
 

@@ -1,7 +1,7 @@
 """Servers of disaggregated pools: prefill servers, with a prefix cache or without, and decode servers.
 
 A turn of a conversation goes to the prefill server that keeps the earlier turns. That server never sees the tokens of
-answers, so it computes each answer again with the next prompt. Requests without turns go to the servers in turn.
+answers, so it computes each answer again with the next prompt. Requests without turns go round-robin to the servers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Prompts(Server):
     """All servers of the prefill pool."""
 
     def follow(self, now: float) -> None:
-        """Assign the next request to the server with the most remaining requests."""
+        """Start the next request of the server with the most remaining requests."""
         Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
 
     def leave(self, number: int) -> None:
@@ -67,10 +67,10 @@ class ReusingPrompts(Prompts, ReusingServer):
 
 
 class Answers(Server):
-    """Decode server, whose finished requests start the next turn at the server with their prefix."""
+    """Decode server; a finished request starts the next turn on the prefill server with its prefix."""
 
     homes: dict[int, ReusingPrompts]
-    """Prefill server of each request."""
+    """Request -> its prefill server."""
 
     def leave(self, number: int) -> None:
         """Finish a sequence that has its last token."""
@@ -80,7 +80,7 @@ class Answers(Server):
 
 
 def assign_homes(accepted: Sequence[int], next_turn: Sequence[int], count: int) -> list[list[int]]:
-    """Return the requests of each of `count` servers: turns of a conversation together, all others in turn."""
+    """Return the requests of each of `count` servers: conversations and lone requests go round-robin."""
     homes: dict[int, int] = {}
     places: list[list[int]] = [[] for _ in range(count)]
     heads = 0

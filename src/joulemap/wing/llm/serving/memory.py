@@ -65,7 +65,7 @@ class Room:
 
     deployment: Deployment
     prompts: float = math.inf
-    """Prompt tokens of a whole batch; engines that wait for a full batch allocate memory as they need it."""
+    """Prompt tokens of a whole batch; they limit the workspace of engines that wait for a full batch."""
     draft: Deployment | None = None
     """Draft model for speculative decoding on the same device."""
 
@@ -88,7 +88,8 @@ class Room:
     def _narrowed(self) -> float:
         """Bytes of the token table that a pass counts and an engine of GGUF files does not store on this device.
 
-        llama.cpp leaves the table in host memory, in the format of the file. A table that is also the head is a weight.
+        llama.cpp leaves the table in host memory, in the format of the file. A table that is also the output head is
+        stored on the device.
         """
         one, decoder = self.deployment, self.deployment.decoder
         if one.stack.methods != (GGUF_METHOD,) or decoder.is_tied or one.stages > 1:

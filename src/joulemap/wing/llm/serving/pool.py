@@ -232,7 +232,7 @@ def count_prompts(
 def count_answers(
     deployment: Deployment, prompt_tokens: float, output_tokens: float, draft: Draft | None = None
 ) -> Throughput:
-    """Return the requests per second that a server decodes after their first token, with a full KV cache."""
+    """Return the decode throughput of a server, after the first token, with a full KV cache."""
     gain = draft.accepted_tokens if draft else 1.0
     steps = max(1.0, (output_tokens - 1.0) / gain)
     room = Room(deployment=deployment, draft=draft.deployment if draft else None)

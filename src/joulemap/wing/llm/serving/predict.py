@@ -179,7 +179,10 @@ def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tupl
 
 
 def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
-    """Return the weight format of a file of `byte_count` bytes: mean bits of all weights or of non-expert weights."""
+    """Return the weight format with the mean bits per weight that give a file of `byte_count` bytes.
+
+    If the format names one for experts, the mean is that of the other weights.
+    """
     book = _open(row.model)
     if named.others is None:
         return f"{8.0 * byte_count / count_weights(book):.3f}bit"
@@ -211,11 +214,11 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
 
 
 def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
-    """Return the sequences of a batch that fit at once, at least one; raise UnsupportedError if none fits.
+    """Return the number of sequences of a measured batch that fit at once, at least one.
 
-    The measured run did fit. An engine configured to exceed its usual memory share uses up to the device's capacity;
-    one that waits for a full batch had all of it in memory. The engine was allowed as many concurrent sequences as were
-    measured.
+    The measured run did fit, so one sequence may exceed the engine's usual memory share, and engines that wait for a
+    full batch held all of it. Raise UnsupportedError if one sequence exceeds the device's capacity. The engine's limit
+    of concurrent sequences does not apply.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output, grown)

@@ -38,9 +38,9 @@ class ReusingServer(Server):
         self.prefixes = requests.prefixes
         self.cache = PrefixCache(self.prefixes.block_tokens, limits.token_bytes, limits.tiers)
         self.read: dict[int, list[int]] = {}
-        """Pinned blocks of each request that is running or being loaded."""
+        """Request that is running or being loaded -> its pinned blocks."""
         self.found: dict[int, int] = {}
-        """Prompt tokens that each request in `read` reuses."""
+        """Request in `read` -> prompt tokens that it reuses."""
         self.loaded: set[int] = set()
         """Requests whose blocks are moved to the device, with memory reserved for the rest of their prompts."""
         self.accepted: set[int] = set()
@@ -85,9 +85,7 @@ class ReusingServer(Server):
         return len(self.read.get(number, ())) * self.cache.block_tokens
 
     def fits(self, number: int) -> bool:
-        """Return whether a request fits in memory with the running ones after eviction of all blocks that none
-        reads.
-        """
+        """Return whether a request fits in memory with the running ones after eviction of all unpinned blocks."""
         if number in self.loaded or not (self.running or self.loaded):
             return True
         cache, blocks = self.cache, self.prefixes.prompts[number]

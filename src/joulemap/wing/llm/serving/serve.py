@@ -24,7 +24,7 @@ MOST_TOKENS: Final = 10**12
 def serve(
     deployment: Deployment, load: Load, draft: Draft | None = None, *, tiers: tuple[Tier, ...] = (), seed: int = 0
 ) -> Served:
-    """Simulate a load on a deployment, with speculative decoding if a draft is given; joules are of all devices.
+    """Simulate a load on a deployment, with speculative decoding if a draft is given; energy covers all devices.
 
     `tiers` are memory below the devices for a prefix cache. Raise UnsupportedError if no request fits.
     """

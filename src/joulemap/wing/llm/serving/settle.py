@@ -43,7 +43,7 @@ ROUNDS: Final = 60
 
 @frozen(kw_only=True)
 class Site:
-    """Servers that generate answers, and the share of their time that prompts take."""
+    """Servers that generate answers, and whether they also compute prompts."""
 
     surface: Pass
     limits: Limits
@@ -93,7 +93,7 @@ def _settle_flight(load: Load, site: Site, seed: int, flights: int) -> Load:
     trace, limits = longer.trace, site.limits
     assert trace is not None
     if limits.waits:
-        return longer  # such a server begins its batches together
+        return longer  # sequences of a batch start together on such a server
     prompts, outputs, cached = (
         np.array(column[:wave]) for column in (trace.prompt_tokens, trace.output_tokens, trace.cached_tokens)
     )

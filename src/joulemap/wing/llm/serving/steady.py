@@ -37,24 +37,24 @@ NEWTON: Final = 20
 """Iterations of the search for the time that a context stays."""
 
 GRAIN: Final = 12.0
-"""Requests in flight are rounded to this fraction of their power of two: evaluated passes then occur again."""
+"""Steps per power of two to which requests in flight are rounded, so that evaluated passes can be reused."""
 
 
 @frozen(kw_only=True)
 class Residence:
     """Contexts of all users in a prefix cache of several tiers, each of which evicts the least recently used.
 
-    A context stays for a time T after its last use. With pauses of exponential length, of mean z, and requests of time
-    r, which hold their own context, a share p = 1 - exp(-T / z) of the pauses is shorter. A share s of the tokens is
-    used again; the others are of conversations that end, and stay for T too. The contexts of n users take
-    n (r + s z p + (1 - s) T) / (r + z), which is the capacity C and gives T. Source: Che et al., IEEE JSAC 2002, for
-    users in place of documents; against the simulation of 120 conversations on H200, 0.81 for 0.82.
+    A request takes a time r and holds its context. A context then stays for a time T after its last use. Pauses are
+    exponential with mean z, so a share p = 1 - exp(-T / z) of them is shorter than T. A share s of the tokens is used
+    again; the others belong to conversations that end, and stay for T too. The contexts of n users take n (r + s z p +
+    (1 - s) T) / (r + z); T follows because this equals the capacity C. Source: Che et al., IEEE JSAC 2002, for users in
+    place of documents. For 120 conversations on H200, this differs by 0.01 from the simulated share.
     """
 
     context_tokens: float
     """Mean tokens before a turn that are reused if they are found."""
     capacities: tuple[float, ...]
-    """Contexts that fit on the device, and on it and each tier below, as a share of all users' contexts."""
+    """Cumulative capacity of the device and of each tier below, as a share of all users' contexts."""
     reused_fraction: float = 1.0
     """Share of the tokens of a context that the next turn uses again, in the mean of a conversation's turns."""
     load_s: tuple[float, ...] = ()
@@ -149,8 +149,9 @@ class SteadyCost:
 def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     """Return the latency, throughput and power of a steady load on a surface.
 
-    With pauses, `in_flight` counts users, each in flight for a share of its time. At times none is, and the devices
-    rest. That share, and what a prefix cache finds, follow from the time of a request, by iteration.
+    With pauses, `in_flight` counts users, each with a request in flight for part of the time. While no request is in
+    flight, the devices draw resting power. That part of the time, and the hits of a prefix cache, depend on the time of
+    a request; iteration finds all three.
     """
     if not load.pause_s and load.residence is None:
         return _run(surface, load)
@@ -210,7 +211,7 @@ class _Mix:
     starts: float
     """Requests that start per decode step."""
     share: float
-    """Passes with prompt chunks per decode step, at most 1; above 1 for separate passes of which a step has several."""
+    """Passes with prompt chunks per decode step; at most 1, except that separate prefill passes may be several."""
     shares: Floats
     """Share of decode steps that each of the contexts in `passes` represents."""
     passes: Passes

@@ -182,7 +182,7 @@ def _find_rates(
     """Return the arrival rate and the completion rate per second, and True if the queue keeps growing.
 
     The completion rate and the growth are those of the second half of arrivals; the growth must exceed chance. If the
-    queue grows, the completion rate is that of the whole run, whenever the last request arrived.
+    queue grows, the completion rate is that of the whole run.
     """
     if not is_open:
         return None, len(arrival) / end, False

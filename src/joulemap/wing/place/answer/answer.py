@@ -105,7 +105,7 @@ class PlaceAnswer(Answer):
 
     @property
     def rival(self) -> PlacementRow | None:
-        """Best mixture if one device alone is best, else the best device alone; None if neither can run."""
+        """Best mixture if one device alone is best, else the best device alone; None if no such placement can run."""
         return next((row for row in self.rows if not row.refusal and (row.form == "alone") != self.is_alone), None)
 
     @property
@@ -256,7 +256,7 @@ class PlaceAnswer(Answer):
 
 
 def _take(row: PlacementRow, goal: Goal) -> float:
-    """Return a placement's value of its goal per batch; for throughput, a value proportional to the interval."""
+    """Return the quantity that a goal minimizes: latency or energy per batch, or for throughput the time per sample."""
     if goal == "throughput":
         return 1.0 / (row.throughput_per_s or math.inf)
     return (row.latency_s if goal == "latency" else row.energy_j) or math.inf

@@ -94,7 +94,8 @@ def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
-    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)  # identical devices do best side by side
+    # identical devices gain most from whole batches side by side
+    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)
     for some in sets:
         found += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
     if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):

@@ -75,9 +75,7 @@ def half_width(errors: Errors) -> float:
 
 
 def compare(best: Candidate, other: Candidate, doubts: Sequence[PlacedDoubt], goal: Goal) -> float:
-    """Return the probability that the best placement beats another; `doubts` contains the uncertainty of both, in that
-    order.
-    """
+    """Return the probability that the best placement beats another; `doubts` has the uncertainties in this order."""
     first, second = (one.errors(goal) for one in doubts)
     apart = math.hypot(*(first.get(key, 0.0) - second.get(key, 0.0) for key in {*first, *second}))
     ratio = other.value(goal) / best.value(goal)

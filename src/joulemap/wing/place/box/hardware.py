@@ -200,7 +200,7 @@ def link_key(name: str) -> ActionKey:
 
 
 def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]:
-    """Yield the rows of each kind of device, and of the links."""
+    """Yield the reference-table rows of each kind of device, and of the links."""
     by_kind = {device.name: one for (_, device), one in zip(box, chips, strict=True)}
     for kind, hardware in by_kind.items():
         for row in hardware.reference:

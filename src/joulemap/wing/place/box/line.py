@@ -30,7 +30,7 @@ class Copy:
     start: int
     end: int
     subgraph: int
-    """Subgraph that makes the value."""
+    """Subgraph that produces the value."""
     value: int
     """Value's number in the problem."""
     byte_count: float

@@ -39,7 +39,7 @@ MOST_KINDS: Final = 4
 def overlap(
     problem: Problem, devices: Integers, is_out: Booleans, price: Callable[[Integers], Floats], bound: float
 ) -> tuple[Integers, float]:
-    """Return a placement at least as good, and its cost; `price` takes placements in rows."""
+    """Return a placement at least as good as `devices`, and its cost; `price` takes placements in rows."""
     best, value = devices, float(price(devices[None])[0])
     regions = list(_list_regions(problem)) if value > bound * (1.0 + ENOUGH) else []
     for _ in range(ROUNDS):

@@ -93,7 +93,7 @@ class Problem:
 
     @cached_property
     def makes(self) -> list[list[int]]:
-        """Values that each node makes."""
+        """Values that each node produces."""
         return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property
@@ -153,7 +153,7 @@ class Problem:
 
 
 def time_copy(problem: Problem, sent: Floats, start: int, end: int) -> Floats:
-    """Return the time of copies until the receiver can work on them; a way must exist."""
+    """Return the time of copies until the receiver can use them; a route must exist."""
     way, receiver = problem.ways.hops[start, end], problem.members[end]
     fixed = time_way(way, 0.0)
     seconds = fixed + sent * (time_way(way, 1.0) - fixed) + receiver.hardware.coefficient("host_launch")

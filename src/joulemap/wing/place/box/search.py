@@ -3,10 +3,10 @@
     state after a node   for each value that a later node reads: its maker, and the devices that hold it
     next                 the node on each device that can run it: its cost, and a copy of each input missing there
 
-A chain has one state per device; parallel branches multiply states. A model is as hard as the widest cut through it. A
-state is dropped, without loss, where another state is at most as expensive with the missing copies added. Above
-`MOST_STATES` the most expensive states are dropped, and `Found.bound` accounts for the dropped states. Source:
-variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
+A chain has one state per device; parallel branches multiply states. The number of states grows with the widest cut
+through the model. A state is dropped, without loss, where another state is at most as expensive with the missing copies
+added. Above `MOST_STATES` the most expensive states are dropped, and `Found.bound` accounts for the dropped states.
+Source: variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
 """
 
 from __future__ import annotations

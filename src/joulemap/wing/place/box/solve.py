@@ -52,7 +52,7 @@ class Solved:
 
 @cache
 def has_solver() -> bool:
-    """Return True if the extra is installed."""
+    """Return True if the extra `solver` is installed."""
     return find_spec("highspy") is not None
 
 

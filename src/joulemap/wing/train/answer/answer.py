@@ -35,7 +35,7 @@ from joulemap.wing.llm.source import open_boxes
 from joulemap.wing.train.answer import text
 from joulemap.wing.train.answer.demand import TOKENS, list_steps
 from joulemap.wing.train.answer.row import OK, REFUSED, TOO_LARGE, TrainingRow
-from joulemap.wing.train.answer.table import fetch_beside, fetch_steps, form_rows
+from joulemap.wing.train.answer.table import fetch_other_runs, fetch_steps, form_rows
 
 TRAINING: Final = Training()
 """Default training: one device, AdamW."""
@@ -166,7 +166,7 @@ class TrainAnswer(RunAnswer):
         )
 
     def _list_refused(self) -> list[str]:
-        refused: dict[str, TrainingRow] = {}  # the first refusal of each configuration
+        refused: dict[str, TrainingRow] = {}  # first refusal of each configuration
         for row in self.rows:
             if row.status in (TOO_LARGE, REFUSED):
                 refused.setdefault(row.label, row)
@@ -245,15 +245,15 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans.values()])
-    used, pay = read_usage(drop_idle_hours(usage))  # jobs never wait
+    used, pay = read_usage(drop_idle_hours(usage))  # training uses the devices all the time
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     given = {**used, **paid, **pay}
     for step in steps:
-        beside, inner = fetch_beside(source, step, given)
+        beside, inner = fetch_other_runs(source, step, given)
         plan = step.plans["last"]
-        targets = find_targets(source, plan)  # before `holding_runs`: it may write hardware
+        targets = find_targets(source, plan)  # before `holding_runs`, because it may write hardware
         with holding_runs(source, plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, given)
             names |= {one.run_id: one.model for one in found.values()}

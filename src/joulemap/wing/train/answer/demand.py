@@ -64,9 +64,11 @@ class Step:
     """Micro-batches per step."""
     stages: int
     plans: Mapping[str, Plan]
-    """Runs on one device. `last` is the step itself; `alone`, for several devices, has no overlap; `before`, for
-    several micro-batches, is one before the last; `inner` and `inner_before` are the same for a pipeline stage before
-    the last."""
+    """Name -> plan of runs on one device.
+
+    `last` is the step itself. `alone`, for several devices, has no overlap. `before`, for several micro-batches, is a
+    micro-batch before the last. `inner` and `inner_before` are the same for a pipeline stage before the last.
+    """
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:

@@ -1,8 +1,11 @@
 """Published training rates beside their predictions.
 
-Rates of GPT are published in operations per second of a device, which the paper counts as 96 B s l h^2 (1 + s / 6 h + V
-/ 16 l h) per step, recomputation included. Models that are published only by their number of parameters have the layers
-and width with that number.
+Rates of GPT are published in operations per second of a device. The paper counts the operations of a step, with
+recomputation, for a batch B of s tokens, l layers of width h and a vocabulary V:
+
+    96 B s l h^2 (1 + s / (6 h) + V / (16 l h))
+
+Models that are published only by their number of parameters have the layers and width with that number.
 
 Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section
 5.1 (operations per step).

@@ -41,8 +41,8 @@ Memories = Mapping[tuple[int, str], Memory]
 """(samples of a device, runtime) -> memory of the device."""
 
 
-def fetch_beside(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
-    """Return the runs of a step other than `last`, by their name in the plan, and the memory of an inner stage."""
+def fetch_other_runs(source: Source, step: Step, given: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+    """Return the runs of a step's plans other than `last`, by the plan's name, and the memory of an inner stage."""
     memories: Memories = {}
     found = {}
     for name, plan in step.plans.items():

@@ -47,7 +47,7 @@ class Exchange:
     forward: Forward
     recipe: Recipe
     stride: int = 1
-    """Model-parallel devices between two that exchange with each other."""
+    """Distance in devices between two that exchange gradients: the number of model-parallel devices."""
     tape: Tape = attrs.field(factory=Tape)
     kept: dict[int, int] = attrs.field(factory=dict)
     """Value -> its tensor of the forward pass."""

@@ -52,7 +52,7 @@ class Gradient:
     """Part of an operator's gradient."""
 
     results: tuple[Use, ...]
-    """Values of the forward pass whose gradients the segment computes, with the bytes of each."""
+    """Values of the forward pass whose gradients this part computes, with the bytes of each."""
     what: str = ""
     """Suffix of the operator's name."""
     operator: Operator | None = None
@@ -270,7 +270,7 @@ def _move(one: Backward) -> Iterator[Gradient]:
 
 
 def _pool(one: Backward) -> Iterator[Gradient]:
-    """Yield the gradient of a pooling: each window spreads its own."""
+    """Yield the gradient of a pooling: each window spreads its gradient over its inputs."""
     operator = one.call.operator
     kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
     for use in one.wanted():

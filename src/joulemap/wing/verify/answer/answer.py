@@ -78,7 +78,7 @@ class VerifyAnswer(Answer):
     calibration: str
     """Effect of a calibration, or the reason for none; empty if neither applies."""
     kept: str
-    """Number of stored rows; empty if none were to be stored."""
+    """Sentence on the number of stored rows; empty if none were to be stored."""
     left_out: tuple[str, ...]
     """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]

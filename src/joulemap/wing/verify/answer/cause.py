@@ -68,7 +68,7 @@ STATED: Final = {
 """Cause -> columns that a file may state; no file states the settings of other causes."""
 
 STANDINGS: Final = ("assumed", "open", "told")
-"""Rank of a cause, most likely first: its setting was assumed, is stated in no file, or is stated differently."""
+"""Standings of a cause, most likely first: its setting was assumed, stated in no file, or stated differently."""
 
 Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
 """Row outside its interval, its prediction, and its assumed columns."""

@@ -210,7 +210,10 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
 
 
 def _find_like(cells: Cells, notes: list[str], *, is_stated: bool) -> None:
-    """Name a model without a known file name by its parameters: llama-bench's `llama 13B` is a number of layers."""
+    """Name a model by its number of parameters if its file name is unknown.
+
+    llama-bench derives names such as `llama 13B` from the number of layers.
+    """
     given, count, step = (cells.pop(name, None) for name in ("type_name", "parameters", "parameter_step"))
     if is_stated or not given or _find_own(cells["model"]):
         return

@@ -93,7 +93,7 @@ def _list_stored(source: Source, name: str, engine: str) -> list[ServingRow]:
 
 
 def _without(base: Calibration | None, engine: str) -> Calibration | None:
-    """Return a calibration without the factors of an engine, which are fitted anew."""
+    """Return a calibration without the factors of an engine, which are fitted again."""
     if base is None:
         return None
     names = {name_pace(engine, is_prompt=one) for one in PHASES}
@@ -120,7 +120,7 @@ def _find_quantity(row: ServingRow, is_prompt: bool) -> str:
 
 
 def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast]) -> Iterator[tuple[str, FittedValue]]:
-    """Yield the name and value of the factor of each phase that enough models were measured in."""
+    """Yield (name, factor) of each phase in which enough models were measured."""
     for is_prompt in PHASES:
         means: list[float] = []
         for places in _by_model(rows, is_prompt).values():
@@ -143,7 +143,7 @@ def _fit(engine: str, rows: Sequence[ServingRow], forecasts: Sequence[Forecast])
 def _write(
     base: Calibration | None, target: Hardware, rows: Sequence[ServingRow], factors: Mapping[str, FittedValue]
 ) -> Calibration:
-    """Return the base calibration with these factors, or else one whose rows are those of the served models."""
+    """Return the base calibration with these factors, or a new one based on these rows if it has nothing else."""
     kept = dict(base.coefficients) if base is not None else {}
     if base is not None and (base.energy_scales or base.static_power or not all(map(is_pace, kept))):
         return attrs.evolve(base, coefficients={**kept, **factors})
