@@ -1,7 +1,7 @@
 """Uncertainty of predictions: half-widths of 80 % intervals, and the shares of error that two runs have in common.
 
-An error is ln(measured / predicted). h is the half-width of its 80 % interval: 80 % of measurements lie between v
-exp(-h) and v exp(h). docs/doubt.md gives their derivation and their measured coverage.
+An error is ln(measured / predicted). h is the half-width of its 80 % interval: for a prediction v, 80 % of measurements
+lie between v exp(-h) and v exp(h). docs/doubt.md gives the derivation of these intervals and their measured coverage.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ SCORED: Final = "derived"
 """Least certain basis of peaks, bandwidths and clocks among hardware with scored predictions."""
 
 COMPILER_LEVEL: Final = 6
-"""Depth of the errors of the boards whose models one compiler compiles."""
+"""Level of the error scale shared by all boards of one compiler."""
 
 OWN_LEVEL: Final = 7
-"""Depth of the errors of one chip, the deepest."""
+"""Level of the error scale of a single chip, the deepest level."""
 
 UNMEASURED: Final = 0.8
 """Minimum half-width of a latency on an accelerator of a class other than CPU and GPU whose compiler was not measured.
 
 Derived: 39 measured boards of 21 compilers (NPUs, DPUs, a DSP, an Edge TPU; 465 rows), each predicted with class
-coefficients, without coefficients fitted to measurements. By compiler, 80 % of the errors are below 0.02 to 1.58, in
-the root mean square 0.80; of all errors, weighted equally by compiler, 80 % are below 0.81. It covers differences
-between such chips that data sheets omit. Decompositions have it on every class, because none was measured, and the
-times of libraries on one chip differ by as much between algorithms."""
+coefficients, without coefficients fitted to measurements. The half-width of a single compiler is 0.02 to 1.58, root
+mean square 0.80; over all errors, weighted equally by compiler, it is 0.81. It covers differences between such chips
+that data sheets omit. Decompositions get it on every class: none was measured, and times of different algorithms on
+one chip differ by as much."""
 
 MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
-"""Classes with boards that were predicted before they were fitted; unmeasured boards use the class's uncertainty."""
+"""Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class."""
 
 WITHOUT_PEAK: Final = ("cgra", "dpu")
 """Classes whose compute time depends only on units and clock."""
@@ -56,7 +56,7 @@ SAME_SIZE: Final = 10.0
 """Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
-"""Number of groups of measurements that weighs as much as the prior judgement."""
+"""Weight of the prior judgement, as a number of groups of measurements."""
 
 TOLD_APART: Final = 0.8
 """Minimum probability at which an answer calls one run better than another."""
@@ -100,8 +100,8 @@ the same model on the same chip takes 0.92 (NeMo) to 1.33 times (FSDP of llm-fou
 NEW_LIBRARY: Final = 0.2
 """Additional half-width of the latency of a whole model by an engine on a CPU, because a CPU has many engines.
 
-Derived: with boards and sources held out, intervals contain 64 % of 59 latencies that no fit used without it, 80 % with
-it. On one chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
+Derived: with boards and sources held out, intervals contain 64 % of 59 latencies without it and 80 % with it. On one
+chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
 """
 
 
@@ -118,9 +118,9 @@ def find_peak(architecture: str, precision: str) -> str | None:
 
 
 def find_served_time(quantity: str, scope: str) -> str | None:
-    """Return the time or rate that an energy of a served model grows with; None for any other quantity.
+    """Return the time or rate whose error an energy of a served model contains; None for any other quantity.
 
-    A prefill without decode steps ends with its first token.
+    A prefill step ends with the first token.
     """
     if quantity == "energy_per_request_j":
         return "time_to_first_token_s" if scope == "prefill_step" else "request_latency_s"
@@ -146,7 +146,7 @@ class ErrorScale:
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """Depth of the group; of all groups that contain a run, the deepest applies."""
+    """Level of the group; of all groups that contain a run, the one with the highest level applies."""
     architecture: str
     work: str
     """`model`, another kind of whole model (`Workload.work`), or the kind of a single operator."""

@@ -24,7 +24,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
 """Class -> engine of all other vendors; other classes only have their vendor's compiler."""
 
 OVERLAY: Final = "Vitis AI's DPU overlay (not a circuit by hls4ml or FINN)"
-"""Engine of a DPU. Circuits that other tools build for one network in the same FPGA take other times."""
+"""Engine of a DPU. Circuits that other tools build for one network in the same FPGA have other latencies."""
 
 
 def name_engine(architecture: str, vendor: str) -> str:

@@ -100,8 +100,7 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 VECTOR_UNITS: Final = "vector_core_count"
-"""Geometry constant: vector cores of an NPU next to its tensor engines; a stream or a part of the units has its share.
-"""
+"""Geometry constant: vector cores of an NPU next to its tensor engines; a subset of the units gets a share of them."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
 """Idle powers other than active idle: without a process, with a context, and with a loaded model."""
@@ -133,7 +132,7 @@ LOAD_COVERS: Final = ("board", "system")
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
-    """Build a validator for a quantity in this unit; it leaves None to the field's type."""
+    """Build a validator for a quantity in this unit; None is valid if it is the field's default."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if value is None and attribute.default is None:
@@ -245,9 +244,9 @@ class PowerMode:
 
 
 def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
-    """Return the key numbers that are assumptions, read from attributes of `quantities`; empty if there are none.
+    """Return a note that lists the assumed key numbers among the attributes of `quantities`; empty if there are none.
 
-    A chip whose precision has an assumed peak counts as an estimate only if all its peaks are assumed.
+    Peaks are listed only if all of them are assumed.
     """
     assumed = [name for name in KEY_QUANTITIES if getattr(quantities, name).basis == "assumed"]
     if all(peak.rate.basis == "assumed" for peak in peaks.values()):
@@ -256,7 +255,7 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
 
 
 def name_guessed_price(quantities: object) -> str:
-    """Return a statement that every known price is an assumption; empty if no price is known or one is not assumed."""
+    """Return a note that all known prices are assumed; empty if no price is known or one is not assumed."""
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
@@ -275,7 +274,7 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
 
 
 def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
-    """Return the row of a counted host: its static power, at the wall within its surroundings if these are given."""
+    """Return the energy row of a counted host: its static power, at the wall if its surroundings are given."""
     static, note = host.static_power, ""
     if around is not None:
         watts = around.idle_w(static.value)
@@ -462,7 +461,7 @@ class Hardware:
 
     @property
     def unmeasured_states(self) -> Iterator[tuple[str, Quantity]]:
-        """Yield (name, power) of a context and a loaded model whose power is unknown: assumed as active idle.
+        """Yield (name, power) of each unmeasured idle state, a context or a loaded model; active idle is assumed.
 
         Only hardware whose kernels a host launches has contexts.
         """
@@ -563,7 +562,7 @@ class Hardware:
         """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.
 
         Besides its named modes, `900MHz` locks the clock, `300W` sets the power cap, and `4cores` uses part of a CPU's
-        cores. A cap below a named mode's also has that mode's clock, so that a lower cap is never faster.
+        cores. A cap below that of a named mode also takes that mode's clock, so that a lower cap is never faster.
         UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active units and
         the clock, vector cores of an NPU with the units. A mode may lower the highest clock but never raises it. Cap,
         memory bandwidth and static power are replaced if the mode states them. Otherwise static power is not lowered.

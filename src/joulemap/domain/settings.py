@@ -290,7 +290,7 @@ _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 @frozen(kw_only=True)
 @declare_dimensions
 class Settings:
-    """Requested runs, models excepted: every combination of the values of each field."""
+    """Settings of the requested runs, without their models; fields with several values are combined in all ways."""
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
     """Ids or aliases (`h100_sxm5`, `H100`), with or without `@MODE`, files, folders or records. A class (`gpu`) means
@@ -343,7 +343,7 @@ class Settings:
     trust: bool = False
     """True if `.pt2` files that may run code on loading, and model files named in rows, may be loaded."""
     is_named: bool = attrs.field(default=True, repr=False)
-    """True if the user named the models and so vouches for their code; False if rows of a file did."""
+    """True if the user named the models and so vouches for their code; False if rows of a file name them."""
     build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Memory limit for building a model that cannot be built without its weights; None for half of the free memory."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
@@ -412,7 +412,7 @@ class Settings:
             raise UsageError(self._describe_type(keywords)) from error
 
     def _describe_type(self, keywords: ModelKeywords) -> str:
-        """Return a sentence on the first keyword of a type that its field does not take."""
+        """Describe the first keyword whose value has a wrong type for its field."""
         for name, value in keywords.items():
             try:
                 attrs.evolve(self, **cast("ModelKeywords", {name: value}))
@@ -541,7 +541,7 @@ class Bounds:
     max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
     """Maximum rows; None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
-    """Memory limit of the engine, without spilling to disk, and separately of the result rows."""
+    """Memory limit of DuckDB, without spilling to disk; the result rows have the same limit separately."""
 
 
 _is_count: Final = _whole_to(MAX_TOKENS)
@@ -566,11 +566,11 @@ class Serving:
     the smallest batch.
     """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices that share whole experts (expert parallelism)."""
+    """Devices among which whole experts are divided (expert parallelism)."""
     data_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices that share the attention of sequences (data parallelism)."""
+    """Groups of devices that each compute the attention of some of the sequences (data parallelism)."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Pipeline stages; each has the product of the device counts above."""
+    """Pipeline stages; each has as many devices as the product of the counts above."""
     cache: str = ""
     """Precision of keys and values; empty for the activations'."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
@@ -655,8 +655,8 @@ class Training:
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Tensor-parallel devices of a language model, out of the total."""
     sequence_parallel: bool = False
-    """True if these devices also split the tokens between GEMMs (sequence parallelism), so that none holds all
-    results of norms and sums.
+    """True if these devices also divide the tokens of norms and residual sums (sequence parallelism), so that none
+    holds all their results.
     """
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Pipeline stages of a language model's layers; each has an equal share of the devices."""

@@ -59,7 +59,7 @@ def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
     coefficient.
 
     A range applies to each side that has an end. A fitted spread applies unless the constant was measured. In a box,
-    `fitted` is keyed with the device's name.
+    keys of `fitted` begin with the device's name.
     """
     usual = BASIS_SPREAD[constant.basis]
     is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.address.field == "capacity"

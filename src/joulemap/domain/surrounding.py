@@ -72,7 +72,7 @@ class Surrounding:
     """Half-width of the 80 % interval of the logarithm of the host's power."""
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError for a supply that loses more than the growth."""
+        """Raise ValueError if the supply loss alone exceeds the growth."""
         if self.growth.value * (1.0 - self.supply_loss.value) < 1.0:
             raise ValueError(
                 f"{self.name}: a growth of {self.growth.value:g} is less than a supply loss of "
@@ -144,7 +144,7 @@ class Surrounding:
         return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
 
     def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **fields: Any) -> EnergyAction:
-        """Return the row of an action, with the range of its half-width."""
+        """Return the row of an action, with a range from its half-width."""
         width = self.host_half_width if key == HOST_ACTION else self.growth_half_width
         wide = math.exp(width.value)
         return EnergyAction(
