@@ -243,7 +243,7 @@ def _order(one: Observation) -> tuple[object, ...]:
 
 
 def _begin(target: Target, start: Calibration | None) -> Solution | None:
-    """Return a calibration's values as positions of the fit."""
+    """Return a calibration's values as positions of the fit; None without a calibration."""
     if start is None:
         return None
     factors = {scale.name: scale.factor for scale in start.energy_scales}

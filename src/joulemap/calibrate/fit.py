@@ -226,7 +226,7 @@ class Fitter:
         )
 
     def data_weights(self, solution: Solution) -> tuple[Floats, Floats]:
-        """Return the weight of all rows in each coefficient and factor, at the end of their fit."""
+        """Return the weight of the measurements in each coefficient and in each factor of a solution."""
         observations = self.target.bench.observations
         all_rows = np.ones(len(observations), dtype=bool)
         latency, energy = self.credibility(all_rows)

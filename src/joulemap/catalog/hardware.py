@@ -402,7 +402,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
-    """Resolve a load of a built-in model at a precision that the target supports."""
+    """Resolve a load of a built-in model at a precision that the chip supports."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)

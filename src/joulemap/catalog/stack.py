@@ -8,7 +8,8 @@ used for a kernel's compute and memory time. Graphs cover decode passes only, so
 by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
-previous one. An engine `like` another one has its releases up to its own first one, before its own.
+previous one. The releases of an engine that is `like` another one begin with those of the other before its own first
+release.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class CallRecorder:
             held = self._open[get_ident()]
             if not held and not is_model:
                 return function(*args, **kwargs)
-            kind = None if held else self._meet(args, kwargs)
+            kind = None if held else self._find_kind(args, kwargs)
             span = _Span(path, first=_get_sequence_nr())
             if held:
                 held[-1].inner.append(span)
@@ -242,7 +242,7 @@ class CallRecorder:
         node.register_prehook(begin)
         node.register_hook(end)
 
-    def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    def _find_kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the input signature of a call; the first call of each becomes its example."""
         tensors = tensors_in((args, kwargs))
         precision = self._precision or _find_common(tensors) or "fp32"

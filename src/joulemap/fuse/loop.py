@@ -29,7 +29,7 @@ CANDIDATES: Final = 8
 INNER_KINDS: Final = frozenset(
     {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
 )
-"""Kinds of which a step may have any number."""
+"""Kinds that may occur any number of times in a step."""
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26

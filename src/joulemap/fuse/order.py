@@ -1,9 +1,9 @@
 """Groups of operators with their dependencies, kept free of cycles while groups grow and join.
 
 Each group comes after all groups that it needs. If a join needs a group that comes later, the groups in between move
-(dynamic topological order of Pearce and Kelly), so that the cost of a join is their number. Joins across more than
-`DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a cycle. The cost
-of a join is thus bounded for any model.
+(dynamic topological order of Pearce and Kelly), so that the cost of a join is proportional to their number. Joins
+across more than `DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a
+cycle. The cost of a join is thus bounded for any model.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
 
 A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
 the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
-own_share of the buffer through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST
-bytes within a host whose devices are all directly connected. Every other sum uses the library. A word of
-`variant` names a specific library.
+own_share of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most
+DIRECT_MOST bytes within a host whose devices are all directly connected. Every other all-reduce uses the library. A
+word of `variant` names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
@@ -31,7 +31,7 @@ and steps are the launch, its bytes the memory time; in eager the host launches 
 is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
 
 Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
-two stages; recalled); the numbers are fitted, docs/model.md says to what.
+two stages; recalled); the numbers are fitted to measurements that docs/model.md lists.
 """
 
 from __future__ import annotations

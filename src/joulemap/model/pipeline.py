@@ -5,8 +5,8 @@
          └─ repeated with one kernel per call: the cost of each operator as a separate kernel
 
 Kernels are formed here, once for all hardware. `timing` places, counts and times them, at the clock that `pace` and
-`power` find; `outcome` builds runs from them. Alike hardware are evaluated as one (`column`), alike kernels as one of a
-kind (`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
+`power` find; `outcome` builds runs from them. Equivalent chips are evaluated together (`column`), equal kernels once
+(`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SEPARATE: Final = "graph"
 Place = tuple[Timed, int, int]
 """Timed kernels, the index of one chip in them, and the number of chips in them."""
 
-Made = TypeVar("Made", bound=RunFacts)
-Make = Callable[[Sequence[Asked]], Sequence[Made]]
+Result = TypeVar("Result", bound=RunFacts)
+Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
 LEAST_GB: Final = 0.1
 """Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
@@ -118,9 +118,9 @@ class Evaluator:
         return self._evaluate_all(asked, self._add_up)
 
     def _evaluate_all(
-        self, asked: Sequence[Asked], make: Make[Made]
-    ) -> list[RunColumns | Made | UnsupportedError | KeyError]:
-        found: dict[int, RunColumns | Made | UnsupportedError | KeyError] = {}
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
+        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
         exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
@@ -179,8 +179,8 @@ class Evaluator:
         )
 
     def _evaluate_alike(
-        self, asked: Sequence[Asked], make: Make[Made]
-    ) -> Sequence[RunColumns | Made | UnsupportedError | KeyError]:
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> Sequence[RunColumns | Result | UnsupportedError | KeyError]:
         try:
             return make(asked)
         except (JoulemapError, KeyError) as error:

@@ -158,7 +158,7 @@ class Placement:
         )
 
     def hiding(self, hidden: Booleans) -> Self:
-        """Return the placement with zero compute time for operators overlapped by others."""
+        """Return the placement with zero compute time for operators that overlap with others."""
         if not hidden.any():
             return self
         kept = np.where(hidden, 0.0, 1.0)

@@ -141,9 +141,7 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
 
 
 def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
-    """Return the numbers of parts above 1 in which an engine tries to run a batch; at most 1 if a batch is no larger
-    than the part.
-    """
+    """Return the numbers of parts that an engine tries besides 1; a number of at most 1 leaves the batch whole."""
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[Floats | float] = []
     if kernels.runtime == "engine" and least is not None:

@@ -53,7 +53,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
     """Return whether every name of a text is in the catalogue or is known otherwise.
 
-    Names are separated by commas. Ids may be separated by spaces, so that they are not compared with all members.
+    Names are separated by commas. A text of ids separated by spaces is recognized first, without comparing names.
     """
     if is_hardware_path(text) or all(HardwareRef.read(word).id in entries for word in text.split()):
         return True
@@ -168,9 +168,7 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a read-only database with the current catalogue and no runs; None if none can be
-    stored.
-    """
+    """Return a read-only database with the current catalogue and no runs; None if none can be stored."""
     ready = _template(catalogue_digest())
     return ready.path if ready else None
 
@@ -235,7 +233,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
+    from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
     from joulemap.plan.anchor import usual_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
@@ -266,7 +264,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 runtime=profile.runtime,
                 source=profile.source,
                 conditions=profile.conditions,
-                find_seen=partial(find_sights, profile.hardware),
+                find_seen=partial(find_seen, profile.hardware),
             )
     Digester(connection).seal_tables()
     return catalogue.entries

@@ -71,7 +71,7 @@ class Selection:
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
-    """Boundary of that hardware; empty if it is omitted."""
+    """Boundary of the hardware in `unplugged`; empty if such hardware is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -257,7 +257,9 @@ def keep_plugged(
 
 
 def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
-    """Return name -> reason for hardware that lacks a boundary: at `system`, unless its power at the wall is known."""
+    """Return name -> reason for hardware that lacks a boundary; only `system` may be lacking, if the power at the
+    wall is unknown.
+    """
     if boundary != SYSTEM:
         return {}
     from joulemap.catalog.surrounding import explain_missing

@@ -181,7 +181,9 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another energy per action in closed form; None if the power cap binds."""
+        """Return the totals at another energy per action; None without a closed form, for example if the power cap
+        binds.
+        """
         if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)

@@ -35,8 +35,8 @@ that always has work has its share of the memory while it works on an image; the
 
 Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
 sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells:
-hard multipliers cost twice a MAC, and interconnect the rest. Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD
-26(2), 2007.
+hard multipliers account for twice the energy of a MAC, interconnect for the rest. Source: AMD PG338 and UG1354; Kuon
+and Rose, IEEE TCAD 26(2), 2007.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ board starts device_count batches in the latency of one.
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
 at the board. With m x n the tile, 64 x 32 the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
-of a lane and clock, and x the outputs of what moves data:
+of a lane and clock, and x the outputs of data movement:
 
     L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a GEMM, else R; plus bytes that extra passes read
                       again and the last cache does not hold

@@ -47,12 +47,11 @@ PART_KEYS: Final = 256.0
 
 
 OLDER_MACS: Final = 1536.0
-"""Threshold between the MACs per unit and clock at two bytes of Ampere (1024) and Hopper (2048), the first with
-wgmma."""
+"""Threshold between Ampere (1024) and Hopper (2048), the first with wgmma, in two-byte MACs per unit and clock."""
 
 NEWER_MACS: Final = 3072.0
-"""Threshold between the MACs of Hopper (2048) and Blackwell (4096), whose kernels multiply a one-byte cache as
-stored."""
+"""Threshold between Hopper (2048) and Blackwell (4096), in two-byte MACs per unit and clock. Kernels of Blackwell
+multiply a one-byte cache as stored."""
 
 LATENT_ROWS: Final = 64.0
 """Heads per block of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
@@ -106,8 +105,8 @@ def _find_families(names: Texts, engine: Engine) -> Integers:
 
 
 def _find_family(engine: Engine, name: str) -> int:
-    """Return the index of a family; if there are several words, the hardware generation's is used, as in
-    `Hopper:flash_attention`.
+    """Return the index of a kernel's family; of several words, such as `Hopper:flash_attention`, the one of the
+    hardware's generation is used.
     """
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]

@@ -93,7 +93,7 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     if not kernels.kernel_count:  # all of it falls back to the host
         nothing = np.zeros(0)
         return Layout(context_count=nothing, kernel_count=nothing, image_s=nothing)
-    demand = _ask(kernels, hardware, tile_clocks, tile_share)
+    demand = _find_demand(kernels, hardware, tile_clocks, tile_share)
     needed = kernels.sum_workload(demand.layers)
     batch = kernels.largest(kernels.batch)
     held = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
@@ -129,7 +129,9 @@ def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Float
     return switches + load
 
 
-def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> _Demand:
+def _find_demand(
+    kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float
+) -> _Demand:
     """Return the units and clocks that layers need; see the module's formulas."""
     work = kernels.work
     has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
