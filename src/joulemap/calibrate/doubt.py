@@ -178,7 +178,7 @@ def _name(scale: ErrorScale) -> Key:
     return tuple(getattr(scale, name) for name in ASKED)
 
 
-def _find_draw(one: Residual, level: int) -> tuple[str, ...]:
+def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
     """Return the key of the rows that count as one in the groups of a level."""
     is_common = level == COMPILER_LEVEL or (one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL)
     return (one.hardware,) if is_common else one.group
@@ -195,7 +195,7 @@ def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> 
             if one.has(level):
                 groups[one.key(level)].append(one)
     counts = [
-        {key: len({_find_draw(one, level) for one in rows}) for key, rows in groups.items()}
+        {key: len({_find_unit(one, level) for one in rows}) for key, rows in groups.items()}
         for level, groups in enumerate(levels)
     ]
     counts[CLASS_LEVEL] = {key: len({one.work for one in rows}) for key, rows in levels[CLASS_LEVEL].items()}

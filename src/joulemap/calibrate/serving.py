@@ -123,7 +123,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
                 ServingScale(
                     quantity=rows[0].quantity,
                     level=level,
-                    half_width=math.hypot(width, find_new(rows[0].quantity, level)),
+                    half_width=math.hypot(width, find_new_source_width(rows[0].quantity, level)),
                     group_count=count,
                     row_count=len(rows),
                     **_spell(key),
@@ -132,7 +132,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     return scales
 
 
-def find_new(quantity: str, level: int) -> float:
+def find_new_source_width(quantity: str, level: int) -> float:
     """Return the half-width that a new source adds to a quantity, for predictions whose finest group has this level."""
     new = NEW["power" if quantity == "power_w" else "time"][0 if level >= ON_VENDOR else 1]
     return math.hypot(new, NEW_FIRST) if quantity == LOADED_FIRST else new

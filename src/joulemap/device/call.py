@@ -193,14 +193,14 @@ class CallRecorder:
 
     def _time(self, function: Callable[..., Any], path: str, *, is_model: bool) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            held = self._open[get_ident()]
-            if not held and not is_model:
+            open_spans = self._open[get_ident()]
+            if not open_spans and not is_model:
                 return function(*args, **kwargs)
-            kind = None if held else self._find_kind(args, kwargs)
+            kind = None if open_spans else self._find_kind(args, kwargs)
             span = _Span(path, first=_get_sequence_nr())
-            if held:
-                held[-1].inner.append(span)
-            held.append(span)
+            if open_spans:
+                open_spans[-1].inner.append(span)
+            open_spans.append(span)
             span.began = self._stamp()
             try:
                 result = function(*args, **kwargs)
@@ -213,7 +213,7 @@ class CallRecorder:
                 return result
             finally:
                 span.ended = self._stamp()
-                held.pop()
+                open_spans.pop()
 
         return timed
 

@@ -266,8 +266,8 @@ class Doubt:
         """
         known = next(one for one in self.spreads if one.number_basis == SCORED)
 
-        def beyond(width: float, held: float) -> float:
-            return math.sqrt(max(width**2 - held**2, 0.0))
+        def beyond(width: float, included: float) -> float:
+            return math.sqrt(max(width**2 - included**2, 0.0))
 
         return tuple(
             (

@@ -273,7 +273,7 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
     )
 
 
-def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
+def _price_host(host: Hardware, around: Surrounding | None) -> EnergyAction:
     """Return the energy row of a counted host: its static power, at the wall if its surroundings are given."""
     static, note = host.static_power, ""
     if around is not None:
@@ -783,7 +783,7 @@ class Hardware:
         this hardware's own surroundings. It never counts toward this hardware's power cap. A counted host also moves
         inputs and outputs over the link, even if published rates of this hardware exclude that.
         """
-        rows = [_host_leakage(host, around)] if is_counted else []
+        rows = [_price_host(host, around)] if is_counted else []
         helper = None
         if self.compiler is not None:
             helper = host.at_fixed_voltage()

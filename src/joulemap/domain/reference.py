@@ -213,7 +213,9 @@ class EnergyReference:
     def withheld(self) -> EnergyReference:
         """Return the same table with board rows marked as absent from every ledger."""
         return self.with_actions(
-            attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
+            attrs.evolve(
+                action, count_formula=f"0 at this boundary, counted toward the power limit only: {action.count_formula}"
+            )
             for action in self.actions
             if action.is_on_board
         )

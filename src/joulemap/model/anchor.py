@@ -222,14 +222,14 @@ def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], 
     `least` is the share if no load covers just the board. The result is 0 if circuits alone draw the measured power.
     """
     whole = [one for one in measured if one.load.covers == "board"]
-    share = _meet(whole, solve, MOST_SHARE) if whole else least
+    share = _match_share(whole, solve, MOST_SHARE) if whole else least
     for one in measured:
         if one.load.covers != "board":
-            share = _meet([one], solve, share)
+            share = _match_share([one], solve, share)
     return share
 
 
-def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
+def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
     """Return the share, at most `most`, at which the loads' geometric mean power equals the measured power."""
 
     def excess(share: float) -> float:

@@ -121,15 +121,15 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
         raise UnsupportedError(f"{hardware.id} has no link to others of its kind")
-    able = [link for link in links if devices * max(stride, 1) <= _most(link)]
+    able = [link for link in links if devices * max(stride, 1) <= _count_devices(link)]
     if not able and stride:
         return _cross_hosts(hardware, links, devices, stride)
     if not able:
-        most = max(map(_most, links))
+        most = max(map(_count_devices, links))
         raise UnsupportedError(f"{hardware.id} has links for at most {most:g} devices")
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
     rate, peers = link.bandwidth.value, 1.0
-    ring, domain = rate, _most(link)
+    ring, domain = rate, _count_devices(link)
     if link.connects == "host" and devices > 2:
         ring = rate * hardware.coefficient("link_host_share")
     elif link.topology == "mesh":
@@ -153,7 +153,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
 def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: int) -> Path:
     """Return the path between devices of several hosts: the link inside each host, and a network between hosts."""
     card = hardware.coefficient("network_bytes")
-    near = max(1, int(max(map(_most, links))) // stride)
+    near = max(1, int(max(map(_count_devices, links))) // stride)
     inner = find_path(hardware, near * stride) if near > 1 else None
     hosts = -(-devices // near)
     return Path(
@@ -169,7 +169,7 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
     )
 
 
-def _most(link: Link) -> float:
+def _count_devices(link: Link) -> float:
     """Return the number of devices that a link joins, including the first."""
     if link.connects == "host":
         return HOST_DEVICES

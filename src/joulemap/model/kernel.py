@@ -129,8 +129,8 @@ class KernelColumns:
     def working_bytes(self) -> Floats:
         """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
         once = np.minimum(self.weight_bytes, self.own_weight_bytes)
-        held = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
-        return held * self.repeat_count
+        needed = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
+        return needed * self.repeat_count
 
     @cached_property
     def is_repeated(self) -> Booleans:

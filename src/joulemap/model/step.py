@@ -152,8 +152,8 @@ def _share(overlap: Overlap, launch_s: Floats) -> Floats:
 def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
     """Return the time to read a recurrence's weights from the chip's level in all steps; 0 if the units hold them."""
     own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
-    held = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
-    return np.where(held, 0.0, own * step.repeat_count / _shared_rate(hardware))
+    fits = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
+    return np.where(fits, 0.0, own * step.repeat_count / _shared_rate(hardware))
 
 
 def _largest_capacity(hardware: Hardware) -> Floats | float:

@@ -376,8 +376,8 @@ class WorkloadColumns(Work):
         """Mask of accesses that read activations for GEMMs with weights, or write storage that only these read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
-        held = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
-        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & held)
+        is_operand = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
+        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & is_operand)
         return mask
 
     @cached_property

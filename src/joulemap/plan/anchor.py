@@ -81,7 +81,7 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     return attrs.evolve(found, coefficients={**found.coefficients, **factors})
 
 
-def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
+def default_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
     """Return the default target of a chip: its default mode and the boundary of its board.
 
     A calibration entry is enough for the digest. `bind` raises CatalogueError for a chip that cannot be mapped,

@@ -201,7 +201,7 @@ def _store_usual(connection: Connection) -> None:
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
     from joulemap.model.version import formula_version
-    from joulemap.plan.anchor import usual_target
+    from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
 
@@ -219,7 +219,7 @@ def _store_usual(connection: Connection) -> None:
         entry = entries[one.id]
         if entry is None or entry in fitted:
             with contextlib.suppress(ValueError, CatalogueError):
-                usual.append(usual_target(one, None if entry is None else fitted[entry]).bind(one))
+                usual.append(default_target(one, None if entry is None else fitted[entry]).bind(one))
                 used |= {} if entry is None else {entry: fitted[entry]}
     ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
     usual += [one.with_tf32() for one in usual if one.has_tf32]
@@ -235,7 +235,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
-    from joulemap.plan.anchor import usual_target
+    from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
@@ -247,7 +247,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
         closed.update(names.list_shipped())
     models = load_models() | {name: entry for name, (entry, _) in closed.items()}
     shipped = load_shipped() | {name: counted for name, (_, counted) in closed.items()}
-    usual = {one.id: usual_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
+    usual = {one.id: default_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())

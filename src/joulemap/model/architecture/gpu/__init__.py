@@ -141,7 +141,7 @@ class Gpu:
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `kernel_class` and `time`."""
-        kernels = amid_others(kernels)
+        kernels = surround_lone_kernels(kernels)
         work = kernels.work
         device = find_device(hardware)
         engine = find_engine(kernels, device)
@@ -187,7 +187,7 @@ class Gpu:
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
-        kernels = amid_others(kernels)
+        kernels = surround_lone_kernels(kernels)
         work = kernels.work
         engine, device = placement.engine, placement.engine.hardware
         precision, item = engine.precision, engine.item_bytes
@@ -316,7 +316,7 @@ class Gpu:
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
 
 
-def amid_others(kernels: KernelColumns) -> KernelColumns:
+def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:
     """Return the kernels, with a workload's lone kernel as one of COPIES layers that exchange data with neighbours."""
     is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
     if not is_lone.any():

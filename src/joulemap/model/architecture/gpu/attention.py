@@ -142,7 +142,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     for number, mine, own in members:
         owner = kernels.kernel_index[mine]
         shapes, numbers = _read_shapes(kernels, mine, sums[owner]), _Numbers(own, _EACH[number])
-        some, one = _several(shapes, numbers), _single(shapes, numbers)
+        some, one = _time_several_queries(shapes, numbers), _time_single_query(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
         of_kernel = put(of_kernel, owner, taken)
         seen_of[owner] = np.minimum(shapes.seen / shapes.keys, 1.0)
@@ -251,15 +251,15 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )
-    held = kernels.input_bytes[..., scores] - heads * queries * depth * kernels.carried_bytes
+    cache_bytes = kernels.input_bytes[..., scores] - heads * queries * depth * kernels.carried_bytes
     apart = kernels.input_bytes[..., sums]
-    pairs = np.clip(held / (keys * depth * item), 1.0, heads)
+    pairs = np.clip(cache_bytes / (keys * depth * item), 1.0, heads)
     return _Shapes(
         queries=queries,
         keys=keys,
         depth=depth,
         values=work.gemm_n[sums],
-        token_bytes=(held + apart) / (keys * pairs),
+        token_bytes=(cache_bytes + apart) / (keys * pairs),
         pairs=pairs,
         group=heads / pairs,
         is_causal=work.is_causal[scores],
@@ -286,9 +286,9 @@ def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     """Return the seconds to widen a quantized cache element by element, or to narrow wide queries and keys."""
     engine = numbers.engine
     if numbers.family.widens:
-        held = shapes.keys * shapes.pairs * shapes.token_bytes
+        cache_bytes = shapes.keys * shapes.pairs * shapes.token_bytes
         start = (engine.value("start_clocks.index") + engine.value("gap_clocks")) / engine.clock_hz
-        return start + held * engine.value("issue_slots.index") / engine.slots_hz
+        return start + cache_bytes * engine.value("issue_slots.index") / engine.slots_hz
     asked = shapes.queries * shapes.pairs * (shapes.group * shapes.depth + shapes.token_bytes)
     start = (engine.value("start_clocks.light") + engine.value("gap_clocks")) / engine.clock_hz
     moved = (engine.item_bytes + 1.0) * asked
@@ -302,7 +302,7 @@ def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:
     return parts
 
 
-def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+def _time_several_queries(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with several queries for each head."""
     engine, packed = numbers.engine, shapes.packed(numbers.family.most_packed[0])
     blocks = packed.pairs * ceil_divide(packed.queries * packed.group, ROWS)
@@ -318,7 +318,7 @@ def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     return np.maximum(together, np.minimum(alone, split) + tile) / engine.clock_hz, blocks
 
 
-def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+def _time_single_query(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with one query for each head, the next token of a language model."""
     engine, pairs = numbers.engine, shapes.packed(numbers.family.most_packed[1]).pairs
     pairs = np.where(shapes.is_latent, shapes.pairs * ceil_divide(shapes.group, LATENT_ROWS), pairs)

@@ -127,7 +127,7 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
         owner = kernels.kernel_index[first]
         call = _Call.read(kernels, first, downs[owner])
         leaders = kernels.leader[owner]
-        begin, between = _begin(call, own, family)
+        begin, between = _time_outside_gemms(call, own, family)
         start, passed = put(start, leaders, begin), put(passed, leaders, between)
         for mine in (first, downs[owner]):
             compute, moved, count = _tile(kernels, call, own, family, mine)
@@ -237,7 +237,7 @@ def _tile(
     return chosen(compute), memory, chosen(count)
 
 
-def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
+def _time_outside_gemms(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
     """Return (seconds outside GEMMs, bytes between kernels) of each call."""
     clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
         engine.units * engine.issue_share

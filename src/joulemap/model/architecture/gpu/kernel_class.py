@@ -266,8 +266,8 @@ def read_again(traits: Traits, engine: Engine) -> Floats:
     block = np.maximum(2.0 ** np.ceil(np.log2(np.clip(vectors, 2.0, 1024.0) / 2.0)), 32.0)
     threads = engine.hardware.geometry["threads_per_unit"].value
     rows = np.minimum(engine.units * threads / np.where(is_long, block, NORM_THREADS), traits.outputs / length)
-    held = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
-    missed = np.clip(rows * length * engine.item_bytes / held - 1.0, 0.0, 1.0)
+    capacity = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
+    missed = np.clip(rows * length * engine.item_bytes / capacity - 1.0, 0.0, 1.0)
     times = np.where(work.of_kind("normalization"), 1.0, np.where(is_long, 2.0, 0.0))
     more: Floats = 1.0 + times * missed / 2.0
     return more

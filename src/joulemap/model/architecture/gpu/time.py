@@ -122,7 +122,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     moves = np.where(is_product, 1.0, table.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
     times = _time_products(traits, engine, table, memory_s)
-    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), table.issue_s), table.issue_s)
+    issue = np.where(kernels.rides, np.minimum(_epilogue_seconds(kernels, engine), table.issue_s), table.issue_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, table.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
@@ -325,7 +325,7 @@ def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
     return mask
 
 
-def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
+def _epilogue_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the seconds of an operator in another's epilogue: plain arithmetic on registers."""
     work = kernels.work
     lanes = lanes_per_unit(engine.hardware, engine.precision)
