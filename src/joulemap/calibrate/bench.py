@@ -90,7 +90,7 @@ class Energies:
 
 @frozen(kw_only=True, eq=False)
 class Throttle:
-    """Effect of the power cap on each row in steady state; none for rows that cover part of a run."""
+    """Effect of the power cap on each row in steady state; it does not slow down rows that cover part of a run."""
 
     slowdown: Floats
     """Latency divided by the latency at the full clock."""
@@ -108,7 +108,7 @@ class Bench:
     observations: tuple[Observation, ...]
     groups: tuple[Group, ...]
     is_run: Booleans
-    """True for rows that cover a whole run; only these meet the power cap."""
+    """True for rows that cover a whole run; the power cap applies only to these."""
 
     @property
     def row_count(self) -> int:

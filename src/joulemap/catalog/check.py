@@ -36,7 +36,7 @@ LOAD_S: Final = 60.0
 """Seconds of a load of requests."""
 
 TURNS: Final = 10
-"""Minimum requests per concurrent request, so that the start and end of a load have little weight."""
+"""Minimum number of requests per concurrent request, so that the start and end of a load have little weight."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 

@@ -71,7 +71,7 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
 """Suffix of a column name -> plausible range of a measured value in SI units.
 
 Source: assumed; from a picosecond to thirty years, from a femtojoule to weeks of a power station's output. A value
-outside means noise or a unit other than the column's, and would leave the range of a double in arithmetic.
+outside means noise or a unit other than the column's, and could overflow a double in arithmetic.
 """
 
 SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")

@@ -173,7 +173,8 @@ class LinkEntry:
     domain_size: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
-    """Energy of one byte sent and one received. Latency and energy default to the usual values of the named link."""
+    """Energy per byte sent, including that of receiving one byte. Latency and energy default to those of the named
+    link."""
 
 
 @frozen(kw_only=True)

@@ -148,7 +148,7 @@ class Stack:
 
     @property
     def cache_share(self) -> float:
-        """Share of the memory left by weights and activations that holds the KV cache."""
+        """Share that the KV cache takes of the memory left by weights and activations."""
         return self.value("cache_share")
 
     @property

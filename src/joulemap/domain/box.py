@@ -41,7 +41,8 @@ class BoxDevice:
     precision that can represent it.
     """
     static_power: Quantity | None = None
-    """Static power in this box; None for the hardware's own. It is 0 if another device of the box covers the module."""
+    """Static power in this box; None for the hardware's own. It is 0 if the static power of another device of the
+    box covers the module."""
     layout: str = ""
     """Activation layout, e.g. `nhwc`; data from a device with another layout is transposed."""
 

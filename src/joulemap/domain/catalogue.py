@@ -195,7 +195,7 @@ class HardwareEntry:
         return (DEFAULT_MODE, *(mode for mode in self.power_modes if mode not in self.default_names))
 
     def cap_w(self, mode: str) -> float:
-        """Return the power cap of a mode; the default mode's cap if the mode locks the clock."""
+        """Return the power cap of a mode; the default mode's cap if the mode locks the clock or the number of cores."""
         if mode in self.caps:
             return self.caps[mode]
         point = read_point(mode)

@@ -102,6 +102,7 @@ BOARD: Final[Boundary] = "board"
 SYSTEM: Final[Boundary] = "system"
 
 BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+"""Other name of a boundary -> boundary."""
 
 MEASURED_AT: Final[Mapping[str, Boundary]] = {
     "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
@@ -111,12 +112,11 @@ MEASURED_AT: Final[Mapping[str, Boundary]] = {
 
 For a processor or SoC without a separate board, `board` is the package with its regulators.
 """
-"""Other name of a boundary -> boundary."""
 
 
 @frozen(kw_only=True)
 class Configuration:
-    """Settings of a run besides its workload."""
+    """Settings of a run other than its workload."""
 
     hardware: str
     """Catalogue id."""

@@ -196,8 +196,8 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a chip as used in a run: energies, quantities, geometry, levels, peaks,
     coefficients.
 
-    A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that
-    counts toward the power limit.
+    Energies of operators that a host computes are excluded. At the boundary `chip`, board energies are excluded, except
+    the part that counts toward the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]

@@ -98,7 +98,7 @@ DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
 """Dimensions of the core whose setting and option follow from their rows."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
-"""Dimensions of a run apart from its workload and hardware."""
+"""Dimensions of a run other than its workload and hardware."""
 
 DISTINGUISHING: Final = tuple(
     dict.fromkeys(

@@ -74,9 +74,9 @@ SERVED_OPPOSITION: Final = 0.4
 """Part of the errors of a served model's time and power that cancels in its energy: their correlation, with its sign
 reversed.
 
-Derived: nine sources with both have -0.90 to +0.34, in the median -0.51. A pass that takes longer than predicted does
-the same work, at less power. With a source held out, this covers 79 to 96 % of the energies of each source with 30
-rows."""
+Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
+takes longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the
+energies of each source with 30 rows."""
 
 Evidence = Literal["own", "class"]
 """Measurements behind a power: of the hardware itself, or of other hardware of its class."""
@@ -93,8 +93,8 @@ TRAINING: Final = "training"
 NEW_FRAMEWORK: Final = 0.2
 """Additional half-width of the time of a training step, because a training framework is always a new source.
 
-Assumed, as for an engine that was measured on another board of a vendor. Groups of errors count chips and sources, but
-the same model on the same chip takes 0.92 (NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
+Assumed. Groups of errors count chips and sources, not frameworks: the same model on the same chip takes 0.92 times
+(NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
 """
 
 NEW_LIBRARY: Final = 0.2
@@ -154,7 +154,7 @@ class ErrorScale:
     precision: str
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
     group_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Model families times boards; rows of one family on one board have similar errors."""
     row_count: int
@@ -178,7 +178,7 @@ class PowerFloor:
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
     half_width: Quantity
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
 
 
 @frozen(kw_only=True)
@@ -188,15 +188,15 @@ class ServingScale:
     quantity: str
     """Quantity as a measurement of serving names it."""
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """Depth of the group; of all groups that contain a prediction, the deepest applies."""
+    """Level of the group; of all groups that contain a prediction, the one with the highest level applies."""
     vendor: str
     engine: str
     """Name of the engine, with its release in finer groups."""
     work: str
-    """`model`, or `experts` where tokens choose among weights."""
+    """`model`, or `experts` for mixtures of experts."""
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
     """Number of (source, board) pairs; 0 for an assumed half-width."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
@@ -214,11 +214,11 @@ class ErrorShare:
 
 @frozen(kw_only=True)
 class BasisSpread:
-    """Spread of the numbers of one basis, if their sum was not measured."""
+    """Uncertainty of numbers of one basis, for energies per action whose sum was not measured."""
 
     number_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     half_width: Quantity
-    """Half-width of the natural logarithm of an energy per action."""
+    """Half-width of the 80 % interval of the natural logarithm of an energy per action."""
 
     @property
     def number_half_width(self) -> float:
@@ -239,10 +239,10 @@ class Doubt:
     def serving_half_width(
         self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
     ) -> float | None:
-        """Return the half-width of a prediction for a served model: the SQL's macro of this name.
+        """Return the half-width of a prediction for a served model; equals the SQL macro of this name.
 
         None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
-        operating point. An energy has the half-widths of its time and of the power.
+        operating point. The half-width of an energy combines those of its time and of the power.
         """
         if (time := find_served_time(quantity, scope)) is not None:
             like = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
@@ -259,7 +259,8 @@ class Doubt:
         return max(found, key=lambda one: one.level).half_width if found else None
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
-        """Return the extra half-width of a price and of a number of each basis, for numbers of a hardware file.
+        """Return, for each basis, the additional half-widths (energy per action, other number) of numbers in a hardware
+        file.
 
         Errors of scored chips include the uncertainty of numbers with the basis `SCORED` or better. This is the
         additional uncertainty of a number with a weaker basis.

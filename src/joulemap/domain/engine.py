@@ -36,7 +36,7 @@ def name_engine(architecture: str, vendor: str) -> str:
 
 
 def has_framework(architecture: str) -> bool:
-    """Return True if a framework compiler serves the class besides its engines, as on CPUs and GPUs."""
+    """Return True if a framework compiler serves the class in addition to its engines, as on CPUs and GPUs."""
     return architecture in {known for known, _ in ENGINES}
 
 

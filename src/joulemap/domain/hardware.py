@@ -109,7 +109,7 @@ UNMEASURED: Final = "this state was not measured"
 """End of the source of an idle power that is assumed equal to active idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
+"""Quantities that, with the peaks, decide an answer; a chip for which one is assumed counts as an estimate."""
 
 
 PRICES: Final = ("price_purchase", "price_cloud")
@@ -128,7 +128,8 @@ neighbours in one, two or three dimensions. `switch`: every two devices at full 
 
 
 LOAD_COVERS: Final = ("board", "system")
-"""Scope of a power measured under a load. A system contains its board, so the board draws no more."""
+"""Scope of a power measured under a load. A system contains its board, so the board draws at most the power of the
+system."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
@@ -205,7 +206,7 @@ class Link:
     latency: Quantity = attrs.field(validator=_in_unit("s"))
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
-    """Energy to send one byte and receive one byte on the device; external switches are excluded."""
+    """Energy on the device per byte sent, including that of receiving one byte; external switches are excluded."""
 
 
 @frozen(kw_only=True)
@@ -324,7 +325,7 @@ class Hardware:
     """Host hardware, if one was named and its energy is counted or it launches the kernels; `none` for a device alone.
     """
     compiler: Compiler | None = None
-    """Operators that the compiler supports; None if no fallback is known."""
+    """Operators that the compiler supports; None if every operator runs on the chip."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
     """Host at a fixed voltage that runs the fallback operators."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
@@ -358,8 +359,8 @@ class Hardware:
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
-    """Host cost that is added to the hardware's cost, as a share of the latter; 0 if the purchase price covers a whole
-    computer. None for the default of cost answers, which is 0 where `is_host` holds.
+    """Host cost that is added to the hardware's cost, as a share of the hardware's cost; 0 if the purchase price covers
+    a whole computer. None for the default of cost answers, which is 0 where `is_host` holds.
     """
     geometry: Mapping[str, Quantity]
     """Quantities specific to the architecture class, e.g. `array_rows`."""
@@ -445,18 +446,18 @@ class Hardware:
 
     @property
     def host_w(self) -> float:
-        """Power of a counted host, or of the share of one that the board carries at the boundary `system`."""
+        """Power of a counted host, or the board's share of a host's power at the boundary `system`."""
         place = self.reference.position(HOST_ACTION)
         return 0.0 if place is None else self.reference.prices_fj[place] / FJ_PER_J
 
     @property
     def waiting_w(self) -> float:
-        """Power at the boundary while the hardware is ready but idle: static power, and a counted host's."""
+        """Power at the boundary while the hardware is ready but idle: static power and the power of a counted host."""
         return self.static_power.value * self.around_factor + self.host_w
 
     @property
     def resting_w(self) -> float:
-        """Power at the boundary between requests, while a model is loaded: active idle unless it was measured."""
+        """Power at the boundary between requests, while a model is loaded: as measured, else that of active idle."""
         return (self.loaded_power or self.static_power).value * self.around_factor + self.host_w
 
     @property
@@ -749,7 +750,7 @@ class Hardware:
         )
 
     def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
-        """Return this hardware, before any calibration, with energies per action derived from measured loads.
+        """Return this hardware, before any calibration, with the energies per action that its anchor adds or changes.
 
         The digest stays because the energies follow from the description and the formulas.
         """
@@ -779,9 +780,9 @@ class Hardware:
         """Return this hardware, as used in a run, with a host that is also as used in a run.
 
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
-        power is part of every run's energy, at the wall if its surroundings are given. It then replaces the host of
-        this hardware's own surroundings. It never counts toward this hardware's power cap. A counted host also moves
-        inputs and outputs over the link, even if published rates of this hardware exclude that.
+        power is part of every run's energy, at the wall if its surroundings are given. A counted host replaces the host
+        of this hardware's own surroundings, and never counts toward this hardware's power cap. It also moves inputs and
+        outputs over the link, even if published rates of this hardware exclude that.
         """
         rows = [_price_host(host, around)] if is_counted else []
         helper = None

@@ -103,7 +103,7 @@ class OperatorMeasurement:
     shapes: str
     """Traced shapes; argument shapes for kernels without an operator."""
     operator_count: int
-    """Operators in the trace."""
+    """Number of operators in the trace that the row covers; 0 for kernels without one."""
     kernels: str
     """ATen operators of the kernels, in alphabetical order."""
     call_count: int

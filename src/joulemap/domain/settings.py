@@ -349,14 +349,14 @@ class Settings:
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record; the latter applies to its
-    own hardware, and `auto` to all other hardware.
+    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record, which applies to its own
+    hardware only; `auto` applies to all other hardware.
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
     boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
-    """Energy boundary: `board`, `chip` without voltage regulators and, except on GPUs, unattributed energy, or
-    `system` (`wall`) with host, chassis and power supply.
+    """Energy boundary: `board`; `chip`, which excludes voltage regulators and, except on GPUs, unattributed energy; or
+    `system` (`wall`), which adds host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
@@ -378,8 +378,8 @@ class Settings:
 
     @property
     def precisions(self) -> tuple[tuple[Precision, str], ...]:
-        """Precision pairs (activations, weights) of the runs; UsageError for weights wider than or as wide as
-        activations.
+        """Precision pairs (activations, weights) of the runs; UsageError for another weight format that is not narrower
+        than the activations.
         """
         return pair_precisions(self.precision, self.weight_precision)
 
@@ -488,7 +488,7 @@ class Limits:
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Minimum throughput in inferences per second."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Cloud price of one chip."""
+    """Rental price of one chip in a cloud."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
 
     @property
@@ -574,7 +574,7 @@ class Serving:
     cache: str = ""
     """Precision of keys and values; empty for the activations'."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Arrival rate of random requests (Poisson), modelled besides the batches; None for no such load."""
+    """Arrival rate of random requests (Poisson), modelled in addition to the batches; None for no such load."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)

@@ -2,8 +2,8 @@
 
     wall power = growth x power of the board + host power / boards of the host
 
-Both numbers hold at the wall plug. The ledger splits them into three lines: the host per second, and per joule of the
-board the losses of the power supply and everything else that grows with the board (fans, regulators, switches).
+Growth and host power hold at the wall plug. The ledger has three lines for them: the host per second, and per joule of
+the board the losses of the power supply and everything else that grows with the board (fans, regulators, switches).
 
 Source: wall powers of servers and boards, `catalog/data/system/form.csv`.
 """
@@ -34,7 +34,7 @@ BOARD_COUNT: Final = "system_board_count"
 """Coefficient of a chip at the wall: boards that share one host."""
 
 GROWTH_HALF_WIDTH: Final = "system_growth_half_width"
-"""Coefficient of a chip at the wall: half-width of the logarithm of everything but the host."""
+"""Coefficient of a chip at the wall: half-width of ln(growth), that is, of everything but the host."""
 
 HOST_HALF_WIDTH: Final = "system_host_half_width"
 """Coefficient of a chip at the wall: half-width of the logarithm of the host's power."""
@@ -94,7 +94,7 @@ class Surrounding:
         return self.growth.value * static_w + self.host_w
 
     def list_actions(self) -> tuple[EnergyAction, ...]:
-        """Return the rows of the reference table that these surroundings add, without those that cost nothing."""
+        """Return the rows of the reference table that these surroundings add, without rows whose energy is 0."""
         count, growth, loss = self.board_count, self.growth, self.supply_loss
         share = (
             f"{self.host_power.value:g} W of {self.label}"

@@ -205,7 +205,7 @@ def _joins(
     producers: Sequence[Sequence[int]],
     consumers: Sequence[Sequence[int]],
 ) -> list[int]:
-    """Return the operators after the loop that join its results and nothing else."""
+    """Return the operators after the loop that only join its results."""
     after = {consumer for index in range(start, stop) for consumer in consumers[index] if consumer >= stop}
     return [
         index

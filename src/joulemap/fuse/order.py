@@ -33,7 +33,7 @@ class Order:
     """Index of the group that contains each group: itself, or the one that it joined."""
 
     def add(self, needed: Iterable[int]) -> int:
-        """Add a group that needs these, and return it."""
+        """Add a group that needs the groups `needed`, and return its number."""
         group = len(self.rank)
         self.rank.append(group)
         self.before.append(set())
@@ -61,7 +61,7 @@ class Order:
         return not self._leads([group], others, last)
 
     def need(self, group: int, needed: Iterable[int]) -> None:
-        """Make a group need these; `may_need` has allowed it."""
+        """Make a group need the groups `needed`; `may_need` has allowed it."""
         for one in {self.find(each) for each in needed} - {group}:
             self._place(one, group)
             self._link(one, group)

@@ -136,7 +136,7 @@ class _Partition:
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Return whether a compiler would fold an operator together with the group."""
+        """Return whether a compiler folds both an operator and the group, or neither."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 

@@ -160,8 +160,8 @@ def find_anchor(
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
     `probes` contains the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
-    empty if prices were fitted to boards, or for a chip with neither `works_at_limit` nor a measured load. Raises
-    KeyError for a number that the hardware lacks, as an evaluation does.
+    empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
+    load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
     least = hardware.coefficients.get(LIMIT_SHARE)
     if hardware.priced_at != CHIP or (least is None and not hardware.loads):

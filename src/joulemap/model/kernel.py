@@ -156,7 +156,7 @@ class KernelColumns:
     def rides(self) -> Booleans:
         """Mask of elementwise or row-wise operators in a kernel that another operator leads.
 
-        They run in the leader's epilogue, on its tiles, or convert its weights on the way in.
+        They run in the leader's epilogue, on its tiles, or convert its weights as it loads them.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
         in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)

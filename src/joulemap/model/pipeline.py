@@ -90,7 +90,8 @@ class Evaluator:
     """Hardware cache, shared by the workloads of one question."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
-    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; empty if none do."""
+    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; without
+    evaluators if none fall back."""
 
     def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
         """Pickle only the workload and its stretches; the caches hold functions and are rebuilt."""
@@ -282,8 +283,8 @@ class Evaluator:
 def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
     """Return the run of a workload on a chip.
 
-    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or
-    for a run beyond the store's range; UnpricedActionError for an action without a price.
+    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or for a
+    run beyond the store's range; UnpricedActionError for an action without an energy.
     """
     return Evaluator(work).evaluate(hardware, configuration)
 

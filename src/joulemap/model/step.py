@@ -18,7 +18,7 @@ wait for a free unit:
 Weights are held if a memory of the chip has room for the kernel's weights; private memories of all units count
 together. If the private memories have no room, a recurrence reads its weights from the chip's level in every step.
 Activations stay in a level that holds the activations of all steps of a recurrence. In a loop each member is checked
-separately, so that it never moves more bytes than its members would apart.
+separately, so that a loop never moves more bytes than its members would as separate kernels.
 """
 
 from __future__ import annotations

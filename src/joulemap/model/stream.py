@@ -183,7 +183,7 @@ def take_fullest(
 ) -> tuple[KernelColumns, Floats | float]:
     """Return the kernels of the copy with the most samples of a batch, and the number of its units.
 
-    A batch uses one of `divisor` streams, rounded up.
+    Of n streams, a batch uses n / `divisor`, rounded up.
     """
     count: Floats | float = hardware.peaks[kernels.precision].unit_count
     if DIVIDED not in hardware.geometry:

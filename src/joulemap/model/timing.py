@@ -218,7 +218,7 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return one part of the kernels; the host calls all parts once, but each part if their number equals `times`."""
+    """Return one part of the kernels. The host launches all parts at once, or each part if their number is `times`."""
     part = kernels.one_run.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
@@ -256,7 +256,7 @@ def _count(
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, including the host's part, with the two factors that a calibration may apply to all times.
+    """Return the placement, including the host's part, at the `device_time_scale` and `launch_time_scale` of a fit.
 
     Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster
     than the roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time

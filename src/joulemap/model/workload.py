@@ -95,9 +95,10 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Variant words. For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family.
+    """Variant words, separated by spaces; empty for most operators.
 
-    For experts: the kernel family and the storage of weights. `dequantize` for dequantization; empty otherwise.
+    For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family. For experts: the kernel family and the
+    storage of weights. `dequantize` for dequantization. Constants of this module and of `domain.workload` are others.
     """
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None

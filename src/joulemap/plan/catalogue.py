@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""Patience without waiting, because the template has the catalogue too."""
+"""Patience of opening a database: no wait for a writer, because the template has the catalogue too."""
 
 
 def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
@@ -188,11 +188,11 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the catalogue, and its hardware under the shipped calibrations; return id -> entry."""
     entries = _store_catalogue(connection)
     if not own_files():
-        _store_usual(connection)
+        _store_defaults(connection)
     return entries
 
 
-def _store_usual(connection: Connection) -> None:
+def _store_defaults(connection: Connection) -> None:
     """Store each chip with default settings: its anchor and its shipped calibration.
 
     Hardware whose calibration was fitted to another description or other formulas is omitted; a question about it

@@ -184,8 +184,8 @@ def ensure_all(
 ) -> dict[str, ModelError]:
     """Evaluate and write the missing runs of plans at one boundary; each workload is read once.
 
-    With `is_lenient`, returns the models that cannot be traced with their errors: UntrustedError for code that may not
-    run. Raises otherwise as `holding_runs`.
+    With `is_lenient`, returns model -> error for each model that cannot be traced; the error is UntrustedError for code
+    that may not run. Raises otherwise as `holding_runs`.
     """
     if not plans:
         return {}

@@ -52,8 +52,8 @@ FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
 """Words of an id that state the memory or the form of a board."""
 
 Default = Literal["four", "catalogue", "every mode"]
-"""Default selection: one per requested class, else one of each of four classes; the whole catalogue; or the catalogue
-in every power mode.
+"""Default selection: one chip per requested class, else one of each of four classes; the whole catalogue; or the
+catalogue in every power mode.
 """
 
 

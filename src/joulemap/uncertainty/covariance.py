@@ -87,7 +87,7 @@ class Differences:
 def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str], float]) -> ErrorColumns:
     """Return the errors of runs by factor.
 
-    Each run has its number, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
+    Each run has `run_id`, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
     numbers of its hardware cause, `latency_own_half_width` and `energy_own_half_width`, and the properties that `KEYS`
     reads. `shares` maps (quantity, factor) to a share; quantities are latency and power.
     """

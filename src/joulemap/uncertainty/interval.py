@@ -66,7 +66,7 @@ class Spent:
     host_share: Floats
     """Share of the energy that is static power of a host."""
     growth_half_width: Floats
-    """Half-width of the energy at the wall plug per energy of the board; 0 unless the boundary is `system`."""
+    """Half-width of the ratio of energy at the wall plug to energy of the board; 0 unless the boundary is `system`."""
     host_half_width: Floats
     """Half-width of the host's power at the wall plug; 0 unless the boundary is `system`."""
 

@@ -69,8 +69,8 @@ def mix(words: Hashes) -> Hashes:
 
 @cache
 def hash_text(text: str) -> int:
-    """Return the hash of a text, as in DuckDB 1.5, which earlier versions used for the draws
-    (`src/common/types/hash.cpp`).
+    """Return the hash of a text, as in DuckDB 1.5 (`src/common/types/hash.cpp`), with which earlier versions of
+    joulemap drew.
     """
     data = text.encode()
     found = _SEED ^ (len(data) * _LENGTH & _MASK)

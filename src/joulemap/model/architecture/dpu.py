@@ -14,7 +14,7 @@ and Ci = K / taps input channels:
 Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
 and SiLU (which the quantizer replaces by their hard forms), sums with another tensor, pooling and separate operators
 run on the misc engine, in parallel with the convolution engine. A kernel takes as long as the busier of the two.
-Operators without a DPU instruction (softmax, layer norm, special functions but sigmoid and SiLU, GEMMs of two
+Operators without a DPU instruction (softmax, layer norm, special functions other than sigmoid and SiLU, GEMMs of two
 activations) run on the Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of
 its window as further channels (channel augmentation).
 

@@ -173,8 +173,8 @@ class _Numbers:
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
         """Return the MACs of a unit per clock.
 
-        Four-byte elements run on the vector lanes, whatever GEMMs do. A quantized cache that is multiplied as stored
-        runs at the one-byte rate.
+        Four-byte elements run on the vector lanes, even if GEMMs run on tensor cores. A quantized cache that is
+        multiplied as stored runs at the one-byte rate.
         """
         macs = _attending_macs(self.engine) * self.value("share")
         narrow = macs if self.family.widens else macs * _narrow_gain(self.engine)
@@ -231,7 +231,7 @@ class _Shapes:
         )
 
     @property
-    def everything(self) -> Floats:
+    def padded_keys(self) -> Floats:
         """Keys, rounded up to whole blocks."""
         return ceil_divide(self.keys, KEY_BLOCK) * KEY_BLOCK
 
@@ -240,8 +240,8 @@ class _Shapes:
         """Keys in the blocks that a query attends to, on average."""
         diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
         diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
-        masked = np.minimum(self.everything, self.keys - self.queries + diagonal)
-        return np.where(self.is_causal, masked, self.everything)
+        masked = np.minimum(self.padded_keys, self.keys - self.queries + diagonal)
+        return np.where(self.is_causal, masked, self.padded_keys)
 
 
 def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _Shapes:
@@ -312,7 +312,7 @@ def _time_several_queries(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, F
     per_key = per_key + rows * numbers.value("exponential") / lanes
     tile = numbers.value("tile_clocks")
     together = blocks / engine.units * (per_key * packed.seen + tile)
-    alone = per_key * packed.everything
+    alone = per_key * packed.padded_keys
     parts = np.where(shapes.is_latent, _count_parts(shapes, blocks, engine), 1.0)
     split = np.where(parts > 1.0, alone / parts + numbers.value("merge_clocks"), alone)
     return np.maximum(together, np.minimum(alone, split) + tile) / engine.clock_hz, blocks

@@ -16,7 +16,7 @@ a weight and p of an activation:
 The rows of each expert are padded to a block, which dominates the cost of few tokens, except in kernels that stream
 weights: there b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate; choices of
 experts on other devices are processed by the gate and sum of some families (PASSING), omitted by others. Activations
-take two bytes between kernels, whatever GEMMs take. Kernels differ more between designs than between GPUs, so all
+take two bytes between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all
 numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the run. If no
 kernel is named, the tensor cores determine the engine's choice, because kernels are written for their instructions.
 

@@ -198,7 +198,9 @@ class ClassifiedTraits(Traits):
 
     @cached_property
     def waits(self) -> Booleans:
-        """True for operators whose chain adds to the time of their bytes."""
+        """True for operators whose chain of dependent steps adds to the time of their bytes, because each step waits
+        for bytes.
+        """
         mask: Booleans = np.array([one.waits for one in KERNEL_CLASSES])[self.index]
         return mask
 

@@ -154,7 +154,7 @@ class Npu(Indifferent):
         return best
 
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
-        """Return tiles, waves and times if a batch uses one of `divisor` copies of a model, rounded up."""
+        """Return tiles, waves and times if a batch uses n / `divisor` of the n copies of a model, rounded up."""
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         copies = count_copies(kernels, hardware, divisor)
