@@ -79,7 +79,7 @@ MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 """Maximum share of the power limit that a load may require; no probe exceeds the limit."""
 
 STEPS: Final = 1000
-"""Maximum iterations to find the two energies, which depend on each other because each probe uses both."""
+"""Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
 
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as such probes are measured."""

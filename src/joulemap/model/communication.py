@@ -60,8 +60,8 @@ AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
-"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it both libraries
-take the same time (collectives of aiconfigurator)."""
+"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it, the libraries
+whose collectives aiconfigurator measured take equal times."""
 
 HOST_DEVICES: Final = 8
 """Maximum devices of one host, whose processes open each other's memory; typical of servers."""
