@@ -10,7 +10,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import WorkloadKey
 from joulemap.fuse import fuse
-from joulemap.model.architecture.gpu import ARCHITECTURE, amid_others
+from joulemap.model.architecture.gpu import ARCHITECTURE, surround_lone_kernels
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds
 from joulemap.model.architecture.gpu.kernel_class import KERNEL_CLASSES, ClassifiedTraits
 from joulemap.model.architecture.gpu.time import Times, time_operators
@@ -63,7 +63,7 @@ def timed(
 ) -> tuple[Times, KernelColumns]:
     """Return the times of a workload's operators and its kernels."""
     device = find_device(hardware)
-    kernels = amid_others(form_kernels(work, precision, runtime))
+    kernels = surround_lone_kernels(form_kernels(work, precision, runtime))
     level = find_last_level(device)
     read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
     engine = Engine.of(device, precision)

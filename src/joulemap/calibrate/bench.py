@@ -37,8 +37,8 @@ memory level.
 PROBE: Final = 2.0
 """Step in standard deviations by which a coefficient is moved to find the kernels that depend on it."""
 
-WORTH_A_PART: Final = 0.7
-"""Share of kernels above which placing all kernels is as fast."""
+PARTIAL_SHARE: Final = 0.7
+"""Share of affected kernels above which placing only these is no faster than placing all."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -90,7 +90,7 @@ class Energies:
 
 @frozen(kw_only=True, eq=False)
 class Throttle:
-    """Effect of the power cap on each row in steady state; none for rows that cover part of a run."""
+    """Effect of the power cap on each row in steady state; it does not slow down rows that cover part of a run."""
 
     slowdown: Floats
     """Latency divided by the latency at the full clock."""
@@ -108,7 +108,7 @@ class Bench:
     observations: tuple[Observation, ...]
     groups: tuple[Group, ...]
     is_run: Booleans
-    """True for rows that cover a whole run; only these meet the power cap."""
+    """True for rows that cover a whole run; the power cap applies only to these."""
 
     @property
     def row_count(self) -> int:
@@ -289,7 +289,7 @@ class LatencyModel:
                 moved = group.stack.components(self._moved(coefficients, number, u, group), architecture)
                 changes |= (moved != base).any(axis=0)
             if changes.any():
-                is_whole = len(group.stack.blocks) > 1 or changes.mean() > WORTH_A_PART
+                is_whole = len(group.stack.blocks) > 1 or changes.mean() > PARTIAL_SHARE
                 kernels = np.arange(len(changes)) if is_whole else np.flatnonzero(changes)
                 stack = group.stack if is_whole else group.stack.only(kernels)
                 yield _Dependence(number=number, kernels=kernels, stack=stack)

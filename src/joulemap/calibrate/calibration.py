@@ -159,8 +159,8 @@ def calibrate(
     )
     fitter = Fitter(target)
     defaults, all_rows = fitter.start(), np.ones(len(ordered), dtype=bool)
-    fitted = fitter.fit(all_rows, _begin(target, start) or defaults)
-    solution = fitter.settle(fitter.temper(fitted, all_rows))
+    fitted = fitter.fit(all_rows, _start_from(target, start) or defaults)
+    solution = fitter.round_values(fitter.shrink(fitted, all_rows))
     left_out = fitter.cross_validate(fitted, report)
     splits = [("uncalibrated", fitter.predict(defaults)), ("fitted", fitter.predict(solution))]
     if left_out is not None:
@@ -242,8 +242,8 @@ def _order(one: Observation) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _begin(target: Target, start: Calibration | None) -> Solution | None:
-    """Return a calibration's values as positions of the fit."""
+def _start_from(target: Target, start: Calibration | None) -> Solution | None:
+    """Return a calibration's values as positions of the fit; None without a calibration."""
     if start is None:
         return None
     factors = {scale.name: scale.factor for scale in start.energy_scales}

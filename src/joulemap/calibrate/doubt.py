@@ -12,10 +12,10 @@ count as one, whatever their number. Parts of a class weigh with the square root
 measured a hundred times does not dominate its class. A class without measurements takes the widened spread of all
 classes, each counted once.
 
-Boards whose models one compiler compiles are a group as well, shrunk towards that of the class. Its half-width is that
-of other chips of this compiler, so it counts boards. A board is not shrunk towards it: with the model held out, 71 % of
-the rows that no coefficient saw would be inside instead of 80 %. Chips without a list of operators, such as GPUs, have
-no such group.
+Boards that share a compiler form a group as well, shrunk towards the group of their class. Its half-width describes
+other chips of this compiler, so it counts boards. A board is not shrunk towards this group: with the model held out, 71
+% of the held-out rows would be inside instead of 80 %. Chips without a list of operators, such as GPUs, have no such
+group.
 
 A class may lack rows of one kind of work, such as the first step of a language model where only image models were
 measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
@@ -63,10 +63,10 @@ ALIKE: Final = ((), ("work",), ("architecture",), *(LEVELS[:count] for count in 
 """Level -> attributes that the rows of a group share, from coarse to fine."""
 
 ASKED: Final = tuple(name for name in LEVELS if name != "compiler")
-"""Attributes by which a scale is found: a chip decides its compiler."""
+"""Attributes by which a scale is found; the chip determines the compiler."""
 
 CLASS_LEVEL: Final = 2
-"""First level whose groups belong to one class: here all its work, then each kind."""
+"""First level whose groups belong to one class; its groups combine all work, those of the next level do not."""
 
 MODEL_LEVEL: Final = 3
 """Level of groups of one class and kind of work."""
@@ -126,8 +126,8 @@ class Residual:
     seen: str = ""
     """Coefficients fitted with the measurement; empty if there are none."""
     foreign_error: float | None = None
-    """ln(measured / predicted), predicted without the numbers that the hardware's own measurements gave; None for the
-    same error.
+    """ln(measured / predicted), predicted without the numbers that the hardware's own measurements gave; None if it
+    equals `error`.
     """
     is_foreign: bool = False
     """True if only the error of hardware without measurements is scored."""
@@ -178,7 +178,7 @@ def _name(scale: ErrorScale) -> Key:
     return tuple(getattr(scale, name) for name in ASKED)
 
 
-def _find_draw(one: Residual, level: int) -> tuple[str, ...]:
+def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
     """Return the key of the rows that count as one in the groups of a level."""
     is_common = level == COMPILER_LEVEL or (one.foreign_error is not None and MODEL_LEVEL < level < OWN_LEVEL)
     return (one.hardware,) if is_common else one.group
@@ -195,7 +195,7 @@ def _fit_groups(residuals: Sequence[Residual], compilers: Mapping[str, str]) -> 
             if one.has(level):
                 groups[one.key(level)].append(one)
     counts = [
-        {key: len({_find_draw(one, level) for one in rows}) for key, rows in groups.items()}
+        {key: len({_find_unit(one, level) for one in rows}) for key, rows in groups.items()}
         for level, groups in enumerate(levels)
     ]
     counts[CLASS_LEVEL] = {key: len({one.work for one in rows}) for key, rows in levels[CLASS_LEVEL].items()}

@@ -212,7 +212,7 @@ class Fitter:
         dynamic_j = energies.scaled_j(throttle.voltage_factor) @ factors + energies.rest_j(throttle.voltage_factor)
         return Prediction(latency_s=latency_s, energy_j=dynamic_j + static_w * latency_s)
 
-    def temper(self, solution: Solution, rows: Booleans) -> Solution:
+    def shrink(self, solution: Solution, rows: Booleans) -> Solution:
         """Shrink a fit to these rows by their credibility."""
         latency, energy = self.credibility(rows)
         return Solution(coefficients=latency * solution.coefficients, factors=energy * solution.factors)
@@ -226,7 +226,7 @@ class Fitter:
         )
 
     def data_weights(self, solution: Solution) -> tuple[Floats, Floats]:
-        """Return the weight of all rows in each coefficient and factor, at the end of their fit."""
+        """Return the weight of the measurements in each coefficient and in each factor of a solution."""
         observations = self.target.bench.observations
         all_rows = np.ones(len(observations), dtype=bool)
         latency, energy = self.credibility(all_rows)
@@ -249,11 +249,11 @@ class Fitter:
             )
         return coefficients, factors
 
-    def settle(self, solution: Solution) -> Solution:
+    def round_values(self, solution: Solution) -> Solution:
         """Round a solution to the digits that a file keeps."""
         return Solution(
-            coefficients=_settled(self.target.parameters, solution.coefficients),
-            factors=_settled(self.target.scale_parameters, solution.factors),
+            coefficients=_round_positions(self.target.parameters, solution.coefficients),
+            factors=_round_positions(self.target.scale_parameters, solution.factors),
         )
 
     def cross_validate(self, solution: Solution, report: Callable[[str], None]) -> Prediction | None:
@@ -269,12 +269,12 @@ class Fitter:
         latency_s, energy_j = np.zeros(count), np.zeros(count)
         for number, (name, left_out) in enumerate(parts.items(), 1):
             report(f"leaving out {name} ({number} of {len(parts)}) …")
-            found = self.predict(self.temper(self.fit(~left_out, solution, slope), ~left_out))
+            found = self.predict(self.shrink(self.fit(~left_out, solution, slope), ~left_out))
             latency_s[left_out], energy_j[left_out] = found.latency_s[left_out], found.energy_j[left_out]
         return Prediction(latency_s=latency_s, energy_j=energy_j)
 
 
-def _settled(parameters: Sequence[Parameter], position: Floats) -> Floats:
+def _round_positions(parameters: Sequence[Parameter], position: Floats) -> Floats:
     kept = changed(parameters, position)
     return np.array([one.position(kept.get(one.name, one.default)) for one in parameters])
 

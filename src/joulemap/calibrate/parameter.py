@@ -1,6 +1,6 @@
 """Fit parameters: positive numbers scaled by a factor that the class's spread keeps near 1.
 
-    value = default x exp(spread x u)            u = 0 is the default; the fit pays u^2 for moving
+    value = default x exp(spread x u)            u = 0 is the default; the fit minimizes the loss + u^2
 
 The position u is in standard deviations. A number that the measurements do not affect stays at its default.
 """
@@ -58,7 +58,7 @@ class Parameter:
 def coefficient_parameters(hardware: Hardware, spreads: Mapping[str, float]) -> tuple[Parameter, ...]:
     """Return the coefficients of a chip that have a spread; one of 0 cannot be scaled and is omitted.
 
-    A class has coefficients that only some of its hardware use, such as those of microcontrollers; others lack them.
+    Coefficients that the chip lacks are omitted too, such as those of microcontrollers on any other CPU.
     """
     found = []
     for name, spread in spreads.items():

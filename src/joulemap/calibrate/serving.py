@@ -1,19 +1,19 @@
 """Estimate the uncertainty of serving predictions from past errors, by group.
 
 Let q be the 80 % quantile of absolute errors ln(measured / predicted) of a group. Each model on each chip of each
-source has equal weight, because such rows have correlated errors. Groups share a chip, kind of work, release, vendor
-or engine. A coarse group's quantile is the error of an unmeasured board; a few uploads from overloaded computers do
-not move it, as they move a root mean square: with a board held out, half-widths of llamafile fall from 0.73 to 0.39
-on CPUs and from 0.69 to 0.34 on GPUs, and cover 83 and 78 %. Each is shrunk towards its parent group, as for single
-runs (`calibrate.doubt`):
+source has equal weight, because such rows have correlated errors. Groups share a chip, kind of work, release, vendor or
+engine. A coarse group's quantile is the error of an unmeasured board. A few uploads from overloaded computers hardly
+change it, unlike a root mean square: with a board held out, half-widths of llamafile fall from 0.73 to 0.39 on CPUs and
+from 0.69 to 0.34 on GPUs, and cover 83 and 78 %. Each quantile is shrunk towards its parent group, as for single runs
+(`calibrate.doubt`):
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
     half-width^2 = h^2 + new^2
 
-Here n is the number of sources, counted on each board: rows of one source share host, date, prompts and meter. A
-user's server is always a source that no coefficient has seen; `new` is what such a source adds (`NEW`), more if the
-engine was not measured on any board of the vendor. The coarsest group is shrunk towards an assumed value. An energy has
-no scale of its own: its half-width combines those of its time and power, whose errors partly cancel.
+Here n is the number of sources, counted on each board: rows of one source share host, date, prompts and meter. A user's
+server is always a new source; `new` is the half-width that such a source adds (`NEW`), larger if the engine was not
+measured on any board of the vendor. The coarsest group is shrunk towards an assumed value. An energy has no scale of
+its own: its half-width combines those of its time and power, whose errors partly cancel.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from joulemap.system.record import frozen
 LEVELS: Final = ("name", "vendor", "engine", "work", "hardware")
 """Attributes that the rows of a group may share, from coarse to fine: an engine by name, then with its release.
 
-An engine on a new vendor's boards errs as it does elsewhere, not as other engines do on these boards: with a board held
-out, the half-widths of such engines are 0.27 in place of 0.37 with vendors first, and cover 85 in place of 87 %.
+Errors of an engine on a new vendor's boards resemble its errors elsewhere, not those of other engines on these boards:
+with a board held out, the half-widths of such engines are 0.27, with vendors before engines 0.37, and cover 85 and 87
+%.
 """
 
 ASSUMED: Final = math.log(2.0)
@@ -44,7 +45,8 @@ ON_VENDOR: Final = 2
 """First level whose groups have measurements of the engine on a board of the vendor."""
 
 NEW: Final[Mapping[str, tuple[float, float]]] = {"time": (0.1, 0.35), "power": (0.05, 0.1)}
-"""Half-widths that a new source adds: engine measured on a board of the vendor, on none.
+"""Kind of quantity -> half-widths that a new source adds: if the engine was measured on a board of the vendor, and if
+not.
 
 Source: judged. With a source, a board or a model held out, covering 80 % of the errors requires 0 to 0.1 and 0 to 0.35
 for times, and nothing for powers. Those rows were used to choose coefficients; a user's rows were not.
@@ -121,7 +123,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
                 ServingScale(
                     quantity=rows[0].quantity,
                     level=level,
-                    half_width=math.hypot(width, find_new(rows[0].quantity, level)),
+                    half_width=math.hypot(width, find_new_source_width(rows[0].quantity, level)),
                     group_count=count,
                     row_count=len(rows),
                     **_spell(key),
@@ -130,7 +132,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     return scales
 
 
-def find_new(quantity: str, level: int) -> float:
+def find_new_source_width(quantity: str, level: int) -> float:
     """Return the half-width that a new source adds to a quantity, for predictions whose finest group has this level."""
     new = NEW["power" if quantity == "power_w" else "time"][0 if level >= ON_VENDOR else 1]
     return math.hypot(new, NEW_FIRST) if quantity == LOADED_FIRST else new

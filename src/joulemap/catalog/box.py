@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.catalog.digest import box_files, catalogue_digest, own_files
 from joulemap.catalog.hardware import LANE_RATES
-from joulemap.catalog.link import find_usual
+from joulemap.catalog.link import find_link_default
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
 from joulemap.catalog.schema import QuantityEntry, resolve_fields
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
@@ -189,7 +189,7 @@ def make_link(
         bandwidth = Quantity(value=rate * lanes, unit="B/s", basis="derived", source=origin)
     if not bandwidth.value > 0.0:
         raise ValueError(f"links.{name}.bandwidth: {bandwidth.value:g} B/s is not above 0")
-    usual = find_usual(name, generation)
+    usual = find_link_default(name, generation)
     return BoxLink(
         between=(between[0], between[1]),
         name=f"{name} {generation}".strip(),

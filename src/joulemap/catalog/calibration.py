@@ -73,7 +73,7 @@ def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
 
 @cache
 def shipped_generations() -> Mapping[str, CalibrationEntry]:
-    """Return generation -> built-in calibration, read from the heads of their files; the first by name of several."""
+    """Return generation -> its built-in calibration, the first by name of several; only heads of files are read."""
     found: dict[str, CalibrationEntry] = {}
     for name, generation in remember("code", "generations", _read_generations).items():
         found.setdefault(generation, _entry(SHIPPED / f"{name}.toml", name))

@@ -36,7 +36,7 @@ LOAD_S: Final = 60.0
 """Seconds of a load of requests."""
 
 TURNS: Final = 10
-"""Minimum requests per concurrent request, so that the start and end of a load have little weight."""
+"""Minimum number of requests per concurrent request, so that the start and end of a load have little weight."""
 
 DTYPES: Final[Mapping[str, str]] = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
@@ -61,7 +61,7 @@ class CheckedRun:
     model: str
     """Model by name or file, without the arguments of a pass."""
     checkpoint: str = ""
-    """Name of a language model in a hub; empty for the model's."""
+    """Name of a language model in a hub; empty if it equals `model`."""
     kind: str = NETWORK
     precision: str = "fp32"
     weights: str = ""
@@ -148,7 +148,7 @@ def list_checks(entry: HardwareEntry, run: CheckedRun, hardware: str = "") -> It
 
 
 def _choose_commands(commands: Mapping[str, Any], run: CheckedRun) -> Any:
-    """Return the commands of a tool for a run; those for a batch of requests if it cannot make a load."""
+    """Return the commands of a tool for a run; commands for a batch of requests if the tool cannot generate a load."""
     whole = "request" if run.kind == LANGUAGE else "run"
     return commands[run.phase] if run.phase else commands.get("load" if run.is_load else whole, commands[whole])
 

@@ -2,7 +2,7 @@
 
 id = "small"            like = "kpu_t256"
 
-[set]                   constants by name, in SI, applied to the other hardware as used in its runs
+[set]                   constants by name, in SI, that replace those of the other chip as used in its runs
 """
 
 from __future__ import annotations

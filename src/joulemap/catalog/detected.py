@@ -107,9 +107,7 @@ def slug(name: str) -> str:
 
 
 def cpu_id(cpu: Cpu) -> str:
-    """Return the id of a processor's description; it includes the core count because part of a server is another
-    target.
-    """
+    """Return the id of a processor's description; it includes the core count: part of a server is another chip."""
     return f"this_{slug(cpu.name)}_{cpu.core_count}_core{'' if cpu.core_count == 1 else 's'}"
 
 

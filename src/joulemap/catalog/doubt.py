@@ -1,5 +1,5 @@
-"""Load and write the built-in uncertainty: prediction errors, their correlation between runs, and price spreads by
-basis.
+"""Load and write the built-in uncertainty: prediction errors, their correlation between runs, and the
+spread of energies per action by basis.
 """
 
 from __future__ import annotations

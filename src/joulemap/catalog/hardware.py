@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.link import find_usual, read_links
+from joulemap.catalog.link import find_link_default, read_links
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
@@ -402,7 +402,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
 
 
 def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak]) -> Load:
-    """Resolve a load of a built-in model at a precision that the target supports."""
+    """Resolve a load of a built-in model at a precision that the chip supports."""
     key = f"loads.{entry.name}"
     _check_choice(f"{key}.runtime", entry.runtime, RUNTIMES)
     _check_choice(f"{key}.covers", entry.covers, LOAD_COVERS)
@@ -447,7 +447,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
                 f"{key}.bandwidth: {total:g} {what} of {entry.name} {entry.generation} carry {expected / 1e9:.4g} GB/s "
                 f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; add an explanation if this is intended"
             )
-    usual = find_usual(entry.name, entry.generation)
+    usual = find_link_default(entry.name, entry.generation)
     return Link(**fields | {name: fields[name] or getattr(usual, name) for name in ("latency", "energy")})
 
 

@@ -16,7 +16,7 @@ FILE: Final = DATA / "link" / "link.toml"
 
 
 @frozen(kw_only=True)
-class UsualEntry:
+class LinkNumberEntry:
     """Number of a link as in the file; its column gives the unit."""
 
     value: float
@@ -30,28 +30,28 @@ class UsualEntry:
 
 
 @frozen(kw_only=True)
-class UsualLinkEntry:
+class LinkDefaultEntry:
     """Link as in the file."""
 
     name: str
     """Link name; empty for the default of all other links."""
     generation: str = ""
     """Generation; empty for the default of the link's other generations."""
-    latency_us: UsualEntry
-    energy_pj: UsualEntry
+    latency_us: LinkNumberEntry
+    energy_pj: LinkNumberEntry
 
 
 @frozen(kw_only=True)
 class LinkFile:
     """Contents of the link file."""
 
-    links: list[UsualLinkEntry]
+    links: list[LinkDefaultEntry]
     coefficients: list[ClassCoefficientEntry]
     """Coefficients of all hardware with links, of any class."""
 
 
 @frozen(kw_only=True)
-class Usual:
+class LinkDefault:
     """Default latency and energy of a link."""
 
     latency: Quantity
@@ -65,8 +65,8 @@ def read_links() -> LinkFile:
 
 
 @cache
-def find_usual(name: str, generation: str) -> Usual:
+def find_link_default(name: str, generation: str) -> LinkDefault:
     """Return the defaults for a link's name and generation, else for its name, else for any link."""
     known = {(one.name, one.generation): one for one in read_links().links}
     found = next(known[key] for key in ((name, generation), (name, ""), ("", "")) if key in known)
-    return Usual(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))
+    return LinkDefault(latency=found.latency_us.resolve("us"), energy=found.energy_pj.resolve("pJ/B"))

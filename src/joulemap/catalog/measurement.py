@@ -1,9 +1,9 @@
 """Read measurements: built-in ones and the user's files.
 
-A file holds rows with the fields of `Measurement` or `ServingRow`, as CSV or as a JSON list. Files of one bench keep
-their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen operator as recorded;
-a TOML file next to them gives the conditions. `make profile` reduces each profile to times of traced operators, in a
-Parquet file next to it. Databases hold the reduced profiles.
+A file holds rows with the fields of `Measurement` or `ServingRow`, as CSV or as a JSON list. Files of one benchmark
+keep their own columns; a TOML file next to them gives the meanings. Profiles list device time by ATen operator as
+recorded; a TOML file next to them gives the conditions. `make profile` reduces each profile to times of traced
+operators, in a Parquet file next to it. Databases hold the reduced profiles.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from joulemap.system.record import frozen
 FOLDER: Final = DATA / "measurement"
 
 BENCH_RUNTIME: Final = {"host_launched": "eager", "device": "graph", "compiled": "fused"}
-"""Mode of a bench -> runtime."""
+"""Mode of a benchmark -> runtime."""
 
 IDLE: Final = "idle_power_w"
 DRAWN: Final = ("energy_j", "power_w")
@@ -71,7 +71,7 @@ RANGES: Final[Mapping[str, tuple[float, float]]] = {
 """Suffix of a column name -> plausible range of a measured value in SI units.
 
 Source: assumed; from a picosecond to thirty years, from a femtojoule to weeks of a power station's output. A value
-outside means noise or a unit other than the column's, and would leave the range of a double in arithmetic.
+outside means noise or a unit other than the column's, and could overflow a double in arithmetic.
 """
 
 SERVED_LENGTHS: Final = ("prompt_tokens", "output_tokens")
@@ -101,7 +101,7 @@ KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
 SHOWN_FAULTS: Final = 5
 
 MOST_ABOVE_CAP: Final = 5.0
-"""Power over a chip's cap above which a unit is wrong.
+"""Ratio of a measured power to a chip's cap above which the unit of the measurement counts as wrong.
 
 Source: assumed; the ratio is at most 1.22 in the 1,005 built-in energies and powers, and mJ read as J is a factor of
 1,000.
@@ -122,7 +122,7 @@ def load_measurements() -> tuple[Measurement, ...]:
 
 def _read_plain(path: Path) -> Iterator[Measurement]:
     for _, row in _read_rows(path):
-        yield make_measurement(row, find_sights(row["hardware"], row["model"]))
+        yield make_measurement(row, find_seen(row["hardware"], row["model"]))
 
 
 def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
@@ -140,7 +140,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
                 "source": header["source"],
                 "conditions": "; ".join(details),
             },
-            find_sights(row["hardware"], row["model"]),
+            find_seen(row["hardware"], row["model"]),
         )
 
 
@@ -166,17 +166,17 @@ def make_measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
 
 
 @cache
-def _sights() -> tuple[dict[str, str], ...]:
+def _read_seen() -> tuple[dict[str, str], ...]:
     with (FOLDER / "seen" / "coefficient.csv").open(newline="", encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 
-def find_sights(hardware: str, model: str) -> str:
+def find_seen(hardware: str, model: str) -> str:
     """Return the coefficients fitted with measurements of this hardware and model; empty if there are none.
 
     Entries for a model replace those for all models of its hardware.
     """
-    of_hardware = [row for row in _sights() if row["hardware"] == hardware]
+    of_hardware = [row for row in _read_seen() if row["hardware"] == hardware]
     of_model = [row for row in of_hardware if row["model"] == model]
     found = of_model or [row for row in of_hardware if row["model"] == ""]
     return "; ".join(row["coefficients"] for row in found if row["coefficients"])

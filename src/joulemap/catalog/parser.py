@@ -21,7 +21,7 @@ from joulemap.system.file import FileError, read_bytes
 from joulemap.system.key import describe_unknown
 
 MAX_FILE_BYTES: Final = 1_000_000
-"""Maximum size of a data file; a target's file has a few kilobytes."""
+"""Maximum size of a data file; a chip's file has a few kilobytes."""
 
 SHOWN_REASONS: Final = 3
 """Maximum faults that an error lists."""

@@ -1,8 +1,8 @@
 """Public tables: published measurements of single operators and served models.
 
-They have many rows that few users need, so databases hold none until `measurements import public:NAME`. Each table is a
-CSV file of the columns in which its rows differ. A TOML file next to it holds what the rows share: source, licence,
-conditions, omissions with reasons, and the coefficients fitted with them.
+They have many rows that few users need, so a database holds none of them before `measurements import public:NAME`. Each
+table is a CSV file of the columns in which its rows differ. A TOML file next to it holds what the rows share: source,
+licence, conditions, omissions with reasons, and the coefficients fitted with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Energies per action of a target: class energies scaled to its process node, with the target's overrides."""
+"""Energies per action of a chip: class energies scaled to its process node, with the chip's overrides."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ DIE_EXPONENT: Final = 0.4
 
 LEAST_LOSS: Final = 0.06
 MOST_LOSS: Final = 0.2
-"""Upper end of regulator loss, in joules per joule delivered: full current through two stages. The lower end is the
-best server converters.
+"""Upper end of regulator loss, in joules per joule delivered: full current through two stages. The lower end,
+`LEAST_LOSS`, holds for the best converters of servers.
 """
 
 FINEST_NM: Final = 3.0
@@ -99,7 +99,7 @@ def resolve_reference(
     links: Sequence[Link],
     priced_at: str,
 ) -> EnergyReference:
-    """Return the class's energies per action at `node_nm`, with this target's overrides, static power and regulators.
+    """Return the class's energies per action at `node_nm`, with this chip's overrides, static power and regulators.
 
     `chip_energy` multiplies the class's energies of on-chip actions; overrides are not scaled. Energies fitted at the
     board, and their overrides, include regulator loss. That loss is divided out here, because it has a separate line,

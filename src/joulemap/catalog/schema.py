@@ -173,7 +173,8 @@ class LinkEntry:
     domain_size: QuantityEntry | None = None
     latency: QuantityEntry | None = None
     energy: QuantityEntry | None = None
-    """Energy of one byte sent and one received. Latency and energy default to the usual values of the named link."""
+    """Energy per byte sent, including that of receiving one byte. Latency and energy default to those of the named
+    link."""
 
 
 @frozen(kw_only=True)
@@ -230,7 +231,7 @@ class PowerModeEntry:
 
 @frozen(kw_only=True)
 class OverrideEntry:
-    """Energy per action that replaces the class's with a better number for this target."""
+    """Energy per action of one chip that replaces that of its class."""
 
     component: str
     action: str
@@ -270,7 +271,7 @@ class ChipQuantities:
 
 @frozen(kw_only=True)
 class CoefficientEntry:
-    """Model coefficient of an architecture class or a target, in SI."""
+    """Model coefficient of an architecture class or of one chip, in SI."""
 
     name: str
     value: float
@@ -381,7 +382,7 @@ class HardwareFile:
     """
     works_at_limit: bool = False
     """True for a chip on sale that works near its power limit: energy missing from its actions is derived from `tdp`.
-    False for a described chip, whose energies are not adjusted.
+    False for a chip whose energies are used as given.
     """
     compiler: CompilerEntry | None = None
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
@@ -417,8 +418,7 @@ class ActionEntry:
     amount: float = 1.0
     """Units of the role per count of the action."""
     level: str = ""
-    """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level.
-    """
+    """Memory level that a chip must have for the action to apply. Such a chip has no actions without a level."""
 
 
 @frozen(kw_only=True)
@@ -439,7 +439,7 @@ class EventEntry:
     part_of: str = ""
     """Earlier event of the same component that includes this one."""
     costs: list[str] | None = None
-    """Actions whose energy belongs to the event. Default: the events that it sums, or none for a difference."""
+    """Actions whose energy belongs to the event. Default: the actions in `terms`, or none if one is subtracted."""
 
 
 @frozen(kw_only=True)

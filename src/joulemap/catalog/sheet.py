@@ -93,7 +93,7 @@ def find_notes(architectures: tuple[str, ...]) -> tuple[ArchitectureNote, ...]:
 
 @cache
 def load_assumptions() -> tuple[CostAssumption, ...]:
-    """Return the default assumptions of a price per inference."""
+    """Return the default assumptions for the cost of an inference."""
     return tuple(
         CostAssumption(name=row["assumption"], quantity=_quantity(row, "value", row["unit"]))
         for row in read_rows(DATA / "cost" / "assumption.csv")

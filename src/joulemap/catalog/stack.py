@@ -8,7 +8,8 @@ used for a kernel's compute and memory time. Graphs cover decode passes only, so
 by layer. Host work per sequence (sampling, stopping, detokenizing) takes place between passes.
 
 Each file of `data/stack` describes one engine with its releases in order. A release lists the changes since the
-previous one. An engine `like` another one has its releases up to its own first one, before its own.
+previous one. The releases of an engine that is `like` another one begin with those of the other before its own first
+release.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class Stack:
 
     @property
     def cache_share(self) -> float:
-        """Share of the memory left by weights and activations that holds the KV cache."""
+        """Share that the KV cache takes of the memory left by weights and activations."""
         return self.value("cache_share")
 
     @property

@@ -24,7 +24,7 @@ from joulemap.system.errors import UsageError
 from joulemap.system.units import SI_SCALE
 
 HEAD: Final = """\
-# A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
+# A chip of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
 # its folder in $JOULEMAP_HARDWARE.
 #
 # A quantity is {{ value, unit, basis, source }}, with a `note` if needed: unit as the source writes it (GHz, GB/s, MiB,

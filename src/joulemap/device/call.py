@@ -193,14 +193,14 @@ class CallRecorder:
 
     def _time(self, function: Callable[..., Any], path: str, *, is_model: bool) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            held = self._open[get_ident()]
-            if not held and not is_model:
+            open_spans = self._open[get_ident()]
+            if not open_spans and not is_model:
                 return function(*args, **kwargs)
-            kind = None if held else self._meet(args, kwargs)
+            kind = None if open_spans else self._find_kind(args, kwargs)
             span = _Span(path, first=_get_sequence_nr())
-            if held:
-                held[-1].inner.append(span)
-            held.append(span)
+            if open_spans:
+                open_spans[-1].inner.append(span)
+            open_spans.append(span)
             span.began = self._stamp()
             try:
                 result = function(*args, **kwargs)
@@ -213,7 +213,7 @@ class CallRecorder:
                 return result
             finally:
                 span.ended = self._stamp()
-                held.pop()
+                open_spans.pop()
 
         return timed
 
@@ -242,7 +242,7 @@ class CallRecorder:
         node.register_prehook(begin)
         node.register_hook(end)
 
-    def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    def _find_kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the input signature of a call; the first call of each becomes its example."""
         tensors = tensors_in((args, kwargs))
         precision = self._precision or _find_common(tensors) or "fp32"

@@ -48,7 +48,7 @@ class Subject:
 def prepare(request: ModelRequest, precision: str, device: torch.device) -> Subject:
     """Build the model of a request; its constructors initialize the weights from a fixed seed.
 
-    Floating-point inputs are uniform in 0 to 1. Integer inputs that the model does not bring are 0, boolean ones true.
+    Floating-point inputs are uniform in 0 to 1. Integer inputs without example values are 0, boolean ones true.
     Raises ModelError if the model cannot be built or has no weights. Call it inside `hosting`.
     """
     if precision not in PRECISIONS:

@@ -3,12 +3,12 @@
     clock, tdp, static_power …         quantity of the datasheet
     geometry.array_rows                quantity of the class's geometry
     coefficient.dram_efficiency        coefficient of the class's model
-    memory.l2.capacity, .bandwidth     of a memory level
-    peak.int8                          rate; operations per clock scale with it
+    memory.l2.capacity, .bandwidth     number of a memory level
+    peak.int8                          rate of a peak; its operations per clock scale with it
     peak.int8.unit_count …             one field of a peak
-    link.nvlink.bandwidth …            of a link
+    link.nvlink.bandwidth …            number of a link
     dram.read                          energy of an action
-    gpu.clock                          any of these, of the device `gpu` of a box
+    gpu.clock                          any of these numbers, for the device `gpu` of a box
 
 Options, answers, sensitivities, designs and boxes use these addresses. The writer replaces numbers and nothing else;
 `model.change` also moves the numbers that follow a clock or a unit count.
@@ -33,10 +33,10 @@ SOURCE: Final = "--set"
 """Source of a number set by the user; its basis is `assumed`."""
 
 MAPPINGS: Final = {"geometry": "geometry", "coefficient": "coefficients", "peak": "peaks"}
-"""Kind of numbers under names -> field of a chip."""
+"""Kind of numbers that a chip maps by name -> field of `Hardware`."""
 
 RECORDS: Final = {"memory": "memory_levels", "link": "links"}
-"""Kind of numbers in named records -> field of a chip."""
+"""Kind of numbers in named records -> field of `Hardware` with these records."""
 
 USE: Final = "use"
 """Kind of the assumptions about use and prices, which belong to no hardware."""
@@ -103,7 +103,7 @@ def find_quantity(hardware: Hardware, address: Address) -> Quantity:
 
 
 def read_number(hardware: Hardware, address: Address) -> float:
-    """Return the number at an address, an action's energy in femtojoules; KeyError if the hardware has none there."""
+    """Return the number at an address; KeyError if the hardware has none. Energies of actions are in femtojoules."""
     found = _find(hardware, address)
     return float(found.value if isinstance(found, Quantity) else found)
 
@@ -141,7 +141,7 @@ def _find_row(reference: EnergyReference, address: Address) -> int:
 
 
 def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = vary) -> Hardware:
-    """Return a chip with replaced numbers, an action's energy in femtojoules.
+    """Return a chip with some numbers replaced; energies of actions are in femtojoules.
 
     With `vary`, the numbers may be arrays and are not validated. Raises KeyError if the hardware has no such number.
     """
@@ -173,7 +173,7 @@ def set_numbers(hardware: Hardware, values: Mapping[Address, Any], make: Make = 
 
 
 def replace_value(quantity: Quantity, value: Any, make: Make = attrs.evolve) -> Any:
-    """Return a quantity with another value, which is assumed."""
+    """Return a quantity with another value, the basis `assumed` and the source `--set`."""
     return make(quantity, value=value, basis="assumed", source=SOURCE)
 
 
@@ -200,7 +200,9 @@ def _set_entry(entry: Any, field: str, value: Any, make: Make) -> Any:
 
 
 def _set_prices(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
-    """Return a reference table with replaced energies; with arrays, only its columns change and its rows stay."""
+    """Return a reference table with replaced energies; with `vary`, only `prices_fj` and `loss_j` change, not the
+    rows.
+    """
     if make is not vary:
         fields = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
         return reference.with_actions(

@@ -22,7 +22,8 @@ CLASS_HARDWARE: Final[Mapping[str, str]] = {
 }
 """Default and representative hardware of each architecture class: a common chip.
 
-Each runs int8, and fp32 if any chip of its class does. Its key numbers are published if any such chip exists.
+Each chip runs int8, and fp32 if any chip of its class does. Its key numbers are published, unless no chip of its class
+has published ones.
 """
 
 COMMON_PRECISION: Final[Precision] = "int8"

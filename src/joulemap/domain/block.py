@@ -82,7 +82,8 @@ def name_column(constant: str, unit: str) -> str:
 class Block:
     """Points of one architecture class that are evaluated together and stored in one shard.
 
-    Raises ValueError if a column is missing or unknown, or if columns differ in length.
+    Raises ValueError if a column is missing or unknown, if columns differ in length, or if the points differ in class,
+    formula version or rules.
     """
 
     columns: Mapping[str, Any]

@@ -19,7 +19,7 @@ GOALS: Final[tuple[Goal, ...]] = get_args(Goal)
 """Placement objectives: latency of one batch, throughput of consecutive batches, or energy per batch."""
 
 BUDGET: Final = "power budget"
-"""Throughput limit where the box's power budget stretches the interval between batches."""
+"""Name of the throughput limit of a box whose power budget lengthens the interval between batches."""
 
 MOST_DEVICES: Final = 16
 """Maximum devices per box, identical devices counted individually."""
@@ -41,8 +41,8 @@ class BoxDevice:
     precision that can represent it.
     """
     static_power: Quantity | None = None
-    """Static power inside the box, if the hardware's own value covers a module whose other devices already include it.
-    """
+    """Static power in this box; None for the hardware's own. It is 0 if the static power of another device of the
+    box covers the module."""
     layout: str = ""
     """Activation layout, e.g. `nhwc`; data from a device with another layout is transposed."""
 

@@ -1,7 +1,7 @@
 """Calibrations: values that a fit to measurements puts in place of class defaults, and their accuracy.
 
-A fitted value counts as measured only if the measurements determine it, which means that they outweigh the value it had
-before. The basis of any other fitted value stays as uncertain as before.
+A fitted coefficient or static power counts as measured only if measurements contribute at least 80 % of the knowledge
+about it (`DETERMINED`). Otherwise its basis is `scaled`, or its former basis if that is less certain.
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ class EnergyScale:
         return self.data_weight >= DETERMINED
 
     def basis(self, own: str) -> str:
-        """Return the basis of an energy under this scale, `scaled` at best: a measurement gives at most a sum of
-        energies.
-        """
+        """Return the basis of a scaled energy: `scaled` at best, because a measurement gives only a sum of energies."""
         return "scaled" if self.is_determined else least_sure(own, "scaled")
 
 
@@ -254,7 +252,7 @@ class Calibration:
         )
 
     @property
-    def moved(self) -> tuple[FittedValue | EnergyScale, ...]:
+    def fitted_values(self) -> tuple[FittedValue | EnergyScale, ...]:
         """All fitted values."""
         static = () if self.static_power is None else (self.static_power,)
         return (*self.coefficients.values(), *self.energy_scales, *static)

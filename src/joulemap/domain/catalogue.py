@@ -195,7 +195,7 @@ class HardwareEntry:
         return (DEFAULT_MODE, *(mode for mode in self.power_modes if mode not in self.default_names))
 
     def cap_w(self, mode: str) -> float:
-        """Return the power cap of a mode; the default mode's cap if the mode locks the clock."""
+        """Return the power cap of a mode; the default mode's cap if the mode locks the clock or the number of cores."""
         if mode in self.caps:
             return self.caps[mode]
         point = read_point(mode)
@@ -288,7 +288,7 @@ def find_entry(entries: Mapping[str, HardwareEntry], name: str) -> HardwareEntry
 
 
 def describe_like(entries: Mapping[str, HardwareEntry], like: str) -> str:
-    """Return how to describe an unknown chip by its own numbers in place of those of a known chip."""
+    """Return the hint for describing an unknown chip: the known chip `like` with other numbers."""
     entry = entries.get(like)
     numbers = ANY_NUMBERS if entry is None else f"clock={entry.full_clock_hz / 1e9:.3g}GHz;tdp={entry.caps_w[0]:.3g}W"
     return LIKE_HINT.format(like=like, numbers=numbers)
@@ -392,8 +392,8 @@ def _fold_aliases(named: tuple[tuple[str, tuple[str, ...]], ...]) -> dict[str, s
 def find_model_name(name: str, known: Mapping[str, ModelEntry]) -> str:
     """Return the catalogue model that a name means (`ResNet-50`, `ViT-B/16`, `BAAI/bge-m3`), else the name unchanged.
 
-    The owner of a hub's name may be left out, and is ignored unless the name is a path. A single operator has one
-    spelling; UsageError for wrong sizes.
+    The owner in a hub name (`BAAI/`) is optional, and ignored unless the name is a path. A single operator gets its
+    canonical spelling; UsageError for invalid sizes.
     """
     if name in known or ":" in name or name.endswith((".py", ".pt2")):
         return name
@@ -419,7 +419,7 @@ def _find_partly(entries: Mapping[str, HardwareEntry], asked: str) -> list[Hardw
     words = split_words(asked)
     if not any(map(str.isalpha, words)):
         return []
-    # a letter and a digit stand in many names: `L2` is not part of `V2L`
+    # the words of a short query occur in many names: `L2` must not match `V2L`
     whole = fold_name(asked) if len(fold_name(asked)) <= SHORT else ""
     return [
         entry
@@ -466,9 +466,9 @@ class ModelEntry:
     reason: str = ""
     """Reason why the model is not traceable; empty if it is."""
     package: str = ""
-    """Package besides torch that traces the model at other inputs; empty if torch and torchvision suffice."""
+    """Package besides torch that is needed to trace the model; empty if torch and torchvision suffice."""
     aliases: tuple[str, ...] = ()
-    """Other names, and models of equal sizes."""
+    """Other names of the model, and names of models with equal layer sizes."""
 
 
 @frozen(kw_only=True)
@@ -485,7 +485,7 @@ class ShippedWorkload:
     torchvision_version: str = ""
     tracer_version: str = ""
     is_affine_above: bool = False
-    """True if workloads follow exactly from batch size 2 on, of a model that runs other operators at batch size 1."""
+    """True if the workload at batch size 2 determines all larger ones, but batch size 1 runs other operators."""
 
     @property
     def ships_any(self) -> bool:
@@ -548,5 +548,5 @@ class Scenario:
     battery: Quantity | None
     """Energy of a usual battery in Wh; None for scenarios without one."""
     is_pulse: bool
-    """True if the budget bounds the power at every moment, as of a coin cell, instead of the mean power at a rate."""
+    """True if the budget bounds the power at every moment, as for a coin cell; False if it bounds the mean power."""
     note: str

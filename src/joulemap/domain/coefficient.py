@@ -41,7 +41,7 @@ RANGES: Final = {
 """Prefix of a coefficient name -> lowest and highest value; the first match applies.
 
 A kernel moves at least its operands, so a traffic ratio starts at 1. Winograd's F(4 x 4, 3 x 3) needs a quarter of the
-multiplications, so its share of the peak ends at 4 (Lavin and Gray, 2015).
+multiplications, so its share of the peak may reach 4 (Lavin and Gray, 2015).
 """
 
 

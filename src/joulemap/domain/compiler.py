@@ -37,7 +37,7 @@ EVERYTHING: Final = "*"
 """Name of an entry that supports every operator without an entry of its own."""
 
 ANY: Final = "any"
-"""Name of an entry that limits the sizes of every operator, and supports none."""
+"""Name of an entry that limits the sizes of every operator without adding one to the supported operators."""
 
 SIZES: Final = {
     "kernel": "longest side of a window",
@@ -51,8 +51,8 @@ HOST_OPERATIONS: Final = (
     "sparse_mm", "matrix_exp",
 )  # fmt: skip
 """Operations that few fixed-function accelerators run. They are linear algebra, sorting (including top-k), selection
-with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. Published operator lists of
-accelerators in the catalogue contain top-k, suppression, and in one case transforms and inverses.
+with a value-dependent result size (`scan`: nonzero, unique, masked_select), and transforms. Some published operator
+lists in the catalogue contain top-k or non-maximum suppression; one also contains transforms and inverses.
 """
 
 
@@ -67,15 +67,15 @@ class Limit:
     """Lowest and highest size of each allowed range."""
 
     def names(self, kind: str, operation: str) -> bool:
-        """Return whether an operator is limited; views never are."""
+        """Return True if this limit applies to an operator; it never applies to views."""
         return kind != "view" and self.name in (ANY, kind, operation, f"{kind}.{operation}")
 
     def allows(self, size: Any) -> Any:
-        """Return whether the compiler runs an operator of this size, or of each of these sizes."""
+        """Return True if the compiler runs an operator of this size; an array of sizes gives an array."""
         return reduce(or_, ((low <= size) & (size <= high) for low, high in self.ranges))
 
     def describe(self, operation: str, size: int) -> str:
-        """Return an operation whose size the compiler does not run, with the limit."""
+        """Describe an operation of a size that the compiler does not run, with the limit."""
         spans = str(self).partition("=")[2].replace(",", " or ")
         return f"{operation} of {self.size} {size} (limit {spans})"
 
@@ -123,7 +123,7 @@ def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
 
 
 def is_single_output(shape: Sequence[int]) -> bool:
-    """Return True if an output has one position, with its channels first, or last as in TFLite files."""
+    """Return True if an output has one spatial position; its channels come first, or last as in TFLite files."""
     is_last = len(shape) > 3 and all(size == 1 for size in shape[1:-1])
     return is_last or all(size == 1 for size in shape[2:])
 
@@ -142,7 +142,7 @@ def read_limits(entries: Sequence[str]) -> tuple[Limit, ...]:
 
 
 def describe_excess(limits: Sequence[Limit], operation: str, sizes: Mapping[str, int]) -> str:
-    """Return an operation with the first of its limits that its sizes exceed; empty if they exceed none."""
+    """Describe an operation and the first of its limits that its sizes exceed; empty if they exceed none."""
     return next((one.describe(operation, sizes[one.size]) for one in limits if not one.allows(sizes[one.size])), "")
 
 
@@ -173,7 +173,7 @@ class Compiler:
         return read_limits(self.operators)
 
     def is_run(self, kind: str, operation: str) -> bool:
-        """Return True if the chip runs an operator of some size; views always run."""
+        """Return True if the chip runs an operator at some size; views run unless the compiler refuses them."""
         if operation in HOST_WORK or self.is_refused(kind, operation):
             return False
         names = self.names
@@ -182,7 +182,7 @@ class Compiler:
         return EVERYTHING in names and f"!{operation}" not in names
 
     def describe_excess(self, kind: str, operation: str, sizes: Mapping[str, int]) -> str:
-        """Return an operation with the first limit that its sizes exceed; empty if they exceed none."""
+        """Describe an operation and the first limit that its sizes exceed; empty if they exceed none."""
         return describe_excess([one for one in self.limits if one.names(kind, operation)], operation, sizes)
 
     def is_refused(self, kind: str, operation: str) -> bool:

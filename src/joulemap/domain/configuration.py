@@ -46,9 +46,9 @@ def carried_precision(precision: str) -> str:
 Runtime = Literal["eager", "graph", "fused", "engine"]
 
 RUNTIMES: Final[tuple[Runtime, ...]] = get_args(Runtime)
-"""Kernel launch by the software stack. `eager`: the host launches one kernel per operator. `graph`: one kernel per
-operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs call a
-library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
+"""Ways in which software compiles and launches kernels. `eager`: the host launches one kernel per operator. `graph`:
+one kernel per operator without host cost. `fused`: one kernel per subgraph from the framework's compiler, whose GEMMs
+call a library. `engine`: one kernel per subgraph from an ahead-of-time inference engine, built for the shape.
 """
 
 MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
@@ -68,7 +68,7 @@ Tf32 = Literal["allowed", "never"]
 """Permission for libraries to compute fp32 GEMMs in TF32."""
 
 NO_HOST: Final = "none"
-"""Name in place of a host for a device alone: no transfers over its link, and no operators on its host."""
+"""Host name that stands for a device alone: no transfers over its link, and no operators on a host."""
 
 LINK_LANES: Final = "host_link_lanes"
 """Geometry constant of a chip without its own memory: lanes of the link to the host's memory."""
@@ -102,6 +102,7 @@ BOARD: Final[Boundary] = "board"
 SYSTEM: Final[Boundary] = "system"
 
 BOUNDARY_ALIASES: Final[Mapping[str, Boundary]] = {"wall": SYSTEM}
+"""Other name of a boundary -> boundary."""
 
 MEASURED_AT: Final[Mapping[str, Boundary]] = {
     "device": BOARD, "package": BOARD, "socket": BOARD, "module": BOARD, "card": BOARD, "node": SYSTEM,
@@ -111,12 +112,11 @@ MEASURED_AT: Final[Mapping[str, Boundary]] = {
 
 For a processor or SoC without a separate board, `board` is the package with its regulators.
 """
-"""Other name of a boundary -> boundary."""
 
 
 @frozen(kw_only=True)
 class Configuration:
-    """Settings of a run besides its workload."""
+    """Settings of a run other than its workload."""
 
     hardware: str
     """Catalogue id."""

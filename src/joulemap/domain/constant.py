@@ -30,7 +30,8 @@ STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
-"""Coefficients that affect only energies per action. They are not varied, because these energies are."""
+"""Coefficients that affect only energies per action. They are not varied, because these energies are varied
+themselves."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",
@@ -195,8 +196,8 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a chip as used in a run: energies, quantities, geometry, levels, peaks,
     coefficients.
 
-    A host's own computing is excluded. At the boundary `chip`, board energies are excluded, except the part that
-    counts toward the power limit.
+    Energies of operators that a host computes are excluded. At the boundary `chip`, board energies are excluded, except
+    the part that counts toward the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]

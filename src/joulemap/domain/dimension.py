@@ -1,9 +1,9 @@
 """Dimensions of a configuration, each declared once.
 
-A dimension's row determines its column in every view of runs and its part of a run's label. It determines whether
-prediction errors are grouped by it, the newest run of a configuration and a run's key. It also determines the settings
-that a question fixes and the options of a follow-up command. `docs/design.md` lists the files that a new dimension
-touches.
+The row of a dimension determines its column in every view of runs and its part of a run's label. It determines whether
+the dimension groups prediction errors, which run of a configuration is the newest, and a run's key. It also determines
+the settings that a question fixes and the options of a follow-up command. `docs/design.md` lists the files that a new
+dimension touches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Dimension(NamedTuple):
     """Column name; for a dimension that a question can set, also the field of `Settings`, the keyword and the
     option."""
     table: Literal["workload", "hardware_version", "run", "dimensions"]
-    """Table that has the column; `dimensions` for an entry of a workload's map of the dimensions that wings declare."""
+    """Table that has the column; `dimensions` for a wing's dimension, an entry in the workload's map of that name."""
     view: str = ""
     """View column that shows the dimension; empty for `name`."""
     shown: str = ""
@@ -46,7 +46,7 @@ class Dimension(NamedTuple):
     values.
     """
     help: str = ""
-    """Description of that option."""
+    """Description of the option in help."""
     meaning: str = ""
     """Comment of the view column; empty if `schemas/surface/columns.toml` has it."""
 
@@ -54,7 +54,7 @@ class Dimension(NamedTuple):
     def column(self) -> str:
         """Qualified column in the tables r (run), w (workload) and v (hardware version).
 
-        An entry of the map is empty if it has its default.
+        A wing's dimension is empty at its default value.
         """
         if self.table == "dimensions":
             return f"coalesce(w.dimensions['{self.name}'], '')"
@@ -98,7 +98,7 @@ DECLARED: Final = tuple(one for one in DIMENSIONS if one.values)
 """Dimensions of the core whose setting and option follow from their rows."""
 
 ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
-"""Dimensions of a run apart from its workload and hardware."""
+"""Dimensions of a run other than its workload and hardware."""
 
 DISTINGUISHING: Final = tuple(
     dict.fromkeys(
@@ -149,7 +149,9 @@ def spell_labels() -> dict[str, str]:
 
 
 def _spell_setting(dimension: Dimension) -> str:
-    """Return SQL of a dimension and its value as text; empty if the value equals its usual dimension's."""
+    """Return SQL of a dimension's name and value as text; the value is empty if it equals that of the usual
+    dimension.
+    """
     text = f"CAST({dimension.column} AS VARCHAR)"
     if dimension.usual in {one.column for one in list_dimensions()}:
         text = f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END"

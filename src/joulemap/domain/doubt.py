@@ -1,7 +1,7 @@
 """Uncertainty of predictions: half-widths of 80 % intervals, and the shares of error that two runs have in common.
 
-An error is ln(measured / predicted). h is the half-width of its 80 % interval: 80 % of measurements lie between v
-exp(-h) and v exp(h). docs/doubt.md gives their derivation and their measured coverage.
+An error is ln(measured / predicted). h is the half-width of its 80 % interval: for a prediction v, 80 % of measurements
+lie between v exp(-h) and v exp(h). docs/doubt.md gives the derivation of these intervals and their measured coverage.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ SCORED: Final = "derived"
 """Least certain basis of peaks, bandwidths and clocks among hardware with scored predictions."""
 
 COMPILER_LEVEL: Final = 6
-"""Depth of the errors of the boards whose models one compiler compiles."""
+"""Level of the error scale shared by all boards of one compiler."""
 
 OWN_LEVEL: Final = 7
-"""Depth of the errors of one chip, the deepest."""
+"""Level of the error scale of a single chip, the deepest level."""
 
 UNMEASURED: Final = 0.8
 """Minimum half-width of a latency on an accelerator of a class other than CPU and GPU whose compiler was not measured.
 
 Derived: 39 measured boards of 21 compilers (NPUs, DPUs, a DSP, an Edge TPU; 465 rows), each predicted with class
-coefficients, without coefficients fitted to measurements. By compiler, 80 % of the errors are below 0.02 to 1.58, in
-the root mean square 0.80; of all errors, weighted equally by compiler, 80 % are below 0.81. It covers differences
-between such chips that data sheets omit. Decompositions have it on every class, because none was measured, and the
-times of libraries on one chip differ by as much between algorithms."""
+coefficients, without coefficients fitted to measurements. The half-width of a single compiler is 0.02 to 1.58, root
+mean square 0.80; over all errors, weighted equally by compiler, it is 0.81. It covers differences between such chips
+that data sheets omit. Decompositions get it on every class: none was measured, and times of different algorithms on
+one chip differ by as much."""
 
 MEASURED_CLASSES: Final = ("cpu", "gpu", "box")
-"""Classes with boards that were predicted before they were fitted; unmeasured boards use the class's uncertainty."""
+"""Classes with held-out predictions of measured boards; unmeasured boards use the uncertainty of their class."""
 
 WITHOUT_PEAK: Final = ("cgra", "dpu")
 """Classes whose compute time depends only on units and clock."""
@@ -56,7 +56,7 @@ SAME_SIZE: Final = 10.0
 """Ratio of peaks within which boards count as one size class: assumed, an order of magnitude."""
 
 FULL_GROUPS: Final = 2.0
-"""Number of groups of measurements that weighs as much as the prior judgement."""
+"""Weight of the prior judgement, as a number of groups of measurements."""
 
 TOLD_APART: Final = 0.8
 """Minimum probability at which an answer calls one run better than another."""
@@ -74,9 +74,9 @@ SERVED_OPPOSITION: Final = 0.4
 """Part of the errors of a served model's time and power that cancels in its energy: their correlation, with its sign
 reversed.
 
-Derived: nine sources with both have -0.90 to +0.34, in the median -0.51. A pass that takes longer than predicted does
-the same work, at less power. With a source held out, this covers 79 to 96 % of the energies of each source with 30
-rows."""
+Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
+takes longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the
+energies of each source with 30 rows."""
 
 Evidence = Literal["own", "class"]
 """Measurements behind a power: of the hardware itself, or of other hardware of its class."""
@@ -93,15 +93,15 @@ TRAINING: Final = "training"
 NEW_FRAMEWORK: Final = 0.2
 """Additional half-width of the time of a training step, because a training framework is always a new source.
 
-Assumed, as for an engine that was measured on another board of a vendor. Groups of errors count chips and sources, but
-the same model on the same chip takes 0.92 (NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
+Assumed. Groups of errors count chips and sources, not frameworks: the same model on the same chip takes 0.92 times
+(NeMo) to 1.33 times (FSDP of llm-foundry) the predicted time.
 """
 
 NEW_LIBRARY: Final = 0.2
 """Additional half-width of the latency of a whole model by an engine on a CPU, because a CPU has many engines.
 
-Derived: with boards and sources held out, intervals contain 64 % of 59 latencies that no fit used without it, 80 % with
-it. On one chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
+Derived: with boards and sources held out, intervals contain 64 % of 59 latencies without it and 80 % with it. On one
+chip, TensorFlow Lite takes 1.3 times a prediction that is accurate for ncnn.
 """
 
 
@@ -118,9 +118,9 @@ def find_peak(architecture: str, precision: str) -> str | None:
 
 
 def find_served_time(quantity: str, scope: str) -> str | None:
-    """Return the time or rate that an energy of a served model grows with; None for any other quantity.
+    """Return the time or rate whose error an energy of a served model contains; None for any other quantity.
 
-    A prefill without decode steps ends with its first token.
+    A prefill step ends with the first token.
     """
     if quantity == "energy_per_request_j":
         return "time_to_first_token_s" if scope == "prefill_step" else "request_latency_s"
@@ -146,7 +146,7 @@ class ErrorScale:
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """Depth of the group; of all groups that contain a run, the deepest applies."""
+    """Level of the group; of all groups that contain a run, the one with the highest level applies."""
     architecture: str
     work: str
     """`model`, another kind of whole model (`Workload.work`), or the kind of a single operator."""
@@ -154,7 +154,7 @@ class ErrorScale:
     precision: str
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
     group_count: int = attrs.field(validator=attrs.validators.ge(1))
     """Model families times boards; rows of one family on one board have similar errors."""
     row_count: int
@@ -178,7 +178,7 @@ class PowerFloor:
     most_ops_per_s: float = attrs.field(validator=attrs.validators.gt(0.0))
     """Peak up to which the floor applies; of several floors, the one with the smallest peak applies."""
     half_width: Quantity
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
 
 
 @frozen(kw_only=True)
@@ -188,15 +188,15 @@ class ServingScale:
     quantity: str
     """Quantity as a measurement of serving names it."""
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """Depth of the group; of all groups that contain a prediction, the deepest applies."""
+    """Level of the group; of all groups that contain a prediction, the one with the highest level applies."""
     vendor: str
     engine: str
     """Name of the engine, with its release in finer groups."""
     work: str
-    """`model`, or `experts` where tokens choose among weights."""
+    """`model`, or `experts` for mixtures of experts."""
     hardware: str
     half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
-    """Half-width of the natural logarithm."""
+    """Half-width of the 80 % interval of ln(measured / predicted)."""
     group_count: int = attrs.field(validator=attrs.validators.ge(0))
     """Number of (source, board) pairs; 0 for an assumed half-width."""
     row_count: int = attrs.field(validator=attrs.validators.ge(0))
@@ -214,11 +214,11 @@ class ErrorShare:
 
 @frozen(kw_only=True)
 class BasisSpread:
-    """Spread of the numbers of one basis, if their sum was not measured."""
+    """Uncertainty of numbers of one basis, for energies per action whose sum was not measured."""
 
     number_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     half_width: Quantity
-    """Half-width of the natural logarithm of an energy per action."""
+    """Half-width of the 80 % interval of the natural logarithm of an energy per action."""
 
     @property
     def number_half_width(self) -> float:
@@ -239,10 +239,10 @@ class Doubt:
     def serving_half_width(
         self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str, scope: str = ""
     ) -> float | None:
-        """Return the half-width of a prediction for a served model: the SQL's macro of this name.
+        """Return the half-width of a prediction for a served model; equals the SQL macro of this name.
 
         None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
-        operating point. An energy has the half-widths of its time and of the power.
+        operating point. The half-width of an energy combines those of its time and of the power.
         """
         if (time := find_served_time(quantity, scope)) is not None:
             like = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
@@ -259,15 +259,16 @@ class Doubt:
         return max(found, key=lambda one: one.level).half_width if found else None
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
-        """Return the extra half-width of a price and of a number of each basis, for numbers of a hardware file.
+        """Return, for each basis, the additional half-widths (energy per action, other number) of numbers in a hardware
+        file.
 
         Errors of scored chips include the uncertainty of numbers with the basis `SCORED` or better. This is the
         additional uncertainty of a number with a weaker basis.
         """
         known = next(one for one in self.spreads if one.number_basis == SCORED)
 
-        def beyond(width: float, held: float) -> float:
-            return math.sqrt(max(width**2 - held**2, 0.0))
+        def beyond(width: float, included: float) -> float:
+            return math.sqrt(max(width**2 - included**2, 0.0))
 
         return tuple(
             (

@@ -24,7 +24,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
 """Class -> engine of all other vendors; other classes only have their vendor's compiler."""
 
 OVERLAY: Final = "Vitis AI's DPU overlay (not a circuit by hls4ml or FINN)"
-"""Engine of a DPU. Circuits that other tools build for one network in the same FPGA take other times."""
+"""Engine of a DPU. Circuits that other tools build for one network in the same FPGA have other latencies."""
 
 
 def name_engine(architecture: str, vendor: str) -> str:
@@ -36,7 +36,7 @@ def name_engine(architecture: str, vendor: str) -> str:
 
 
 def has_framework(architecture: str) -> bool:
-    """Return True if a framework compiler serves the class besides its engines, as on CPUs and GPUs."""
+    """Return True if a framework compiler serves the class in addition to its engines, as on CPUs and GPUs."""
     return architecture in {known for known, _ in ENGINES}
 
 

@@ -100,8 +100,7 @@ _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
 ALL_UNITS: Final = "all_units"
 """Geometry entry that holds the total unit count while a power mode leaves some units idle."""
 VECTOR_UNITS: Final = "vector_core_count"
-"""Geometry constant: vector cores of an NPU next to its tensor engines; a stream or a part of the units has its share.
-"""
+"""Geometry constant: vector cores of an NPU next to its tensor engines; a subset of the units gets a share of them."""
 
 IDLE_STATES: Final = ("idle_power", "context_power", "loaded_power")
 """Idle powers other than active idle: without a process, with a context, and with a loaded model."""
@@ -110,7 +109,7 @@ UNMEASURED: Final = "this state was not measured"
 """End of the source of an idle power that is assumed equal to active idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""Quantities that, with the peaks, decide an answer; every table flags a chip for which one is assumed."""
+"""Quantities that, with the peaks, decide an answer; a chip for which one is assumed counts as an estimate."""
 
 
 PRICES: Final = ("price_purchase", "price_cloud")
@@ -129,11 +128,12 @@ neighbours in one, two or three dimensions. `switch`: every two devices at full 
 
 
 LOAD_COVERS: Final = ("board", "system")
-"""Scope of a power measured under a load. A system contains its board, so the board draws no more."""
+"""Scope of a power measured under a load. A system contains its board, so the board draws at most the power of the
+system."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
-    """Build a validator for a quantity in this unit; it leaves None to the field's type."""
+    """Build a validator for a quantity in this unit; None is valid if it is the field's default."""
 
     def check(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
         if value is None and attribute.default is None:
@@ -206,7 +206,7 @@ class Link:
     latency: Quantity = attrs.field(validator=_in_unit("s"))
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
-    """Energy to send one byte and receive one byte on the device; external switches are excluded."""
+    """Energy on the device per byte sent, including that of receiving one byte; external switches are excluded."""
 
 
 @frozen(kw_only=True)
@@ -245,9 +245,9 @@ class PowerMode:
 
 
 def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
-    """Return the key numbers that are assumptions, read from attributes of `quantities`; empty if there are none.
+    """Return a note that lists the assumed key numbers among the attributes of `quantities`; empty if there are none.
 
-    A chip whose precision has an assumed peak counts as an estimate only if all its peaks are assumed.
+    Peaks are listed only if all of them are assumed.
     """
     assumed = [name for name in KEY_QUANTITIES if getattr(quantities, name).basis == "assumed"]
     if all(peak.rate.basis == "assumed" for peak in peaks.values()):
@@ -256,7 +256,7 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
 
 
 def name_guessed_price(quantities: object) -> str:
-    """Return a statement that every known price is an assumption; empty if no price is known or one is not assumed."""
+    """Return a note that all known prices are assumed; empty if no price is known or one is not assumed."""
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
@@ -274,8 +274,8 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
     )
 
 
-def _host_leakage(host: Hardware, around: Surrounding | None) -> EnergyAction:
-    """Return the row of a counted host: its static power, at the wall within its surroundings if these are given."""
+def _price_host(host: Hardware, around: Surrounding | None) -> EnergyAction:
+    """Return the energy row of a counted host: its static power, at the wall if its surroundings are given."""
     static, note = host.static_power, ""
     if around is not None:
         watts = around.idle_w(static.value)
@@ -325,7 +325,7 @@ class Hardware:
     """Host hardware, if one was named and its energy is counted or it launches the kernels; `none` for a device alone.
     """
     compiler: Compiler | None = None
-    """Operators that the compiler supports; None if no fallback is known."""
+    """Operators that the compiler supports; None if every operator runs on the chip."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
     """Host at a fixed voltage that runs the fallback operators."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
@@ -359,8 +359,8 @@ class Hardware:
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
-    """Host cost that is added to the hardware's cost, as a share of the latter; 0 if the purchase price covers a whole
-    computer. None for the default of cost answers, which is 0 where `is_host` holds.
+    """Host cost that is added to the hardware's cost, as a share of the hardware's cost; 0 if the purchase price covers
+    a whole computer. None for the default of cost answers, which is 0 where `is_host` holds.
     """
     geometry: Mapping[str, Quantity]
     """Quantities specific to the architecture class, e.g. `array_rows`."""
@@ -446,23 +446,23 @@ class Hardware:
 
     @property
     def host_w(self) -> float:
-        """Power of a counted host, or of the share of one that the board carries at the boundary `system`."""
+        """Power of a counted host, or the board's share of a host's power at the boundary `system`."""
         place = self.reference.position(HOST_ACTION)
         return 0.0 if place is None else self.reference.prices_fj[place] / FJ_PER_J
 
     @property
     def waiting_w(self) -> float:
-        """Power at the boundary while the hardware is ready but idle: static power, and a counted host's."""
+        """Power at the boundary while the hardware is ready but idle: static power and the power of a counted host."""
         return self.static_power.value * self.around_factor + self.host_w
 
     @property
     def resting_w(self) -> float:
-        """Power at the boundary between requests, while a model is loaded: active idle unless it was measured."""
+        """Power at the boundary between requests, while a model is loaded: as measured, else that of active idle."""
         return (self.loaded_power or self.static_power).value * self.around_factor + self.host_w
 
     @property
     def unmeasured_states(self) -> Iterator[tuple[str, Quantity]]:
-        """Yield (name, power) of a context and a loaded model whose power is unknown: assumed as active idle.
+        """Yield (name, power) of each unmeasured idle state, a context or a loaded model; active idle is assumed.
 
         Only hardware whose kernels a host launches has contexts.
         """
@@ -563,7 +563,7 @@ class Hardware:
         """Return this hardware at a power mode, or itself at `default`; KeyError for an unknown mode.
 
         Besides its named modes, `900MHz` locks the clock, `300W` sets the power cap, and `4cores` uses part of a CPU's
-        cores. A cap below a named mode's also has that mode's clock, so that a lower cap is never faster.
+        cores. A cap below that of a named mode also takes that mode's clock, so that a lower cap is never faster.
         UnknownNameError if such a value is out of range. Peaks and on-chip bandwidths scale with the active units and
         the clock, vector cores of an NPU with the units. A mode may lower the highest clock but never raises it. Cap,
         memory bandwidth and static power are replaced if the mode states them. Otherwise static power is not lowered.
@@ -750,7 +750,7 @@ class Hardware:
         )
 
     def anchored(self, rows: Iterable[EnergyAction]) -> Hardware:
-        """Return this hardware, before any calibration, with energies per action derived from measured loads.
+        """Return this hardware, before any calibration, with the energies per action that its anchor adds or changes.
 
         The digest stays because the energies follow from the description and the formulas.
         """
@@ -780,11 +780,11 @@ class Hardware:
         """Return this hardware, as used in a run, with a host that is also as used in a run.
 
         The host runs the fallback operators and, if it launches kernels, sets the launch time. If counted, its static
-        power is part of every run's energy, at the wall if its surroundings are given. It then replaces the host of
-        this hardware's own surroundings. It never counts toward this hardware's power cap. A counted host also moves
-        inputs and outputs over the link, even if published rates of this hardware exclude that.
+        power is part of every run's energy, at the wall if its surroundings are given. A counted host replaces the host
+        of this hardware's own surroundings, and never counts toward this hardware's power cap. It also moves inputs and
+        outputs over the link, even if published rates of this hardware exclude that.
         """
-        rows = [_host_leakage(host, around)] if is_counted else []
+        rows = [_price_host(host, around)] if is_counted else []
         helper = None
         if self.compiler is not None:
             helper = host.at_fixed_voltage()

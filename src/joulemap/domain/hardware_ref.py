@@ -48,7 +48,7 @@ class MemoryConfiguration(NamedTuple):
         return self.transfers_per_s * self.width_bits / 8.0
 
     def check_fit(self, chip: str, memory_type: str, bus_bits: float | None) -> None:
-        """Raise UsageError if a chip has memory of its own, or fewer channels."""
+        """Raise UsageError if a chip has no DDR modules, or fewer memory channels."""
         if not re.search(r"(?<!G)DDR", memory_type):
             raise UsageError(f"{chip} has no memory modules but {memory_type}: leave out {self.kind}")
         channels = re.search(_CHANNELS, memory_type)
@@ -65,23 +65,23 @@ class MemoryConfiguration(NamedTuple):
 
 @frozen
 class HardwareRef:
-    """A chip by name, with numbers set and at a power mode: `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`.
+    """Reference to a chip: name, set constants, power mode; `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`.
 
     `+ddr5-5600x2` sets the memory bandwidth from data rate and channels: `ryzen_9_7950x+ddr5-5600x2`.
     """
 
     id: str
-    """Id, alias, class or path as it is written."""
+    """Id, alias, class or path, as written."""
     settings: str = ""
-    """Constants that are set, in brackets as they are written."""
+    """Set constants in brackets, as written."""
     mode: str = ""
-    """Power mode as it is written; empty for the default mode."""
+    """Power mode, as written; empty for the default mode."""
     memory: MemoryConfiguration | None = attrs.field(default=None, eq=False)
     """Memory modules behind a memory bandwidth among the settings."""
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
-        """Return the parts of a reference; the mode follows the first `@` that is not part of a printed name."""
+        """Parse a reference; the mode follows the first `@` that is not part of a printed name."""
         if " @" in text:  # Intel's printed names end in a clock
             from joulemap.domain.printed import drop_clock
 
@@ -100,7 +100,7 @@ class HardwareRef:
 
     @classmethod
     def at(cls, label: str, mode: str) -> HardwareRef:
-        """Return a chip at a power mode as answers name it: the default mode is omitted."""
+        """Return the reference of a chip at a power mode; the default mode is omitted, as in answers."""
         return cls(label, "", "" if mode == DEFAULT_MODE else mode)
 
     @property
@@ -119,12 +119,12 @@ class HardwareRef:
         return tuple((name.strip(), value.strip()) for name, _, value in parts)
 
     def __str__(self) -> str:
-        """Return the reference as it is written."""
+        """Return the reference as text, in the form that `read` parses."""
         return f"{self.label}@{self.mode}" if self.mode else self.label
 
 
 def name_configured(hardware: str, mode: str) -> str:
-    """Return a chip at a power mode as answers name it."""
+    """Return the name of a chip at a power mode in answers."""
     return str(HardwareRef.at(hardware, mode))
 
 

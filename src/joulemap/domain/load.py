@@ -54,7 +54,7 @@ class Hit:
 
     tier: str
     asked_tokens: int
-    """Prompt tokens of counted requests, which were looked up."""
+    """Prompt tokens looked up for counted requests."""
     found_tokens: int
     """Looked-up tokens that were found in this tier."""
     moved_bytes: float
@@ -84,7 +84,7 @@ class Prefixes:
     pause_s: Sequence[float] = ()
     """Pause before each request that continues a conversation; empty without pauses."""
     filled_s: float = 0.0
-    """Time at which the server is full; earlier requests are not counted."""
+    """Time at which the server is considered filled; earlier requests are not counted."""
 
 
 @frozen(kw_only=True)
@@ -256,7 +256,7 @@ class Window:
 
     @property
     def busy_fraction(self) -> float:
-        """Share of the window with work to do."""
+        """Share of the window in which the server works."""
         return 1.0 - self.idle_s / self.duration_s
 
     @property

@@ -48,7 +48,7 @@ class Cpu:
     """Tool that reported the memory's rate and width; empty if none did."""
 
     def with_cores(self, count: int) -> Cpu:
-        """Return the part that a program on `count` cores uses: its private caches and all shared ones."""
+        """Return the part of the CPU that a program on `count` cores uses: its private caches and all shared ones."""
         if count >= self.core_count:
             return self
         caches = [

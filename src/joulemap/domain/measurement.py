@@ -15,7 +15,7 @@ LARGEST_SPREAD: Final = 0.2
 """Largest interquartile range over median at which a latency is trusted."""
 
 SMALLEST_SHARE: Final = 0.9
-"""Smallest share of a window that a single working thread must have run."""
+"""Minimum share of a trusted window in which a single working thread must have run."""
 
 
 @frozen(kw_only=True)
@@ -103,7 +103,7 @@ class OperatorMeasurement:
     shapes: str
     """Traced shapes; argument shapes for kernels without an operator."""
     operator_count: int
-    """Operators in the trace."""
+    """Number of operators in the trace that the row covers; 0 for kernels without one."""
     kernels: str
     """ATen operators of the kernels, in alphabetical order."""
     call_count: int
@@ -111,7 +111,7 @@ class OperatorMeasurement:
     device_time_us: float
     """Device time of all operators of the row, gaps between kernels excluded."""
     is_overlapping: bool
-    """True if the kernels run side by side in a graph and take less time there."""
+    """True if the kernels run concurrently in a graph, so that they take less time there."""
     pass_count: int
     """Passes in the profile; times and calls are per pass."""
 

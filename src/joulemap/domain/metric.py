@@ -71,7 +71,7 @@ class Metric:
 
     @property
     def meaning(self) -> str:
-        """Label with the unit of work."""
+        """Label, with the unit of work for a metric per batch or per million inferences."""
         is_named = self.per not in ("batch", "million inferences")
         return self.label if is_named else f"{self.label} of a {self.per}"
 

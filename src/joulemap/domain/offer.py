@@ -58,7 +58,7 @@ FEW: Final = 5
 """Smallest number of offer pairs from which a kind of seller has its own spread."""
 
 ASSUMED_SPREAD: Final = math.log(1.3)
-"""Half-width of ln(price) over sellers if no two sellers offer one chip; assumed, as for a recalled price."""
+"""Half-width of ln(price) over sellers if no chip has two sellers; assumed, equal to that of a recalled price."""
 
 BASIS_FACTORS: Final = BASIS_SPREAD
 """Basis -> factor that covers 80 % of prices of that basis; judged, equal to that of other numbers."""
@@ -111,12 +111,14 @@ class SellerPrice:
     way: str
     kind: str
     kind_index: int
-    """Order of the kind of seller; of two kinds with equally many chips, the lower one is compared."""
+    """Position of the kind of seller; of two kinds with equally many chips, the one with the lower index is
+    compared."""
     usd: float
     half_width: float
     """Half-width of the 80 % interval of ln(price) over sellers."""
     seller: str
-    """Name of the only seller, because one seller's prices have correlated errors; else kind and hardware."""
+    """Key of the price's error: the name of the only seller, whose prices have correlated errors, or kind and
+    hardware."""
     told: str
     """Kind of seller, number of sellers, and dates of the price."""
     offer_count: int

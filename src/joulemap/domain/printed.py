@@ -1,6 +1,6 @@
 """Names of chips as machines print them: `AMD Ryzen 9 5950X 16-Core Processor (znver3)` means `Ryzen 9 5950X`.
 
-General rules remove what says nothing about the chip: vendor, trademark signs, clock, core count, generation prefix,
+General rules remove parts that do not identify the chip: vendor, trademark signs, clock, core count, generation prefix,
 board revision, built-in graphics. The remaining words must equal those of a known name. A word that distinguishes
 chips, such as `Laptop`, `PCIe` or `80GB`, is never removed.
 """
@@ -38,7 +38,7 @@ _REMOVED: Final = tuple(
 """Parts of a printed name that do not identify the chip, in lower case and in the order of their removal."""
 
 _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"), (re.compile(r"[_/,]"), " "))
-"""Spellings of one word."""
+"""(pattern of spellings, common word); the first pair applies last."""
 
 _CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
 """Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is not one."""
@@ -64,10 +64,10 @@ NEEDLESS: Final = frozenset(VENDORS).union(
 """Words of vendors, brands and kinds that a name may have or lack."""
 
 _PLAIN_PRO: Final = re.compile(r"\b(ryzen \d) pro\b")
-"""Managed version of a Ryzen: the same chip."""
+"""Name of a Ryzen PRO, the managed version of the same chip."""
 
 _WITHOUT_GRAPHICS: Final = re.compile(r"(\bi\d[- ]\d{4,5}k?)f\b")
-"""Intel processor without graphics: the same cores."""
+"""Name of an Intel processor with suffix F: the same cores without graphics."""
 
 
 def drop_clock(name: str) -> str:

@@ -31,7 +31,7 @@ COMMON_CATEGORIES: Final = (
 )
 """Categories common to all architecture classes. Memory is owned by one unit, shared by all units, or off chip.
 `communication` is traffic on links to other devices. `host` is the work of a host on operators that the chip leaves to
-it. `board` is everything else besides the chip and its memory.
+it. `board` is the board without its chip and memory.
 """
 
 OFF_CORE: Final = ("off_chip_memory", "communication", "board", "host", "static")
@@ -213,7 +213,9 @@ class EnergyReference:
     def withheld(self) -> EnergyReference:
         """Return the same table with board rows marked as absent from every ledger."""
         return self.with_actions(
-            attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
+            attrs.evolve(
+                action, count_formula=f"0 at this boundary, counted toward the power limit only: {action.count_formula}"
+            )
             for action in self.actions
             if action.is_on_board
         )

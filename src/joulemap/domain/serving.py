@@ -55,7 +55,7 @@ PROMPTS: Final = ("", "short", LOCALSCORE)
 _SECONDS: Final = re.compile(r"\d{10}")
 """Date as seconds since 1970, as `llama-bench` logs it."""
 
-SAID: Final = {"yes": True, "true": True, "no": False, "false": False}
+BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("cached_tokens", re.compile(r"(\d+) tokens already in the cache"), None),
@@ -66,8 +66,8 @@ NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )
-"""Column, pattern in the notes, used if the cell is empty, and the value that it means; None for the number in the
-match.
+"""Column, pattern and value. If the pattern matches the notes and the column's cell is empty, the column gets this
+value, or the matched number if the value is None.
 """
 
 _one = attrs.validators.optional(attrs.validators.ge(1))
@@ -179,9 +179,9 @@ def read_notes(notes: str) -> dict[str, object]:
 
 def _read(name: str, text: str) -> object:
     if name == "uses_cache":
-        if text.lower() not in SAID:
+        if text.lower() not in BOOLEANS:
             raise UsageError(f"{name} is {text!r}, expected yes or no")
-        return SAID[text.lower()]
+        return BOOLEANS[text.lower()]
     if name == "date" and _SECONDS.fullmatch(text):
         return datetime.fromtimestamp(int(text), UTC).date().isoformat()
     if name not in (*_COUNTS, *_LENGTHS, *QUANTITIES, IDLE):

@@ -290,7 +290,7 @@ _ABOVE_0: Final = _within(0.0, math.inf, is_open=True)
 @frozen(kw_only=True)
 @declare_dimensions
 class Settings:
-    """Requested runs, models excepted: every combination of the values of each field."""
+    """Settings of the requested runs, without their models; fields with several values are combined in all ways."""
 
     hardware: tuple[str | Hardware, ...] = attrs.field(default=(), converter=_hardware)
     """Ids or aliases (`h100_sxm5`, `H100`), with or without `@MODE`, files, folders or records. A class (`gpu`) means
@@ -343,20 +343,20 @@ class Settings:
     trust: bool = False
     """True if `.pt2` files that may run code on loading, and model files named in rows, may be loaded."""
     is_named: bool = attrs.field(default=True, repr=False)
-    """True if the user named the models and so vouches for their code; False if rows of a file did."""
+    """True if the user named the models and so vouches for their code; False if rows of a file name them."""
     build_memory_bytes: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Memory limit for building a model that cannot be built without its weights; None for half of the free memory."""
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record; the latter applies to its
-    own hardware, and `auto` to all other hardware.
+    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record, which applies to its own
+    hardware only; `auto` applies to all other hardware.
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
     boundary: Boundary = attrs.field(default=BOARD, converter=name_boundary, validator=_each_of("boundary", Boundary))
-    """Energy boundary: `board`, `chip` without voltage regulators and, except on GPUs, unattributed energy, or
-    `system` (`wall`) with host, chassis and power supply.
+    """Energy boundary: `board`; `chip`, which excludes voltage regulators and, except on GPUs, unattributed energy; or
+    `system` (`wall`), which adds host, chassis and power supply.
     """
     fallback_boundary: Boundary | Literal[""] = ""
     """Energy boundary of hardware that lacks the requested one; empty to refuse or omit such hardware."""
@@ -378,8 +378,8 @@ class Settings:
 
     @property
     def precisions(self) -> tuple[tuple[Precision, str], ...]:
-        """Precision pairs (activations, weights) of the runs; UsageError for weights wider than or as wide as
-        activations.
+        """Precision pairs (activations, weights) of the runs; UsageError for another weight format that is not narrower
+        than the activations.
         """
         return pair_precisions(self.precision, self.weight_precision)
 
@@ -412,7 +412,7 @@ class Settings:
             raise UsageError(self._describe_type(keywords)) from error
 
     def _describe_type(self, keywords: ModelKeywords) -> str:
-        """Return a sentence on the first keyword of a type that its field does not take."""
+        """Describe the first keyword whose value has a wrong type for its field."""
         for name, value in keywords.items():
             try:
                 attrs.evolve(self, **cast("ModelKeywords", {name: value}))
@@ -488,7 +488,7 @@ class Limits:
     min_throughput_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Minimum throughput in inferences per second."""
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Cloud price of one chip."""
+    """Rental price of one chip in a cloud."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
 
     @property
@@ -541,7 +541,7 @@ class Bounds:
     max_rows: int | None = attrs.field(default=1_000_000, validator=_within(1, math.inf, is_open=False))
     """Maximum rows; None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
-    """Memory limit of the engine, without spilling to disk, and separately of the result rows."""
+    """Memory limit of DuckDB, without spilling to disk; the result rows have the same limit separately."""
 
 
 _is_count: Final = _whole_to(MAX_TOKENS)
@@ -566,15 +566,15 @@ class Serving:
     the smallest batch.
     """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices that share whole experts (expert parallelism)."""
+    """Devices among which whole experts are divided (expert parallelism)."""
     data_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices that share the attention of sequences (data parallelism)."""
+    """Groups of devices that each compute the attention of some of the sequences (data parallelism)."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Pipeline stages; each has the product of the device counts above."""
+    """Pipeline stages; each has as many devices as the product of the counts above."""
     cache: str = ""
     """Precision of keys and values; empty for the activations'."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
-    """Arrival rate of random requests (Poisson), modelled besides the batches; None for no such load."""
+    """Arrival rate of random requests (Poisson), modelled in addition to the batches; None for no such load."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Concurrent requests (closed loop), each replaced when it finishes; None for no such load."""
     requests: str = attrs.field(default="", converter=_path)
@@ -655,8 +655,8 @@ class Training:
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Tensor-parallel devices of a language model, out of the total."""
     sequence_parallel: bool = False
-    """True if these devices also split the tokens between GEMMs (sequence parallelism), so that none holds all
-    results of norms and sums.
+    """True if these devices also divide the tokens of norms and residual sums (sequence parallelism), so that none
+    holds all their results.
     """
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Pipeline stages of a language model's layers; each has an equal share of the devices."""

@@ -30,7 +30,8 @@ EXACT: Final = ("unit_count", "memory_capacity")
 """Quantities, besides geometry and capacities, that a datasheet states exactly, unless they are assumed."""
 
 LEAST_SPREAD: Final = 1.02
-"""Smallest factor on each side of a range; it applies on a side where the value lies at the end of its range."""
+"""Smallest factor on each side of a range; it applies on a side where the value lies at or near the end of its
+range."""
 
 
 @frozen
@@ -55,11 +56,10 @@ class Spread:
 
 
 def find_spread(constant: Constant, fitted: Mapping[str, float]) -> Spread:
-    """Return the uncertainty of a constant; `fitted` contains the log spread with which its class fits each
-    coefficient.
+    """Return the uncertainty of a constant; `fitted` maps each coefficient to its log spread in the fit of its class.
 
-    A range applies to each side that has an end. A fitted spread applies unless the constant was measured. In a box,
-    `fitted` is keyed with the device's name.
+    A range applies if both ends are known; for an end of 0, the spread of the basis is used. A fitted spread applies
+    unless the coefficient was measured. In a box, keys of `fitted` begin with the device's name.
     """
     usual = BASIS_SPREAD[constant.basis]
     is_exact = constant.own in EXACT or constant.kind == "geometry" or constant.address.field == "capacity"

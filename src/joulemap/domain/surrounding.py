@@ -2,8 +2,8 @@
 
     wall power = growth x power of the board + host power / boards of the host
 
-Both numbers hold at the wall plug. The ledger splits them into three lines: the host per second, and per joule of the
-board the losses of the power supply and everything else that grows with the board (fans, regulators, switches).
+Growth and host power hold at the wall plug. The ledger has three lines for them: the host per second, and per joule of
+the board the losses of the power supply and everything else that grows with the board (fans, regulators, switches).
 
 Source: wall powers of servers and boards, `catalog/data/system/form.csv`.
 """
@@ -34,7 +34,7 @@ BOARD_COUNT: Final = "system_board_count"
 """Coefficient of a chip at the wall: boards that share one host."""
 
 GROWTH_HALF_WIDTH: Final = "system_growth_half_width"
-"""Coefficient of a chip at the wall: half-width of the logarithm of everything but the host."""
+"""Coefficient of a chip at the wall: half-width of ln(growth), that is, of everything but the host."""
 
 HOST_HALF_WIDTH: Final = "system_host_half_width"
 """Coefficient of a chip at the wall: half-width of the logarithm of the host's power."""
@@ -72,7 +72,7 @@ class Surrounding:
     """Half-width of the 80 % interval of the logarithm of the host's power."""
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError for a supply that loses more than the growth."""
+        """Raise ValueError if the supply loss alone exceeds the growth."""
         if self.growth.value * (1.0 - self.supply_loss.value) < 1.0:
             raise ValueError(
                 f"{self.name}: a growth of {self.growth.value:g} is less than a supply loss of "
@@ -94,7 +94,7 @@ class Surrounding:
         return self.growth.value * static_w + self.host_w
 
     def list_actions(self) -> tuple[EnergyAction, ...]:
-        """Return the rows of the reference table that these surroundings add, without those that cost nothing."""
+        """Return the rows of the reference table that these surroundings add, without rows whose energy is 0."""
         count, growth, loss = self.board_count, self.growth, self.supply_loss
         share = (
             f"{self.host_power.value:g} W of {self.label}"
@@ -144,7 +144,7 @@ class Surrounding:
         return dict(zip(KEPT, (self.board_count, self.growth_half_width, self.host_half_width), strict=True))
 
     def _price(self, key: tuple[str, str], joules: float, basis: str, source: str, **fields: Any) -> EnergyAction:
-        """Return the row of an action, with the range of its half-width."""
+        """Return the row of an action, with a range from its half-width."""
         width = self.host_half_width if key == HOST_ACTION else self.growth_half_width
         wide = math.exp(width.value)
         return EnergyAction(

@@ -28,7 +28,7 @@ class Column:
     null: bool | str = False
     """True if cells may be empty; in a cube, a text names the rows with empty cells."""
     of: str = ""
-    """Divisions of a cube that fill the column; it is empty for any other division."""
+    """Divisions of a cube that fill the column; its cells are empty for any other division."""
     values: str = ""
     """Type that lists the valid texts."""
     unit: str = ""

@@ -88,8 +88,8 @@ def _read_part(part: str | float, constant: Constant) -> Iterator[float]:
     low, high = read_value(ends[0], constant), read_value(ends[1], constant)
     step = ends[2].strip()
     if low > high:
-        low_told, high_told = (show_constant(end, constant.unit) for end in (low, high))
-        raise ValueError(f"{part.strip()!r} is empty: {low_told} is above {high_told}")
+        low_text, high_text = (show_constant(end, constant.unit) for end in (low, high))
+        raise ValueError(f"{part.strip()!r} is empty: {low_text} is above {high_text}")
     if step.startswith(("*", "x")):
         yield from _multiply(part, low, high, step[1:])
         return

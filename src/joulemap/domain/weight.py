@@ -1,10 +1,10 @@
 """Storage formats of weights that are narrower than activations: codes, and scales shared by groups.
 
-    bytes of K weights that an output adds = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
+    bytes of K weights that one output sums = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
 
 Only GEMM weights are stored this way: tensors of two or more dimensions, read by an operator that multiplies and
-accumulates. Norms, biases and lookup tables keep the precision of activations, as in weight-only quantizers. Weights
-that grouping would not make narrower keep it too.
+accumulates. Norms, biases and lookup tables keep the precision of activations, as in weight-only quantizers. So do
+weights that would not be narrower with the scales of their groups.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ STORED_AS: Final = "="
 """
 
 APPEND: Final = "append"
-"""Variant word for a concatenation of new rows to a given past. An engine writes the rows in place; the operator reads
-the past first.
+"""Variant word for a concatenation of new rows to a given past. An engine writes the rows in place. The past is the
+first input that the operator reads.
 """
 
 APPENDED: Final = ": engine writes them beside it, eager, graph and fused copy it all"

@@ -1,7 +1,7 @@
 """Groups of operators for one kernel: which operator may join, and which groups may merge.
 
-A kernel without a GEMM iterates over elements. Its extent is their number. A reduction takes rows of them, and the
-value of a row is available to all elements of that row.
+A kernel without a GEMM iterates over elements. The extent of the kernel is the number of elements. A reduction takes
+rows of them, and the value of a row is available to all elements of that row.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ CANDIDATES: Final = 8
 INNER_KINDS: Final = frozenset(
     {"view", "elementwise", "batch_norm", "reduction", "softmax", "normalization", "data_movement"}
 )
-"""Kinds of which a step may have any number."""
+"""Kinds that may occur any number of times in a step."""
 
 PRODUCTS: Final = frozenset({"linear", "matmul"})
 LARGEST_PRODUCT: Final = 2**26
@@ -205,7 +205,7 @@ def _joins(
     producers: Sequence[Sequence[int]],
     consumers: Sequence[Sequence[int]],
 ) -> list[int]:
-    """Return the operators after the loop that join its results and nothing else."""
+    """Return the operators after the loop that only join its results."""
     after = {consumer for index in range(start, stop) for consumer in consumers[index] if consumer >= stop}
     return [
         index

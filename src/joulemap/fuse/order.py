@@ -1,9 +1,9 @@
 """Groups of operators with their dependencies, kept free of cycles while groups grow and join.
 
 Each group comes after all groups that it needs. If a join needs a group that comes later, the groups in between move
-(dynamic topological order of Pearce and Kelly), so that the cost of a join is their number. Joins across more than
-`DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a cycle. The cost
-of a join is thus bounded for any model.
+(dynamic topological order of Pearce and Kelly), so that the cost of a join is proportional to their number. Joins
+across more than `DISTANCE` places, and searches that meet more than `SEARCHED` groups, are refused as if they closed a
+cycle. The cost of a join is thus bounded for any model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Order:
     """Index of the group that contains each group: itself, or the one that it joined."""
 
     def add(self, needed: Iterable[int]) -> int:
-        """Add a group that needs these, and return it."""
+        """Add a group that needs the groups `needed`, and return its number."""
         group = len(self.rank)
         self.rank.append(group)
         self.before.append(set())
@@ -61,7 +61,7 @@ class Order:
         return not self._leads([group], others, last)
 
     def need(self, group: int, needed: Iterable[int]) -> None:
-        """Make a group need these; `may_need` has allowed it."""
+        """Make a group need the groups `needed`; `may_need` has allowed it."""
         for one in {self.find(each) for each in needed} - {group}:
             self._place(one, group)
             self._link(one, group)

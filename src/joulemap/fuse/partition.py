@@ -47,9 +47,9 @@ class _Partition:
     """Operator -> operators that read its result, through views."""
     order: Order = attrs.field(factory=Order)
     groups: dict[int, Group] = attrs.field(factory=dict)
-    """Place in the order -> group; groups that joined another are removed."""
+    """Number in `order` -> group; groups that joined another are removed."""
     home: list[int] = attrs.field(factory=list)
-    """Operator -> its group, or one that joined it."""
+    """Operator -> number of the group in which it was placed; that group may have joined another since."""
     gates: dict[int, int] = attrs.field(factory=dict)
     """Operator of a gate -> first operator of the gate."""
     loops: dict[int, Loop] = attrs.field(factory=dict)
@@ -136,7 +136,7 @@ class _Partition:
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Return whether a compiler would fold an operator together with the group."""
+        """Return whether a compiler folds both an operator and the group, or neither."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 

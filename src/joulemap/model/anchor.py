@@ -8,17 +8,18 @@ difference becomes an energy for the time in which units or memories are busy:
     per clock of memory = (share x limit x T - E) / memory time / f      of the copy
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
-The lanes of a CPU have the lowest of their energies at all precisions: a core's clock tree and sequencers do not know
-the precision, and only the probe that uses most of the core comes near the limit.
+The vector lanes of a CPU get one energy per clock, the lowest of those at all precisions: a core's clock tree and
+sequencers do not depend on the precision, and only the probe that uses most of the core comes near the limit.
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
 the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. At a
-lower clock or with disabled units, both are counted less often per second. The energy per clock of a unit also follows
-the chip's voltage: the rail of an AGX Orin's cores draws 15.2 W under stress, and per core and clock 0.58 and 0.70 of
-that at 1.5 and 1.73 of 2.2 GHz, where the voltage law gives 0.58 and 0.67 (NVIDIA developer forum 323456).
+lower clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
+follows the chip's voltage: on an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Measured per
+core and clock, the power is 0.58 and 0.70 of that at 1.5 and 1.73 GHz; the voltage law gives 0.58 and 0.67 (NVIDIA
+developer forum 323456).
 
-A described chip has no measured board, and its limit is a budget: its energies per action stay as given, and its
-energy does not follow `tdp`.
+The limit of a chip whose file lacks `works_at_limit` is a budget: its energies per action stay as given, and its energy
+does not follow `tdp`.
 
 The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
 loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
@@ -37,8 +38,8 @@ per MAC or per byte of DRAM traffic would add almost nothing to work bound by on
 overlap, the time is the interval between batches, not the latency.
 
 A calibration scales these energies like any other. Energies fitted to measured board power need no anchor, regardless
-of the probes. A chip whose off-chip memory is its host's waits for the link. Then a copy is not probed, and a
-link-bound GEMM counts only the time of its units.
+of the probes. A chip that works in its host's memory waits for the link. Then a copy is not probed, and a link-bound
+GEMM counts only the time of its units.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ MOST_SHARE: Final = 1.0 - 2.0 * MARGIN
 """Maximum share of the power limit that a load may require; no probe exceeds the limit."""
 
 STEPS: Final = 1000
-"""Maximum iterations to find the two energies, which depend on each other because each probe uses both."""
+"""Maximum iterations to find the unattributed energies of units and of memory, which depend on each other."""
 
 RUNTIME: Final = "graph"
 """Runtime of the probes: one kernel without the host, as such probes are measured."""
@@ -135,9 +136,7 @@ class Measured:
     """Measured power times the predicted time."""
 
     def excess(self, found: Prices) -> float:
-        """Return the logarithm of the ratio of the energy, computed with these energies per action, to the measured
-        energy.
-        """
+        """Return ln(predicted energy / measured energy), with this unattributed power in the prediction."""
         units_j = found.units_w[self.load.precision] * self.probe.compute_s
         return math.log((self.probe.spent_j + found.memory_w * self.probe.memory_s + units_j) / self.measured_j)
 
@@ -161,8 +160,8 @@ def find_anchor(
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
     `probes` contains the workloads of `PROBES`, `workloads` those of the hardware's loads in their order. The result is
-    empty if prices were fitted to boards, or for a described chip without a measured load. Raises KeyError for a number
-    that the hardware lacks, as an evaluation does.
+    empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured
+    load. Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
     least = hardware.coefficients.get(LIMIT_SHARE)
     if hardware.priced_at != CHIP or (least is None and not hardware.loads):
@@ -193,9 +192,9 @@ def find_anchor(
 def _solve(
     share: float, copy: Probe | None, copied: str, products: Mapping[str, Probe], alike: Collection[str]
 ) -> Prices:
-    """Return the energies per action at which each probe draws at least this share of the limit.
+    """Return the unattributed powers at which each probe draws at least this share of the limit.
 
-    Precisions in `alike` have the lowest energy of them.
+    Precisions in `alike` share the lowest power among them.
     """
     memory_w, units_w = 0.0, dict.fromkeys(products, 0.0)
     for _ in range(STEPS):
@@ -220,17 +219,17 @@ def _find_alike(hardware: Hardware) -> tuple[str, ...]:
 def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], least: float) -> float:
     """Return the share of the limit at which board loads draw the measured power and system loads draw no more.
 
-    `least` is the share without a board load. The result is 0 if circuits alone draw the measured power.
+    `least` is the share if no load covers just the board. The result is 0 if circuits alone draw the measured power.
     """
     whole = [one for one in measured if one.load.covers == "board"]
-    share = _meet(whole, solve, MOST_SHARE) if whole else least
+    share = _match_share(whole, solve, MOST_SHARE) if whole else least
     for one in measured:
         if one.load.covers != "board":
-            share = _meet([one], solve, share)
+            share = _match_share([one], solve, share)
     return share
 
 
-def _meet(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
+def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
     """Return the share, at most `most`, at which the loads' geometric mean power equals the measured power."""
 
     def excess(share: float) -> float:

@@ -73,23 +73,23 @@ DIES: Final[Mapping[str, tuple[float, int]]] = {
 on AD104, TU104, GA100 and GH100."""
 
 FITTED: Final = (
-    "least squares over the ratios of the dies of DIES; leaving one out 1.3x off in the geometric mean, 1.6x at most "
-    "(a share of the datapath alone: 1.7x, 2.6x)"
+    "least squares over the ratios of the dies of DIES; areas of held-out dies are off by 1.3x in the geometric mean, "
+    "1.6x at most (with a share of the datapath alone: 1.7x, 2.6x)"
 )
 
 DATAPATH: Final[Mapping[str, Quantity]] = {
     "gpu": _derived(0.097, "1", FITTED),
     "tpu": _assumed(0.13, "1", "TPU v1: 65,536 MACs of 8 bits take 24 % of a die of at most 331 mm2 at 28 nm"),
-    "kpu": _assumed(0.13, "1", "as of a systolic array"),
+    "kpu": _assumed(0.13, "1", "same as a systolic array"),
     "npu": _assumed(0.10, "1", "between a systolic array and a GPU"),
     "dsp": _assumed(0.05, "1", "between a GPU and an NPU"),
     "cgra": _derived(
         0.26, "1", "Plasticine: 64 units take what memories leave of 113 mm2 at 28 nm (Prabhakar et al., ISCA 2017)"
     ),
-    "dpu": _assumed(0.03, "1", "of an FPGA: logic takes tens of times its area as cells"),
-    "cpu": _assumed(0.01, "1", "a core is mostly what keeps its units busy"),
+    "dpu": _assumed(0.03, "1", "FPGA: logic takes tens of times the area of standard cells"),
+    "cpu": _assumed(0.01, "1", "most of a core is control around its arithmetic units"),
 }
-"""Class -> share of multipliers and adders in a unit's area, without its memories and without the area in `BESIDE`."""
+"""Class -> share of multipliers and adders in the area of a unit, excluding memories and the area in `BESIDE`."""
 
 BESIDE: Final[Mapping[str, Quantity]] = {"gpu": _derived(102.0, "mm2", FITTED)}
 """Class -> area per unit at 45 nm outside its datapath, including its portion of the rest of the die."""

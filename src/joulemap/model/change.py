@@ -1,4 +1,4 @@
-"""Versions of a chip with other numbers: set by a question, or one of many points.
+"""Variants of a chip with other numbers, set by a question or by one of many points.
 
 A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
 follow the units, and the other clocks follow the main one, as in a power mode. The highest clock of the die stays, so
@@ -83,7 +83,7 @@ def follow(hardware: Hardware, values: Mapping[Address, Any]) -> dict[Address, A
 def _follow_rates(hardware: Hardware, values: Mapping[Address, Any]) -> Iterator[tuple[Address, Any]]:
     """Yield the quantities that follow units and clock, and the peaks that are set.
 
-    Units that run copies of a model bring their on-chip memory along.
+    If each unit may run its own copy of a model, on-chip memory follows the number of units.
     """
     if not any(one in (CLOCK, UNIT_COUNT) or one.kind == "peak" for one in values):
         return

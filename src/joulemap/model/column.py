@@ -4,7 +4,7 @@
                                            several: points x 1 numbers, which broadcast against a workload's columns
 
 All properties on which formulas branch (texts, flags, the presence of parts) are equal for these chips. `skeleton`
-returns these for any hardware, `Architecture.decides` those of a class.
+returns the properties common to all classes, `Architecture.decides` those of one class.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from joulemap.model.workload import Floats
 
 QUANTITIES: Final = (
     "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 """Datasheet quantities that formulas use."""
 
 PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")

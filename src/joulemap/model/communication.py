@@ -13,9 +13,9 @@ and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
 
 A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
 the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
-own_share of the buffer through the same channels for itself. Direct kernels are a GPU's sums of at most DIRECT_MOST
-bytes within a host whose devices are all directly connected. Every other sum uses the library. A word of
-`variant` names a specific library.
+own_share of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most
+DIRECT_MOST bytes within a host whose devices are all directly connected. Every other all-reduce uses the library. A
+word of `variant` names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
@@ -31,7 +31,7 @@ and steps are the launch, its bytes the memory time; in eager the host launches 
 is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
 
 Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
-two stages; recalled); the numbers are fitted, docs/model.md says to what.
+two stages; recalled); the numbers are fitted to measurements that docs/model.md lists.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
-"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it both libraries
-take the same time (collectives of aiconfigurator)."""
+"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it, the libraries
+whose collectives aiconfigurator measured take equal times."""
 
 HOST_DEVICES: Final = 8
 """Maximum devices of one host, whose processes open each other's memory; typical of servers."""
@@ -121,15 +121,15 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
         raise UnsupportedError(f"{hardware.id} has no link to others of its kind")
-    able = [link for link in links if devices * max(stride, 1) <= _most(link)]
+    able = [link for link in links if devices * max(stride, 1) <= _count_devices(link)]
     if not able and stride:
         return _cross_hosts(hardware, links, devices, stride)
     if not able:
-        most = max(map(_most, links))
+        most = max(map(_count_devices, links))
         raise UnsupportedError(f"{hardware.id} has links for at most {most:g} devices")
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
     rate, peers = link.bandwidth.value, 1.0
-    ring, domain = rate, _most(link)
+    ring, domain = rate, _count_devices(link)
     if link.connects == "host" and devices > 2:
         ring = rate * hardware.coefficient("link_host_share")
     elif link.topology == "mesh":
@@ -153,7 +153,7 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
 def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: int) -> Path:
     """Return the path between devices of several hosts: the link inside each host, and a network between hosts."""
     card = hardware.coefficient("network_bytes")
-    near = max(1, int(max(map(_most, links))) // stride)
+    near = max(1, int(max(map(_count_devices, links))) // stride)
     inner = find_path(hardware, near * stride) if near > 1 else None
     hosts = -(-devices // near)
     return Path(
@@ -169,7 +169,7 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
     )
 
 
-def _most(link: Link) -> float:
+def _count_devices(link: Link) -> float:
     """Return the number of devices that a link joins, including the first."""
     if link.connects == "host":
         return HOST_DEVICES

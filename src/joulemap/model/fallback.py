@@ -89,7 +89,7 @@ def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> 
 
 
 def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> str:
-    """Return the statement that the compiler does not support operators, with their names.
+    """Return a message that names the operators that the compiler does not support.
 
     Raises UnsupportedError, naming the operators, if they cannot be compiled at all or no GEMM is left for the chip.
     """

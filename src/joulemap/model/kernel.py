@@ -129,8 +129,8 @@ class KernelColumns:
     def working_bytes(self) -> Floats:
         """Capacity in bytes that a memory level needs to hold the data that an operator moves in all its steps."""
         once = np.minimum(self.weight_bytes, self.own_weight_bytes)
-        held = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
-        return held * self.repeat_count
+        needed = np.where(self.loops, self.input_bytes + once + self.output_bytes, self.moved_bytes)
+        return needed * self.repeat_count
 
     @cached_property
     def is_repeated(self) -> Booleans:
@@ -156,7 +156,7 @@ class KernelColumns:
     def rides(self) -> Booleans:
         """Mask of elementwise or row-wise operators in a kernel that another operator leads.
 
-        They run in the leader's epilogue, on its tiles, or convert its weights on the way in.
+        They run in the leader's epilogue, on its tiles, or convert its weights as it loads them.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
         in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)

@@ -5,9 +5,10 @@
 The factor is the run's voltage factor for on-chip actions, and 1 for off-chip memory, board and static power.
 
 Counts come first, then energies per action. Every total is a sum of these integers, so it does not depend on the order
-of addition. An action without an energy raises. Static power is an action: seconds x watts. Regulator loss is an action
-too: joules of on-chip and off-chip actions x the loss share, without static power, which is measured at the board.
-Board energy counts toward the power limit at every boundary, but a ledger at the chip boundary has no lines of it.
+of addition. An action without an energy raises an error. Static power is an action: seconds x watts. Regulator loss is
+an action too: joules of on-chip and off-chip actions x the loss share, without static power, which is measured at the
+board. Board energy counts toward the power limit at every boundary, but a ledger at the chip boundary has no lines of
+it.
 """
 
 from __future__ import annotations

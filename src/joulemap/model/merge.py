@@ -42,12 +42,12 @@ def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
     _, first = np.unique(work.access_operator[reads], return_index=True)
     past = reads[first]
     writes = np.flatnonzero(mine & is_output)
-    held = sum_by(work.access_operator[past], work.access_bytes[past], work.operator_count)
+    past_bytes = sum_by(work.access_operator[past], work.access_bytes[past], work.operator_count)
     whole = sum_by(work.access_operator[writes], work.access_bytes[writes], work.operator_count)
-    new = np.divide(whole - held, whole, out=np.ones(work.operator_count), where=whole > 0.0)
+    new = np.divide(whole - past_bytes, whole, out=np.ones(work.operator_count), where=whole > 0.0)
     moved, fused = work.access_bytes.copy(), work.access_fused_bytes.copy()
     moved[past] = fused[past] = 0.0
-    moved[writes] -= held[work.access_operator[writes]]
+    moved[writes] -= past_bytes[work.access_operator[writes]]
     fused[writes] = np.minimum(moved[writes], fused[writes])
     grown = np.isin(work.access_tensor, work.access_tensor[writes])
     byte_count, birth, death = work.buffer_bytes.copy(), work.buffer_birth.copy(), work.buffer_death.copy()
@@ -261,7 +261,7 @@ def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:
     change = (np.diff(sorted_owner) != 0) | (np.diff(sorted_tensor) != 0) | (np.diff(written.astype(np.int8)) != 0)
     upto = np.cumsum(amount)
     start = np.maximum.accumulate(np.where(np.append(True, change), upto - amount, 0.0))
-    held = np.maximum(work.access_tensor_bytes[order], amount)
+    owned = np.maximum(work.access_tensor_bytes[order], amount)
     left = moved.copy()
-    left[order] = np.where(written, amount, np.clip(held - (upto - amount - start), 0.0, amount))
+    left[order] = np.where(written, amount, np.clip(owned - (upto - amount - start), 0.0, amount))
     return left

@@ -51,7 +51,7 @@ class Timed:
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:
-        """Return a column of all operators from one of the kinds' operators, concatenated over points."""
+        """Return a column over all operators, concatenated over points, given one over the operators of each kind."""
         rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
         return each.ravel() if each.size == points * len(rows) else np.tile(each, points)

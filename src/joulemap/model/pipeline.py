@@ -5,8 +5,8 @@
          └─ repeated with one kernel per call: the cost of each operator as a separate kernel
 
 Kernels are formed here, once for all hardware. `timing` places, counts and times them, at the clock that `pace` and
-`power` find; `outcome` builds runs from them. Alike hardware are evaluated as one (`column`), alike kernels as one of a
-kind (`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
+`power` find; `outcome` builds runs from them. Equivalent chips are evaluated together (`column`), equal kernels once
+(`kind`). A model that a chip's compiler runs only in part is evaluated in two parts (`fallback`).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SEPARATE: Final = "graph"
 Place = tuple[Timed, int, int]
 """Timed kernels, the index of one chip in them, and the number of chips in them."""
 
-Made = TypeVar("Made", bound=RunFacts)
-Make = Callable[[Sequence[Asked]], Sequence[Made]]
+Result = TypeVar("Result", bound=RunFacts)
+Make = Callable[[Sequence[Asked]], Sequence[Result]]
 
 LEAST_GB: Final = 0.1
 """Minimum capacity that a refusal states in GB; a smaller one is stated in MB."""
@@ -90,7 +90,8 @@ class Evaluator:
     """Hardware cache, shared by the workloads of one question."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
-    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; empty if none do."""
+    """Compiler -> mask of the operators that fall back, and evaluators of its part and the host's; without
+    evaluators if none fall back."""
 
     def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
         """Pickle only the workload and its stretches; the caches hold functions and are rebuilt."""
@@ -118,9 +119,9 @@ class Evaluator:
         return self._evaluate_all(asked, self._add_up)
 
     def _evaluate_all(
-        self, asked: Sequence[Asked], make: Make[Made]
-    ) -> list[RunColumns | Made | UnsupportedError | KeyError]:
-        found: dict[int, RunColumns | Made | UnsupportedError | KeyError] = {}
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> list[RunColumns | Result | UnsupportedError | KeyError]:
+        found: dict[int, RunColumns | Result | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
         exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
@@ -179,8 +180,8 @@ class Evaluator:
         )
 
     def _evaluate_alike(
-        self, asked: Sequence[Asked], make: Make[Made]
-    ) -> Sequence[RunColumns | Made | UnsupportedError | KeyError]:
+        self, asked: Sequence[Asked], make: Make[Result]
+    ) -> Sequence[RunColumns | Result | UnsupportedError | KeyError]:
         try:
             return make(asked)
         except (JoulemapError, KeyError) as error:
@@ -282,8 +283,8 @@ class Evaluator:
 def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configuration) -> RunColumns:
     """Return the run of a workload on a chip.
 
-    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or
-    for a run beyond the store's range; UnpricedActionError for an action without a price.
+    Raises UnsupportedError for a precision that the hardware lacks, for a model that does not fit its memory, or for a
+    run beyond the store's range; UnpricedActionError for an action without an energy.
     """
     return Evaluator(work).evaluate(hardware, configuration)
 

@@ -13,7 +13,7 @@ No kernel is faster than the datasheet's roofline, regardless of the coefficient
 
     launch + compute >= 2 MACs / peak          launch + memory >= bytes off chip / bandwidth
 
-If batches overlap, the class also states the time that a batch takes of permanently busy units (`Overlap`); `pipeline`
+If batches overlap, the class also states the time that a batch takes of permanently busy units (`Overlap`); `pace`
 derives the interval between batches.
 """
 
@@ -53,7 +53,7 @@ class Overlap:
     """Time of the memory that all units share."""
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return the placement with times of units and memory, and of launches, multiplied by factors.
+        """Return the overlap with its times multiplied: those of units and memory by `device`, of launches by `launch`.
 
         A factor of several numbers has one for each point, operator or kernel.
         """
@@ -144,7 +144,7 @@ class Placement:
         )
 
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
-        """Return the placement with the times of units and memory, and those of launches, times factors.
+        """Return the placement with its times multiplied: of units and memory by `device`, of launches by `launch`.
 
         A factor of several numbers has one for each point, operator or kernel.
         """
@@ -158,7 +158,7 @@ class Placement:
         )
 
     def hiding(self, hidden: Booleans) -> Self:
-        """Return the placement with zero compute time for operators overlapped by others."""
+        """Return the placement with zero compute time for operators that overlap with others."""
         if not hidden.any():
             return self
         kept = np.where(hidden, 0.0, 1.0)

@@ -170,7 +170,7 @@ class Points:
     def _write(
         self, block: Block, is_mine: Booleans, found: Mapping[str, NDArray[Any]], spent: Mapping[Spent, Integers]
     ) -> None:
-        """Write the columns of the points of a block in `is_mine`."""
+        """Write the results of the points of a block that `is_mine` marks."""
         places = np.ix_(*block)
 
         def write(column: NDArray[Any], values: NDArray[Any], mask: Booleans) -> None:

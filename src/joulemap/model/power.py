@@ -1,6 +1,6 @@
 """Voltage, which decreases with the clock down to a floor, and clock under a power cap.
 
-With x the clock as a share of the highest of the die, phi as a share of the highest of the board, r = x / phi:
+With x the clock as a share of the die's highest clock, phi as a share of the board's highest, r = x / phi:
 
     v(x)   = max(floor, floor + (1 - floor) (x - knee) / (1 - knee))      voltage as a share of the highest
     E(x)   = static power T(x) + off-chip memory + v(x)^2 chip            energies of actions hold at the full voltage
@@ -8,9 +8,9 @@ With x the clock as a share of the highest of the die, phi as a share of the hig
     T(x)   = T(knee) knee / x                                             below it all slows alike
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
-For a GPU, the p-norm of the two replaces their maximum. A run repeats without a pause, so that the cap is in effect. If
-batches overlap, T is the interval between batches; the latency is then the time of one batch alone. Single kernels are
-timed like benchmarks, before the cap takes effect: see `at_first`.
+For a GPU, the p-norm of compute and memory replaces their maximum. A run repeats without a pause, so that the cap is in
+effect. If batches overlap, T is the interval between batches; the latency is then the time of one batch alone. Single
+kernels are timed like benchmarks, before the cap takes effect: see `at_first`.
 
 Power only falls as the clock falls, so the highest clock is unique. Below the knee an action costs the same as at the
 knee, and only time changes. With a floor and a knee of 1 the voltage is fixed, and all time is divided by phi. If the
@@ -75,7 +75,9 @@ class PowerLaw:
 
     @property
     def turning(self) -> Floats | float:
-        """Clock of the knee as a share of the board's, at most 1: below it everything slows."""
+        """Clock of the knee as a share of the board's full clock, at most 1; below it, memory and launches slow down
+        too.
+        """
         lowest: Floats | float = np.minimum(1.0, self.knee / self.reach)
         return lowest
 
@@ -95,9 +97,8 @@ class PowerLaw:
         The cap takes effect over a delay, so a short kernel ends before its clock has fallen. Single operators are
         timed this way. The mean power over the kernel's surroundings stays at the limit. An action therefore costs less
         than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the clock
-        lies between the two.
-        Source: bf16 GEMMs on H200 and B200, the same timed one by one and repeated for a second (aiconfigurator,
-        vLLM 0.24 and 0.22): 15 % faster at 0.3 ms, 4 % at 3 ms.
+        lies between the two. Source: bf16 GEMMs on H200 and B200, each timed alone and repeated for a second
+        (aiconfigurator, vLLM 0.24 and 0.22): alone, those of 0.3 ms are 15 % faster, those of 3 ms 4 %.
         """
         factor = self.energy_factor(steady)
         if not np.any(self.delay_s):

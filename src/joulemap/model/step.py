@@ -18,7 +18,7 @@ wait for a free unit:
 Weights are held if a memory of the chip has room for the kernel's weights; private memories of all units count
 together. If the private memories have no room, a recurrence reads its weights from the chip's level in every step.
 Activations stay in a level that holds the activations of all steps of a recurrence. In a loop each member is checked
-separately, so that it never moves more bytes than its members would apart.
+separately, so that a loop never moves more bytes than its members would as separate kernels.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def _share(overlap: Overlap, launch_s: Floats) -> Floats:
 def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
     """Return the time to read a recurrence's weights from the chip's level in all steps; 0 if the units hold them."""
     own = np.where(step.repeat_count > 1.0, step.own_weight_bytes, 0.0)
-    held = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
-    return np.where(held, 0.0, own * step.repeat_count / _shared_rate(hardware))
+    fits = step.per_operator(step.per_kernel(own)) <= _largest_private(hardware)
+    return np.where(fits, 0.0, own * step.repeat_count / _shared_rate(hardware))
 
 
 def _largest_capacity(hardware: Hardware) -> Floats | float:

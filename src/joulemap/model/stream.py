@@ -1,14 +1,14 @@
 """Streams: an engine that serves many batches at once, each on some of the units; and transfers to the host.
 
     streams  = floor(U / stream_units)
-    interval = time of a batch on stream_units units / streams, and no less than its bytes off chip take of the memory,
-               or its inputs and outputs of the host link; copies of a model stream parts of a batch if that is faster
+    interval = time of a batch on stream_units units / streams, at least the memory time of its bytes off chip and the
+               link time of its inputs and outputs; copies of a model stream parts of a batch if that is faster
 
 A stream has its share of the chip-wide caches and scratchpads, and of the bandwidth of all levels; with
 `shared_weights` it sees their whole capacity. It does not wait for other streams, and has the whole memory bandwidth
 while others compute. The latency of a run is the latency of a batch that has all units to itself.
 
-Inputs and outputs of a model on the link to the host (USB, PCIe) are lines of their own:
+Transfers of a model's inputs and outputs over the link to the host (USB, PCIe) depend on the chip:
 
     chip without its own memory      they are part of the bytes off chip, which cross the link anyway
     chip with memory                    transfer = (input bytes + output bytes) x host_transfer, before and after a run
@@ -110,7 +110,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the fraction of a chip that one stream uses."""
+    """Return the part of a chip that one stream uses, as hardware."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
     is_shared = SHARED in hardware.geometry
 
@@ -183,7 +183,7 @@ def take_fullest(
 ) -> tuple[KernelColumns, Floats | float]:
     """Return the kernels of the copy with the most samples of a batch, and the number of its units.
 
-    A batch uses one of `divisor` streams, rounded up.
+    Of n streams, a batch uses n / `divisor`, rounded up.
     """
     count: Floats | float = hardware.peaks[kernels.precision].unit_count
     if DIVIDED not in hardware.geometry:

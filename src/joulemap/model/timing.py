@@ -141,9 +141,7 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
 
 
 def list_parts(kernels: KernelColumns, hardware: Hardware) -> list[Floats | float]:
-    """Return the numbers of parts above 1 in which an engine tries to run a batch; at most 1 if a batch is no larger
-    than the part.
-    """
+    """Return the numbers of parts that an engine tries besides 1; a number of at most 1 leaves the batch whole."""
     least = hardware.coefficients.get(ENGINE_PART)
     counts: list[Floats | float] = []
     if kernels.runtime == "engine" and least is not None:
@@ -220,7 +218,7 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return one part of the kernels; the host calls all parts once, but each part if their number equals `times`."""
+    """Return one part of the kernels. The host launches all parts at once, or each part if their number is `times`."""
     part = kernels.one_run.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
@@ -258,7 +256,7 @@ def _count(
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, including the host's part, with the two factors that a calibration may apply to all times.
+    """Return the placement, including the host's part, at the `device_time_scale` and `launch_time_scale` of a fit.
 
     Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster
     than the roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time

@@ -60,8 +60,7 @@ class PointColumns:
     bound_fs: Integers
     """Latency of the subgraphs that each bottleneck bounds; point x code in `run.BOTTLENECKS`."""
     share_fs: Integers
-    """Part of the latency that follows each bottleneck, kernel starts under launch; point x code in `run.BOTTLENECKS`.
-    """
+    """Part of the latency due to each bottleneck, kernel starts under launch; point x code in `run.BOTTLENECKS`."""
     throughput_limit: Texts
     """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
     refusal: Texts

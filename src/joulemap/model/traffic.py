@@ -130,8 +130,8 @@ def memory_time(
 ) -> tuple[Floats, Floats, Floats]:
     """Return (seconds, DRAM bytes read, DRAM bytes written) per operator under the last on-chip level.
 
-    All bytes that cross a kernel's boundary pass the last level; bytes that do not fit there also pass DRAM. The slower
-    of the two counts. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
+    All bytes that cross a kernel's boundary pass the last level; bytes that do not fit there also pass DRAM. The time
+    is that of the slower of the two. Efficiencies are the coefficients `LEVEL_efficiency` and `dram_efficiency`.
     """
     keeps = last_level.kind == "cache"
     read, written = dram_bytes(kernels, last_level.capacity.value, keeps_weights=keeps, pins_weights=pins_weights)

@@ -139,8 +139,8 @@ class Varied:
         return found
 
     def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
-        """Return the workload's run on a chip that computes all of it; separate operators are the same as in their
-        kernels.
+        """Return the workload's run on a chip that computes all of it; its columns of separate kernels repeat the
+        others.
 
         Raises UnsupportedError if it does not fit the memory, else as `evaluate`.
         """

@@ -95,9 +95,10 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Variant words. For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family.
+    """Variant words, separated by spaces; empty for most operators.
 
-    For experts: the kernel family and the storage of weights. `dequantize` for dequantization; empty otherwise.
+    For attention: `causal`, `cache_fp8` or `cache_int8`, and the kernel family. For experts: the kernel family and the
+    storage of weights. `dequantize` for dequantization. Constants of this module and of `domain.workload` are others.
     """
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
@@ -376,8 +377,8 @@ class WorkloadColumns(Work):
         """Mask of accesses that read activations for GEMMs with weights, or write storage that only these read."""
         product = self._takes_narrow
         is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
-        held = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
-        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & held)
+        is_operand = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
+        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & is_operand)
         return mask
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Board energies of a chip that are not explained by circuits, found by evaluating probe workloads."""
+"""Unattributed board energies of a chip, found by evaluating probe workloads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def describe_probes() -> Mapping[str, WorkloadColumns]:
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
-    """Return a chip under its own calibration or its generation's; ValueError if it does not fit.
+    """Return a chip under its own calibration or its generation's; ValueError if the calibration does not fit.
 
     Factors on the time of an engine's passes belong to the machine that was measured and are not inherited.
     """
@@ -81,7 +81,7 @@ def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
     return attrs.evolve(found, coefficients={**found.coefficients, **factors})
 
 
-def usual_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
+def default_target(described: Hardware, calibration: CalibrationEntry | Calibration | None) -> Target:
     """Return the default target of a chip: its default mode and the boundary of its board.
 
     A calibration entry is enough for the digest. `bind` raises CatalogueError for a chip that cannot be mapped,
@@ -99,7 +99,7 @@ def usual_target(described: Hardware, calibration: CalibrationEntry | Calibratio
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
     """Return the shipped workloads of the loads under which a chip was measured.
 
-    Raises CatalogueError for a load that does not ship.
+    Raises CatalogueError for a load whose model has no built-in workload.
     """
     for load in hardware.loads:
         if load.model not in load_shipped():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class InHost:
-    """Host of a chip: the computer that holds it, or computes for it."""
+    """Modifier that adds a host to a chip: the computer that holds it, or computes for it."""
 
     host: Target
     is_counted: bool
@@ -80,9 +80,9 @@ def find_hosts(
 ) -> dict[str, Hosting]:
     """Return id -> host: the named one if it applies, else the host for operators that a compiler does not support.
 
-    The named host is counted for hardware that needs a host; a part of a module or SoC counts the rest of it instead.
-    For other chips, the host only determines the launch rate.
-    Raises UsageError for a host that needs a host itself, or whose kernels another host launches.
+    The named host is counted for hardware that needs a host; for a part of a module or SoC, the rest of that module or
+    SoC is counted instead. For other chips, the host only determines the launch rate. Raises UsageError for a host that
+    needs a host itself, or whose kernels another host launches.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host and not is_part(asked.entry.needs_host):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 IMPATIENT: Final = Patience(limit_s=0.0)
-"""Patience without waiting, because the template has the catalogue too."""
+"""Patience of opening a database: no wait for a writer, because the template has the catalogue too."""
 
 
 def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEntry]:
@@ -53,7 +53,7 @@ def known_hardware(asked: Iterable[str | Hardware] = ()) -> dict[str, HardwareEn
 def _is_known(entries: Mapping[str, HardwareEntry], text: str) -> bool:
     """Return whether every name of a text is in the catalogue or is known otherwise.
 
-    Names are separated by commas. Ids may be separated by spaces, so that they are not compared with all members.
+    Names are separated by commas. A text of ids separated by spaces is recognized first, without comparing names.
     """
     if is_hardware_path(text) or all(HardwareRef.read(word).id in entries for word in text.split()):
         return True
@@ -168,9 +168,7 @@ def writing(source: Source) -> Iterator[Connection]:
 
 
 def find_catalogue() -> Path | None:
-    """Return a read-only database with the current catalogue and no runs; None if none can be
-    stored.
-    """
+    """Return a read-only database with the current catalogue and no runs; None if none can be stored."""
     ready = _template(catalogue_digest())
     return ready.path if ready else None
 
@@ -190,11 +188,11 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
     """Store the catalogue, and its hardware under the shipped calibrations; return id -> entry."""
     entries = _store_catalogue(connection)
     if not own_files():
-        _store_usual(connection)
+        _store_defaults(connection)
     return entries
 
 
-def _store_usual(connection: Connection) -> None:
+def _store_defaults(connection: Connection) -> None:
     """Store each chip with default settings: its anchor and its shipped calibration.
 
     Hardware whose calibration was fitted to another description or other formulas is omitted; a question about it
@@ -203,7 +201,7 @@ def _store_usual(connection: Connection) -> None:
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
     from joulemap.model.version import formula_version
-    from joulemap.plan.anchor import usual_target
+    from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
 
@@ -221,7 +219,7 @@ def _store_usual(connection: Connection) -> None:
         entry = entries[one.id]
         if entry is None or entry in fitted:
             with contextlib.suppress(ValueError, CatalogueError):
-                usual.append(usual_target(one, None if entry is None else fitted[entry]).bind(one))
+                usual.append(default_target(one, None if entry is None else fitted[entry]).bind(one))
                 used |= {} if entry is None else {entry: fitted[entry]}
     ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
     usual += [one.with_tf32() for one in usual if one.has_tf32]
@@ -235,9 +233,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events, load_roles
     from joulemap.catalog.load import load_catalogue
-    from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
+    from joulemap.catalog.measurement import find_seen, load_measurements, load_profiles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_offers, load_regions, load_shipped
-    from joulemap.plan.anchor import usual_target
+    from joulemap.plan.anchor import default_target
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, update_measurements
@@ -249,7 +247,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
         closed.update(names.list_shipped())
     models = load_models() | {name: entry for name, (entry, _) in closed.items()}
     shipped = load_shipped() | {name: counted for name, (_, counted) in closed.items()}
-    usual = {one.id: usual_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
+    usual = {one.id: default_target(one, find_shipped(one)).digest for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions(), load_offers())
     write_roles(connection, load_roles())
@@ -266,7 +264,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
                 runtime=profile.runtime,
                 source=profile.source,
                 conditions=profile.conditions,
-                find_seen=partial(find_sights, profile.hardware),
+                find_seen=partial(find_seen, profile.hardware),
             )
     Digester(connection).seal_tables()
     return catalogue.entries

@@ -215,9 +215,9 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
 
 
 def describe_change(change: Change, changed: Hardware | None = None) -> str:
-    """Return a set constant with its new and its previous value.
+    """Describe a set constant with its new and its previous value.
 
-    A clock of a `changed` chip above the highest of its die says that the voltage there is assumed.
+    If the clock of the `changed` chip is above the highest of its die, the text adds that the voltage there is assumed.
     """
     text = f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
     highest = changed.clock_die if changed is not None and change.address == CLOCK else None

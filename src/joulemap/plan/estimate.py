@@ -34,7 +34,7 @@ Place = tuple[str, int]
 def ensure_estimates(source: Source, operators: Collection[Place], settings: Settings) -> None:
     """Evaluate and store the totals of single operators at the settings' one configuration, if they are missing.
 
-    An operator that is too large to be added up is reported and omitted. Raises like `plan_runs`, and CatalogueError
+    An operator whose counts are too large is reported and omitted. Raises like `plan_runs`, and CatalogueError
     for a chip that cannot be mapped.
     """
     places = list(dict.fromkeys(operators))

@@ -131,8 +131,8 @@ def holding_plans(
         with holding_runs(source, plan, has_ledger=has_ledger) as runs:
             ids += runs.ids
     with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue, has_ledger=has_ledger) as runs:
-        held = ((model, run) for plan in plans for model in plan.models for run in plan.runs(""))
-        yield runs.connection, [(*one, run_id) for one, run_id in zip(held, (*ids, *runs.ids), strict=True)]
+        planned = ((model, run) for plan in plans for model in plan.models for run in plan.runs(""))
+        yield runs.connection, [(*one, run_id) for one, run_id in zip(planned, (*ids, *runs.ids), strict=True)]
 
 
 def prepare(plan: Plan) -> None:
@@ -184,8 +184,8 @@ def ensure_all(
 ) -> dict[str, ModelError]:
     """Evaluate and write the missing runs of plans at one boundary; each workload is read once.
 
-    With `is_lenient`, returns the models that cannot be traced with their errors: UntrustedError for code that may not
-    run. Raises otherwise as `holding_runs`.
+    With `is_lenient`, returns model -> error for each model that cannot be traced; the error is UntrustedError for code
+    that may not run. Raises otherwise as `holding_runs`.
     """
     if not plans:
         return {}

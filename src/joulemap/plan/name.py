@@ -112,7 +112,7 @@ class ModelNames:
         return []
 
     def describe_engine(self, model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
-        """Return software overheads of runs (hardware, seconds, idle watts) that their ledgers lack."""
+        """Return a line for each software overhead that ledgers lack; `runs` holds (hardware, seconds, idle watts)."""
         del model, batch, runs
         return []
 
@@ -138,7 +138,7 @@ def find_batch(model: str) -> int | None:
 
 
 def choose_batches(models: Sequence[str], settings: Settings, usual: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the batch sizes of a question, by default those that the models' files fix, or else the usual ones."""
+    """Return the batch sizes of a question, by default those that the models' files fix, or else `usual`."""
     fixed = () if settings.batch else {find_batch(model) for model in models} - {None}
     return settings.batch or tuple(sorted(filter(None, fixed))) or usual
 

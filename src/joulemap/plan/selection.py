@@ -52,8 +52,8 @@ FORM_WORDS: Final = frozenset(("gb", "nvl", "pcie", "sxm"))
 """Words of an id that state the memory or the form of a board."""
 
 Default = Literal["four", "catalogue", "every mode"]
-"""Default selection: one per requested class, else one of each of four classes; the whole catalogue; or the catalogue
-in every power mode.
+"""Default selection: one chip per requested class, else one of each of four classes; the whole catalogue; or the
+catalogue in every power mode.
 """
 
 
@@ -71,7 +71,7 @@ class Selection:
     unplugged: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without the requested boundary -> reason."""
     fallback_boundary: Boundary | Literal[""] = ""
-    """Boundary of that hardware; empty if it is omitted."""
+    """Boundary of the hardware in `unplugged`; empty if such hardware is omitted."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """Class name in place of a chip -> the hardware that it selects."""
     abbreviations: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
@@ -197,9 +197,9 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    chosen, unplugged = keep_plugged(chosen, names, known, settings)
+    chosen, unplugged = keep_with_boundary(chosen, names, known, settings)
     ids = {entry.described for entry, _ in chosen}
-    meant = {name: find_default_chip(name) for name in names or _list_standing(settings, default)}
+    meant = {name: find_default_chip(name) for name in names or _list_default_classes(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = {} if is_device_only else find_hosts(settings, (entry for entry, _ in chosen), known)
@@ -229,7 +229,7 @@ def select_hardware(settings: Settings, default: Default = "four", *, is_capped:
     return attrs.evolve(selection, pairs=fitting, budget=budget, left_out=left_out)
 
 
-def keep_plugged(
+def keep_with_boundary(
     chosen: Sequence[tuple[HardwareEntry, str]],
     names: Iterable[str],
     known: Mapping[str, HardwareEntry],
@@ -257,7 +257,9 @@ def keep_plugged(
 
 
 def find_unplugged(entries: Iterable[HardwareEntry], boundary: Boundary) -> dict[str, str]:
-    """Return name -> reason for hardware that lacks a boundary: at `system`, unless its power at the wall is known."""
+    """Return name -> reason for hardware that lacks a boundary; only `system` may be lacking, if the power at the
+    wall is unknown.
+    """
     if boundary != SYSTEM:
         return {}
     from joulemap.catalog.surrounding import explain_missing
@@ -486,7 +488,7 @@ def _pairs(
         is_filtered = (
             settings.architecture or settings.deployment or settings.kind or power_mode or settings.power_budget_w
         )
-        standing = _list_standing(settings, default)
+        standing = _list_default_classes(settings, default)
         entries = [known[find_default_chip(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
         if (is_filtered and not standing) or default != "four":
             entries = list(known.values())
@@ -498,7 +500,7 @@ def _pairs(
     return pairs
 
 
-def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
+def _list_default_classes(settings: Settings, default: Default) -> tuple[str, ...]:
     """Return the classes that are requested without another filter; their default chips are selected."""
     is_narrowed = settings.deployment or settings.kind or settings.power_mode or settings.power_budget_w
     return () if is_narrowed or default != "four" else settings.architecture

@@ -63,7 +63,7 @@ class Calibrated:
 
 @frozen
 class AtMode:
-    """Power mode."""
+    """Modifier that sets a power mode."""
 
     name: str
 
@@ -79,7 +79,7 @@ class AtMode:
 
 @frozen(kw_only=True)
 class AtBoundary:
-    """Boundary of a run's energy."""
+    """Modifier that sets the boundary of a run's energy."""
 
     boundary: Boundary
     priced_at: str

@@ -157,7 +157,9 @@ class Variation:
             self._found[key] = None if totals is None else (totals, False)
 
     def prepare_all(self, *factors: float) -> None:
-        """Evaluate at both ends of each constant's interval, at the steps of its slope, and at these factors."""
+        """Evaluate the totals at both ends of each constant's interval, at the steps of its slope, and at these
+        factors.
+        """
         near = {name: (1.0 / self.spread(name).down, self.spread(name).up) for name in self.constants}
         self.prepare((name, one) for name, ends in near.items() for one in (*ends, *self._steps(name), *factors))
 
@@ -181,7 +183,9 @@ class Variation:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
-        """Return the totals at another energy per action in closed form; None if the power cap binds."""
+        """Return the totals at another energy per action; None without a closed form, for example if the power cap
+        binds.
+        """
         if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)

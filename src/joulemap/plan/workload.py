@@ -55,9 +55,9 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     for names in list_names():
         if names.claims(name, settings):
             return names.find_claimed(name, settings, batch)
-    held = settings.modules.get(name)
-    if isinstance(held, Model):
-        return _find_held(held, settings, batch)
+    module = settings.modules.get(name)
+    if isinstance(module, Model):
+        return _batch_module(module, settings, batch)
     written = replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch)
     named = [one.name for one in written if one.name]
     if len(set(named)) < len(named):
@@ -105,17 +105,17 @@ def hold_module(module: object, example_inputs: object) -> Model:
     return Model(request=request, retrace=False, traced=fuse(workload))
 
 
-def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
-    """Return a module's model at a batch."""
+def _batch_module(model: Model, settings: Settings, batch: int | None) -> Model:
+    """Return the model of a module in this program at a batch."""
     from joulemap.fuse import fuse
     from joulemap.hub.held import request_batch
 
     for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments"), (settings.config, "config")):
         if values:
-            raise UsageError(f"{held.request.model} is built and has example inputs: leave out {what}")
-    if batch is None or (held.traced is not None and held.traced.batch == batch):
-        return held
-    request, workload = request_batch(held.request, batch)
+            raise UsageError(f"{model.request.model} is built and has example inputs: leave out {what}")
+    if batch is None or (model.traced is not None and model.traced.batch == batch):
+        return model
+    request, workload = request_batch(model.request, batch)
     return Model(request=request, retrace=False, traced=fuse(workload))
 
 

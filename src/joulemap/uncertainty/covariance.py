@@ -1,12 +1,12 @@
 """Covariance of prediction errors: shared errors cancel when two runs are compared.
 
-    error of a run = half-width x sum over factors of sqrt(share of the factor) x the number of its key
+    error of a run = half-width x sum over factors of sqrt(share of the factor) x random number of its key
     error of an energy = error of the latency + error of the power
 
-Latency and power err independently. Factors are the class, the board, the model, the board with the model, the case,
-the run itself, and the numbers of the hardware. Runs with the same key of a factor have that number in common. Shares
-are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md says where the shares come
-from.
+Errors of latency and power are independent. Factors are the class, the board, the model, the board with the model, the
+case, the run itself, and the numbers of the hardware. Runs with the same key of a factor have its random number in
+common. Shares are added as whole numbers, so that results do not depend on the order of rows. docs/doubt.md states the
+source of the shares.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class ErrorColumns:
     latency_half_width: Floats
     power_half_width: Floats
     latency_share: Floats
-    """Shares of the variance of latency; `power_share` has the same shape."""
+    """Share of each factor in the variance of latency; `power_share` has the same shape."""
     power_share: Floats
     keys: Integers
-    """Places of the keys in `texts`."""
+    """Index in `texts` of each run's key of each factor."""
     texts: tuple[str, ...]
 
     def find(self, run_ids: Sequence[int]) -> Integers:
@@ -66,7 +66,8 @@ class ErrorColumns:
 class Differences:
     """Covariance of differences between runs in log latency and log energy, in squared half-widths.
 
-    That of latency and energy together is that of latency: the rest of an energy's error is that of the power.
+    The covariance of latency with energy equals the variance of latency: the rest of an energy's error is that of
+    power, which is independent.
     """
 
     latency_square: Floats
@@ -86,9 +87,9 @@ class Differences:
 def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, str], float]) -> ErrorColumns:
     """Return the errors of runs by factor.
 
-    Each run has its number, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
+    Each run has `run_id`, `latency_half_width` and `energy_half_width`. It also has the parts of these that the
     numbers of its hardware cause, `latency_own_half_width` and `energy_own_half_width`, and the properties that `KEYS`
-    reads. `shares` are those of (quantity, factor), where quantities are latency and power.
+    reads. `shares` maps (quantity, factor) to a share; quantities are latency and power.
     """
     factors = (*dict.fromkeys(factor for _, factor in shares), NUMBERS)
     known = {**shares, ("latency", NUMBERS): 1.0, ("power", NUMBERS): 1.0}
@@ -130,7 +131,8 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
 def compare_pairs(errors: ErrorColumns, first: Integers, second: Integers, *, is_other: Any = False) -> Differences:
     """Return the covariance of the differences between rows of `errors`, pair by pair.
 
-    `is_other`: the second is another design like the run, which does not share the run's own error.
+    `is_other` is true for a second run that is another design, represented by the row of a stored run: then the two do
+    not share the run's own error.
     """
     is_alike = errors.keys[first] == errors.keys[second]
     is_alike &= ~(np.asarray(is_other, dtype=bool)[..., None] & np.array([one == OWN for one in errors.factors]))

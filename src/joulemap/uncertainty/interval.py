@@ -30,12 +30,11 @@ class Errors:
 
     half_width: Floats
     level: Floats
-    """Level of the group of measurements; not a number without one."""
+    """Level of the group of measurements; NaN without one."""
     group_count: Floats
     held_out: Floats
-    """Half-width of the calibration on held-out model families; NaN without a calibration.
-
-    That of a power is stated for the energy.
+    """Half-width of the calibration's errors on held-out model families; NaN without a calibration. For errors of
+    power, it is the half-width of the energy.
     """
     least: Floats
     """Lower bound of the half-width of the power of calibrated chips."""
@@ -65,9 +64,9 @@ class Spent:
     has_load: NDArray[np.bool_]
     """True if a load of the whole board was measured."""
     host_share: Floats
-    """Share of the static power of a host."""
+    """Share of the energy that is static power of a host."""
     growth_half_width: Floats
-    """Half-width of the energy at the wall plug per energy of the board; 0 unless the boundary is `system`."""
+    """Half-width of the ratio of energy at the wall plug to energy of the board; 0 unless the boundary is `system`."""
     host_half_width: Floats
     """Half-width of the host's power at the wall plug; 0 unless the boundary is `system`."""
 
@@ -94,7 +93,7 @@ def widen_by_prices(evidence_square: Floats, price_square: Floats, group_count: 
 
 
 def combine_errors(latency: Errors, power: Errors, spent: Spent) -> HalfWidths:
-    """Return the half-widths of predictions; not a number if no errors are known."""
+    """Return the half-widths of predictions; NaN if no errors are known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         own = np.sqrt(np.square(spent.bound_fs * spent.own_number).sum(axis=1)) / spent.latency_fs
         own = np.where(latency.is_foreign, own, 0.0 * own)

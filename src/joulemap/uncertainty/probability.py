@@ -1,4 +1,4 @@
-"""Closed forms: probabilities of logistic errors, and powers of latency and energy in metrics.
+"""Closed forms: probabilities of logistic errors, and exponents of latency and energy in metrics.
 
 The logarithm of a predicted value has a logistic error. With the half-width h of its 80 % interval, a value that is
 predicted to be `ahead` above a bound, as a logarithm, is above it with the probability
@@ -24,25 +24,25 @@ Floats = NDArray[np.float64]
 
 @frozen
 class Powers:
-    """Powers of latency and energy in a quantity: how errors of the two change its logarithm."""
+    """Exponents of latency and energy in a quantity, with which errors of the two enter its logarithm."""
 
     latency: float
     energy: float
 
     @classmethod
     def of(cls, metric: Metric) -> Powers:
-        """Return the powers in a metric."""
+        """Return the exponents in a metric."""
         return cls(metric.latency_power, metric.energy_power)
 
     def as_cost(self, *, is_higher_better: bool) -> Powers:
-        """Return the powers in the metric as a cost, of which less is better."""
+        """Return the exponents in the metric as a cost, of which less is better."""
         return Powers(-self.latency, -self.energy) if is_higher_better else self
 
 
 def probability_above(ahead: ArrayLike, half_width: ArrayLike) -> Floats:
     """Return the probability that a logarithm exceeds a bound, if its prediction exceeds the bound by `ahead`.
 
-    A half-width that is 0, or not a number, means no error: the probability is 0, 0.5 or 1.
+    A half-width of 0 or NaN means no error: the probability is 0, 0.5 or 1.
     """
     ahead, half_width = np.asarray(ahead, dtype=float), np.asarray(half_width, dtype=float)
     has_error = half_width > 0.0

@@ -47,7 +47,7 @@ class Subject:
     runtime: str
     precision: str
     hardware: str
-    """Catalogue id; for a variant, its board's."""
+    """Catalogue id; for a variant, the id of its base."""
     ops_per_s: float | None = None
     """Peak of the hardware at its fastest precision; None if unknown, which matches every size."""
 
@@ -81,10 +81,10 @@ def find_scale(
 ) -> ErrorScale | None:
     """Return the scale of the finest group that contains a configuration; None if there is none.
 
-    That of a power is at least the floor of its class and evidence. It is at least `UNMEASURED` for decompositions that
-    no board of the class has run. For latency, the same holds for hardware without measurements of its own or of its
-    compiler's boards, if its class was never predicted before it was fitted. Software that is a new source adds to it
-    (`find_new_source`).
+    The half-width of a power is at least the floor of its class and evidence. Any half-width is at least `UNMEASURED`
+    for decompositions that no board of the class has run. The same minimum holds for latency outside `MEASURED_CLASSES`
+    if neither the hardware nor another board of its compiler was measured. Software that is a new source adds to the
+    half-width of latency (`find_new_source`).
     """
     asked = {
         "work": subject.work,

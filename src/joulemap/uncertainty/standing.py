@@ -1,11 +1,11 @@
 """Standings: the probability that each candidate of a question is best, or on a Pareto front.
 
-For two candidates the closed form answers. For more, joint draws do, and no candidate is more likely to be the best
-than to beat each of the 16 best others alone. Another candidate therefore never raises the probability of the others;
-the number of draws is constant. 500 draws resolve one percent.
+With two candidates, the probability has a closed form. With more, it is the fraction of 500 joint draws in which a
+candidate wins, which resolves one percent. It is at most the probability of beating each of the 16 best others in a
+pair. An additional candidate therefore never raises the probability of another.
 
 The draws of a run do not depend on the other runs. Each key of a factor gives two normal numbers per draw (Box and
-Muller 1958), from a hash of the key and the draw: one of the latency, one of the power. The error of an energy is the
+Muller 1958), from a hash of the key and the draw: one for latency, one for power. The error of an energy is the
 sum of both. All errors of a draw have one random scale, with which a normal error is a logistic one: half the square of
 the scale is a sum of exponential numbers over 1, 4, 9, ... (Andrews and Mallows 1974). Thirty are drawn; the rest is
 replaced by its mean, 1 / 31^2 + 1 / 32^2 + ... So the difference of two runs is logistic as well, and as wide as its
@@ -69,8 +69,8 @@ def mix(words: Hashes) -> Hashes:
 
 @cache
 def hash_text(text: str) -> int:
-    """Return the hash of a text, as in DuckDB 1.5, which earlier versions used for the draws
-    (`src/common/types/hash.cpp`).
+    """Return the hash of a text, as in DuckDB 1.5 (`src/common/types/hash.cpp`), with which earlier versions of
+    joulemap drew.
     """
     data = text.encode()
     found = _SEED ^ (len(data) * _LENGTH & _MASK)
@@ -174,8 +174,9 @@ class Standing:
     place: int
     probability_best: float
     probability_ahead: float | None
-    """Probability that it is better than the predicted best; None for the predicted best itself."""
+    """Probability that the candidate is better than the predicted best; None for the predicted best itself."""
     is_likely_best: bool
+    """True for the predicted best, and for candidates that are not distinguished from it."""
 
 
 def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> list[Standing]:
@@ -207,7 +208,7 @@ def rank_candidates(candidates: Sequence[Candidate], errors: ErrorColumns) -> li
 
 
 def _beat_rivals(ranked: Sequence[Candidate], errors: ErrorColumns) -> Floats:
-    """Return the probability that each candidate beats each of the best ones; not a number for itself."""
+    """Return the probability that each candidate beats each of the best ones; NaN for itself."""
     rows = errors.find([one.run_id for one in ranked])
     rivals = np.arange(min(len(ranked), RIVAL_COUNT))
     first, second = (one.ravel() for one in np.meshgrid(np.arange(len(ranked)), rivals, indexing="ij"))

@@ -5,7 +5,7 @@
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
     attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   values within keys
-    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   mixture of experts: both GEMMs and the function
+    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   mixture of experts: both GEMMs and the activation
     scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)    update of one state per sequence
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
@@ -107,7 +107,7 @@ COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"
 
 LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
 """Implementations of a collective: a library of rings (`nccl`), kernels of an inference engine that read peers' memory,
-or kernels that send tokens to experts and back. Without a name, the one of the first two that an engine uses.
+or kernels that send tokens to experts and back. Empty selects `nccl` or `direct`, whichever an engine would use.
 """
 
 GATES: Final = ("silu", "gelu")
@@ -316,10 +316,10 @@ def complete(text: str) -> list[str]:
     kind = find_kind(before)
     if not kind or inside.endswith(")"):
         return []
-    return go_on(text, inside, ARGUMENTS[kind])
+    return complete_argument(text, inside, ARGUMENTS[kind])
 
 
-def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
+def complete_argument(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
     """Return completions of the next argument for a partly typed name with an open bracket."""
     done, _, last = inside.rpartition(",")
     given = {one.partition("=")[0].strip() for one in done.split(",")}

@@ -11,7 +11,7 @@ reduction tree across the lanes, so a PCU holds d of them at once and adds lanes
 
 with min(M, tile_rows) and min(N, tile_columns) where the outputs are fewer, EW + special_function_stages SF operations,
 and tiles dealt to the PCUs in waves. A chain of operations occupies successive stages and streams one vector per clock.
-Operators of a fused kernel occupy separate PCUs and run as one pipeline, so operators after a product take no time.
+Operators of a fused kernel occupy separate PCUs and run as one pipeline, so operators after a GEMM take no time.
 
 Each kernel is a configuration: its bits are loaded from DRAM before it starts, once for all units that do the same
 work, and nothing is fetched or decoded while it runs. PMUs are scratchpads: weights stream from DRAM every time. Words

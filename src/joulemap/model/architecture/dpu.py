@@ -14,7 +14,7 @@ and Ci = K / taps input channels:
 Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
 and SiLU (which the quantizer replaces by their hard forms), sums with another tensor, pooling and separate operators
 run on the misc engine, in parallel with the convolution engine. A kernel takes as long as the busier of the two.
-Operators without a DPU instruction (softmax, layer norm, special functions but sigmoid and SiLU, GEMMs of two
+Operators without a DPU instruction (softmax, layer norm, special functions other than sigmoid and SiLU, GEMMs of two
 activations) run on the Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of
 its window as further channels (channel augmentation).
 
@@ -35,8 +35,8 @@ that always has work has its share of the memory while it works on an image; the
 
 Energy. Each clock takes pp x ip activations and ip x op weights; weights stay for weight_reuse rows of pixels, and a
 sum leaves and returns for each ⌈Ci / ip⌉. An operation in FPGA fabric costs 7.1 times as much as in standard cells:
-hard multipliers cost twice a MAC, and interconnect the rest. Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD
-26(2), 2007.
+hard multipliers account for twice the energy of a MAC, interconnect for the rest. Source: AMD PG338 and UG1354; Kuon
+and Rose, IEEE TCAD 26(2), 2007.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ and vector unit work side by side: a kernel takes as long as the busier one.
 Data moves by DMA into a software-managed scratch (L2, MSMC or VTCM), which keeps no weights between inferences.
 
 Energy. Vector and matrix instructions are issued in packets; each packet is fetched, decoded and dispatched once,
-whatever its slots do. There is no register renaming and no branch prediction: inner loops are hardware loops.
+however many of its slots work. There is no register renaming and no branch prediction: inner loops are hardware loops.
 
     local read = max(share x MACs (1 / r + 1 / c) p, R) of a GEMM, else R
     packets    = vector instructions / vector_per_packet + cycles of the matrix engine

@@ -20,10 +20,10 @@ queries, and gathers keys and values page by page. With B sequences of S queries
     memory  = bytes off chip / (memory bandwidth x paged_dram_efficiency)
     launch  = program_cost + B (paged_sequence_clocks + S paged_query_clocks) / f
 
-Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM
-where the chip has one, else its vector memory; a bandwidth that nobody published is last_level_bytes_per_lane x lanes
-x clock. The compiler of an Edge TPU pins the parameters that fit its one memory beside the activations and streams the
-rest; its DRAM is the host's, behind USB or PCIe.
+Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM where
+the chip has one, else its vector memory; an unpublished bandwidth is last_level_bytes_per_lane x lanes x clock. The
+compiler of an Edge TPU pins the parameters that fit its one memory beside the activations and streams the rest; its
+DRAM is the host's, behind USB or PCIe.
 
 Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
 bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.

@@ -20,8 +20,8 @@ Fused attention under a causal mask omits the blocks of keys behind each block o
 A GEMM of packed weights with a few vectors (llama.cpp) unpacks its codes again for each vector. Its MACs take
 gemm_efficiency.streamed of the rate of fp32 lanes.
 
-In a mode that leaves cores idle the others are faster by 1 + idle_core_gain x the part that is idle. In `engine` a
-3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
+In a mode that leaves cores idle, the others are faster by the factor 1 + idle_core_gain x share of idle cores. In
+`engine` a 3 x 3 convolution of stride 1 in lanes takes 1 / winograd_gain of its MACs.
 
 The rate of a GEMM is that of the core's unit for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
@@ -74,7 +74,8 @@ BITS_PER_BYTE: Final = 8.0
 ELEMENTS_PER_TASK: Final = 16384.0
 """Outputs per thread of an operator that is not a GEMM: 64 KiB of fp32, a large share of an L1."""
 WINOGRAD_CHANNELS: Final = 8.0
-"""Minimum channels on either side for an engine to use Winograd's algorithm. Source: ncnn, convolution_arm.cpp."""
+"""Minimum of the larger channel count, input or output, for which an engine uses Winograd's algorithm. Source: ncnn,
+convolution_arm.cpp."""
 STRIDED: Final = 1.9
 """Input positions per output position above which a convolution counts as strided."""
 QUERY_BLOCKS: Final = ((768.0, 256.0), (192.0, 64.0), (0.0, 32.0))

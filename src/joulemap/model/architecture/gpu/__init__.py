@@ -8,15 +8,15 @@
 
 The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
-The target defines which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its engine. It
-also defines the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 after it), and whether
-a board is several devices of which one kernel sees one (`device_count`). Each device processes its own batch, so the
-board starts device_count batches in the latency of one.
+The hardware file states which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its
+engine. It also states the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 after it),
+and whether a board is several devices of which one kernel sees one (`device_count`). Each device processes its own
+batch, so the board starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
-shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
-at the board. With m x n the tile, 64 x 32 the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
-of a lane and clock, and x the outputs of what moves data:
+shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted at
+the board. With m x n the tile, 64 x 32 the part of a warp, mult the MAC slots of the tiles divided by Winograd's gain,
+k MACs of a lane and clock, and x the outputs of data movement:
 
     L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a GEMM, else R; plus bytes that extra passes read
                       again and the last cache does not hold
@@ -123,7 +123,9 @@ class Gpu:
     """SIMT data-parallel processors."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return the engine that computes GEMMs, the inference engine, and whether the board is one device."""
+        """Return which peaks and tensor cores exist, the engine, the type of memory, and whether the board is one
+        device.
+        """
         count = hardware.geometry.get("device_count")
         return (
             *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
@@ -141,7 +143,7 @@ class Gpu:
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `kernel_class` and `time`."""
-        kernels = amid_others(kernels)
+        kernels = surround_lone_kernels(kernels)
         work = kernels.work
         device = find_device(hardware)
         engine = find_engine(kernels, device)
@@ -187,7 +189,7 @@ class Gpu:
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
-        kernels = amid_others(kernels)
+        kernels = surround_lone_kernels(kernels)
         work = kernels.work
         engine, device = placement.engine, placement.engine.hardware
         precision, item = engine.precision, engine.item_bytes
@@ -316,7 +318,7 @@ class Gpu:
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
 
 
-def amid_others(kernels: KernelColumns) -> KernelColumns:
+def surround_lone_kernels(kernels: KernelColumns) -> KernelColumns:
     """Return the kernels, with a workload's lone kernel as one of COPIES layers that exchange data with neighbours."""
     is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
     if not is_lone.any():

@@ -47,12 +47,11 @@ PART_KEYS: Final = 256.0
 
 
 OLDER_MACS: Final = 1536.0
-"""Threshold between the MACs per unit and clock at two bytes of Ampere (1024) and Hopper (2048), the first with
-wgmma."""
+"""Threshold between Ampere (1024) and Hopper (2048), the first with wgmma, in two-byte MACs per unit and clock."""
 
 NEWER_MACS: Final = 3072.0
-"""Threshold between the MACs of Hopper (2048) and Blackwell (4096), whose kernels multiply a one-byte cache as
-stored."""
+"""Threshold between Hopper (2048) and Blackwell (4096), in two-byte MACs per unit and clock. Kernels of Blackwell
+multiply a one-byte cache as stored."""
 
 LATENT_ROWS: Final = 64.0
 """Heads per block of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
@@ -106,8 +105,8 @@ def _find_families(names: Texts, engine: Engine) -> Integers:
 
 
 def _find_family(engine: Engine, name: str) -> int:
-    """Return the index of a family; if there are several words, the hardware generation's is used, as in
-    `Hopper:flash_attention`.
+    """Return the index of a kernel's family; of several words, such as `Hopper:flash_attention`, the one of the
+    hardware's generation is used.
     """
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]
@@ -143,7 +142,7 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     for number, mine, own in members:
         owner = kernels.kernel_index[mine]
         shapes, numbers = _read_shapes(kernels, mine, sums[owner]), _Numbers(own, _EACH[number])
-        some, one = _several(shapes, numbers), _single(shapes, numbers)
+        some, one = _time_several_queries(shapes, numbers), _time_single_query(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
         of_kernel = put(of_kernel, owner, taken)
         seen_of[owner] = np.minimum(shapes.seen / shapes.keys, 1.0)
@@ -174,8 +173,8 @@ class _Numbers:
     def macs_per_clock(self, shapes: _Shapes) -> Floats:
         """Return the MACs of a unit per clock.
 
-        Four-byte elements run on the vector lanes, whatever GEMMs do. A quantized cache that is multiplied as stored
-        runs at the one-byte rate.
+        Four-byte elements run on the vector lanes, even if GEMMs run on tensor cores. A quantized cache that is
+        multiplied as stored runs at the one-byte rate.
         """
         macs = _attending_macs(self.engine) * self.value("share")
         narrow = macs if self.family.widens else macs * _narrow_gain(self.engine)
@@ -232,7 +231,7 @@ class _Shapes:
         )
 
     @property
-    def everything(self) -> Floats:
+    def padded_keys(self) -> Floats:
         """Keys, rounded up to whole blocks."""
         return ceil_divide(self.keys, KEY_BLOCK) * KEY_BLOCK
 
@@ -241,8 +240,8 @@ class _Shapes:
         """Keys in the blocks that a query attends to, on average."""
         diagonal = (self.queries + np.maximum(ROWS / self.group, 1.0)) / 2.0
         diagonal = diagonal + np.where(self.queries > KEY_BLOCK, KEY_BLOCK / 2.0, 0.0)
-        masked = np.minimum(self.everything, self.keys - self.queries + diagonal)
-        return np.where(self.is_causal, masked, self.everything)
+        masked = np.minimum(self.padded_keys, self.keys - self.queries + diagonal)
+        return np.where(self.is_causal, masked, self.padded_keys)
 
 
 def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _Shapes:
@@ -252,15 +251,15 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )
-    held = kernels.input_bytes[..., scores] - heads * queries * depth * kernels.carried_bytes
+    cache_bytes = kernels.input_bytes[..., scores] - heads * queries * depth * kernels.carried_bytes
     apart = kernels.input_bytes[..., sums]
-    pairs = np.clip(held / (keys * depth * item), 1.0, heads)
+    pairs = np.clip(cache_bytes / (keys * depth * item), 1.0, heads)
     return _Shapes(
         queries=queries,
         keys=keys,
         depth=depth,
         values=work.gemm_n[sums],
-        token_bytes=(held + apart) / (keys * pairs),
+        token_bytes=(cache_bytes + apart) / (keys * pairs),
         pairs=pairs,
         group=heads / pairs,
         is_causal=work.is_causal[scores],
@@ -287,9 +286,9 @@ def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     """Return the seconds to widen a quantized cache element by element, or to narrow wide queries and keys."""
     engine = numbers.engine
     if numbers.family.widens:
-        held = shapes.keys * shapes.pairs * shapes.token_bytes
+        cache_bytes = shapes.keys * shapes.pairs * shapes.token_bytes
         start = (engine.value("start_clocks.index") + engine.value("gap_clocks")) / engine.clock_hz
-        return start + held * engine.value("issue_slots.index") / engine.slots_hz
+        return start + cache_bytes * engine.value("issue_slots.index") / engine.slots_hz
     asked = shapes.queries * shapes.pairs * (shapes.group * shapes.depth + shapes.token_bytes)
     start = (engine.value("start_clocks.light") + engine.value("gap_clocks")) / engine.clock_hz
     moved = (engine.item_bytes + 1.0) * asked
@@ -303,7 +302,7 @@ def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:
     return parts
 
 
-def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+def _time_several_queries(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with several queries for each head."""
     engine, packed = numbers.engine, shapes.packed(numbers.family.most_packed[0])
     blocks = packed.pairs * ceil_divide(packed.queries * packed.group, ROWS)
@@ -313,13 +312,13 @@ def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     per_key = per_key + rows * numbers.value("exponential") / lanes
     tile = numbers.value("tile_clocks")
     together = blocks / engine.units * (per_key * packed.seen + tile)
-    alone = per_key * packed.everything
+    alone = per_key * packed.padded_keys
     parts = np.where(shapes.is_latent, _count_parts(shapes, blocks, engine), 1.0)
     split = np.where(parts > 1.0, alone / parts + numbers.value("merge_clocks"), alone)
     return np.maximum(together, np.minimum(alone, split) + tile) / engine.clock_hz, blocks
 
 
-def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
+def _time_single_query(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with one query for each head, the next token of a language model."""
     engine, pairs = numbers.engine, shapes.packed(numbers.family.most_packed[1]).pairs
     pairs = np.where(shapes.is_latent, shapes.pairs * ceil_divide(shapes.group, LATENT_ROWS), pairs)

@@ -180,7 +180,7 @@ class Engine:
             packed=packed,
         )
 
-    def beside(self, other: Engine, is_other: Booleans) -> Engine:
+    def mixed_with(self, other: Engine, is_other: Booleans) -> Engine:
         """Return this engine, with values of another engine of the same width for some operators."""
         numbers = ("units", "macs_per_clock", "slots_per_clock", "packed")
         columns = {name: np.where(is_other, getattr(other, name), getattr(self, name)) for name in numbers}

@@ -10,15 +10,15 @@ a weight and p of an activation:
     memory  = h n K w / (dram_share rate of a copy) + r (K + write_ratio n) p / rate
     GEMM    = least over blocks of ‖compute, memory‖
 
-    start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   a choice: its place, its share of the sum
-    passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
+    start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   choice: to place one choice and add its result
+    passes  = rows (hidden + columns + inner) p / stream rate            data that one kernel writes and the next reads
 
 The rows of each expert are padded to a block, which dominates the cost of few tokens, except in kernels that stream
 weights: there b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate; choices of
-experts on other devices are passed over (PASSING) or omitted. Activations take two bytes between kernels, whatever
-GEMMs take. Kernels differ more between designs than between GPUs, so all numbers are coefficients of the kernel family
-and of the stored format of weights, from the workload or the run. If no kernel is named, the tensor cores determine the
-engine's choice, because kernels are written for their instructions.
+experts on other devices are processed by the gate and sum of some families (PASSING), omitted by others. Activations
+take two bytes between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all
+numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the run. If no
+kernel is named, the tensor cores determine the engine's choice, because kernels are written for their instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -50,7 +50,7 @@ defaults."""
 BETWEEN_BYTES: Final = 2.0
 """Bytes of an activation between kernels."""
 
-HELD_SHARE: Final = 0.5
+ACTIVATION_SHARE: Final = 0.5
 """Share of the last cache for activations; weights take the rest. An even split, assumed."""
 
 NAMES: Final = (
@@ -127,7 +127,7 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
         owner = kernels.kernel_index[first]
         call = _Call.read(kernels, first, downs[owner])
         leaders = kernels.leader[owner]
-        begin, between = _begin(call, own, family)
+        begin, between = _time_outside_gemms(call, own, family)
         start, passed = put(start, leaders, begin), put(passed, leaders, between)
         for mine in (first, downs[owner]):
             compute, moved, count = _tile(kernels, call, own, family, mine)
@@ -144,7 +144,8 @@ def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
 
 
 def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], formats: list[str]) -> list[str]:
-    """Return the kernel of each call and its weight format; a call without a name uses an engine's choice.
+    """Return the name of the kernel of each call, with its weight format; a call without a name uses an engine's
+    choice.
 
     `formats` contains the weight format of each call, empty for weights as wide as activations.
 
@@ -218,7 +219,7 @@ def _tile(
     moved = rows * (k + n) * wide
     memory = weights / np.where(call.weight_bytes <= capacity, near, far)
     written = rows * (k + engine.value("write_ratio") * n) * wide
-    memory = memory + written / np.where(moved <= HELD_SHARE * capacity, near, far)
+    memory = memory + written / np.where(moved <= ACTIVATION_SHARE * capacity, near, far)
     edges = np.array(BLOCKS)
     tile_m, tile_n = map(before_points, edges.T)
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
@@ -236,7 +237,7 @@ def _tile(
     return chosen(compute), memory, chosen(count)
 
 
-def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
+def _time_outside_gemms(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
     """Return (seconds outside GEMMs, bytes between kernels) of each call."""
     clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
         engine.units * engine.issue_share

@@ -198,7 +198,9 @@ class ClassifiedTraits(Traits):
 
     @cached_property
     def waits(self) -> Booleans:
-        """True for operators whose chain adds to the time of their bytes."""
+        """True for operators whose chain of dependent steps adds to the time of their bytes, because each step waits
+        for bytes.
+        """
         mask: Booleans = np.array([one.waits for one in KERNEL_CLASSES])[self.index]
         return mask
 
@@ -266,8 +268,8 @@ def read_again(traits: Traits, engine: Engine) -> Floats:
     block = np.maximum(2.0 ** np.ceil(np.log2(np.clip(vectors, 2.0, 1024.0) / 2.0)), 32.0)
     threads = engine.hardware.geometry["threads_per_unit"].value
     rows = np.minimum(engine.units * threads / np.where(is_long, block, NORM_THREADS), traits.outputs / length)
-    held = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
-    missed = np.clip(rows * length * engine.item_bytes / held - 1.0, 0.0, 1.0)
+    capacity = find_last_level(engine.hardware).capacity.value * engine.value("again_share")
+    missed = np.clip(rows * length * engine.item_bytes / capacity - 1.0, 0.0, 1.0)
     times = np.where(work.of_kind("normalization"), 1.0, np.where(is_long, 2.0, 0.0))
     more: Floats = 1.0 + times * missed / 2.0
     return more

@@ -34,4 +34,4 @@ def find_engine(kernels: KernelColumns, device: Hardware) -> Engine:
         return Engine.of(device, TF32)
     led = kernels.leader[kernels.kernel_index]
     convolves: Booleans = kernels.work.of_kind(*CONVOLUTIONS)[led]
-    return plain.beside(Engine.of(device, TF32), convolves) if convolves.any() else plain
+    return plain.mixed_with(Engine.of(device, TF32), convolves) if convolves.any() else plain

@@ -17,7 +17,7 @@ INSTRUCTION_ROWS. Supplying such a block takes as long as before.
 
 An engine builds a kernel per shape and takes the fastest of more tiles than a library chooses from. If an operator
 follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization.
-Blocks on a unit overlap their turns, except for the root of their number.
+Turns of successive blocks on a unit overlap, so the square root of their number counts.
 
 Source: fitted on GEMMs that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """
@@ -69,7 +69,7 @@ LONG_PART: Final = 2048.0
 """Elements along K of a part above which vector lanes split sums regardless of the number of waves.
 
 Source: fp32 linear layers (NeuSight, commit 6945927d9a). The errors on each of A100, V100, P100 and MI100 are lowest
-between 1024 and 4096; from 2048 on, layers of vision models on an H200 are as near as without.
+between 1024 and 4096; with 2048 or more, errors of vision models' layers on an H200 are as low as without this rule.
 """
 
 LEAST_BLOCKS: Final = 4.0

@@ -69,8 +69,8 @@ A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one
 """
 
 ACTIVATED_BYTES: Final = 2.0
-"""Minimum bytes of a GEMM's result that an activation kernel reads. Source: assumed; GEMMs at 8 bits store 16-bit
-results for an activation that quantizes its own."""
+"""Minimum bytes per element of a GEMM's result that an activation kernel reads. Source: assumed; GEMMs at 8 bits
+store 16-bit results for an activation that quantizes what it returns."""
 
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of GEMMs that are not cut by shape."""
@@ -122,7 +122,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     moves = np.where(is_product, 1.0, table.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
     times = _time_products(traits, engine, table, memory_s)
-    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), table.issue_s), table.issue_s)
+    issue = np.where(kernels.rides, np.minimum(_epilogue_seconds(kernels, engine), table.issue_s), table.issue_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, table.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
@@ -224,7 +224,7 @@ def _tile(
     full, splits = is_tiled & ~traits.is_native, traits.is_of(*SPLIT)
     wide = carried_engine(engine)
     if wide is not engine:
-        engine = engine.beside(wide, kernels.work.is_kept)
+        engine = engine.mixed_with(wide, kernels.work.is_kept)
     parts = []
     for mine, choices in ((full & splits, tiles), (full & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
         for rows, part in engine.split(mine.nonzero()[0]):
@@ -325,7 +325,7 @@ def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
     return mask
 
 
-def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
+def _epilogue_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the seconds of an operator in another's epilogue: plain arithmetic on registers."""
     work = kernels.work
     lanes = lanes_per_unit(engine.hardware, engine.precision)
@@ -384,10 +384,10 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
 def _late_passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> Floats:
     """Return the passes through memory that a merged kernel's result makes after its GEMM.
 
-    torch.compile leaves GEMMs to cuBLAS and cuDNN and generates the rest: `epilogue_passes` if an operator follows,
-    0 for a compiler that generates GEMMs too. TensorRT's convolutions compute ReLU, clipping and GELU. Any other
-    activation, such as SiLU or hard swish, is a pointwise kernel of its own. The convolution still has its turn, which
-    torch.compile's lacks: it adds the bias and converts its result.
+    torch.compile leaves GEMMs to cuBLAS and cuDNN and generates the rest: `epilogue_passes` if an operator follows, 0
+    for a compiler that generates GEMMs too. TensorRT's convolutions compute ReLU, clipping and GELU. Any other
+    activation, such as SiLU or hard swish, is a pointwise kernel of its own. The convolution still has its `turn` of
+    clocks outside the loop, in which it adds the bias and converts its result; torch.compile's convolution has none.
 
     Source: nine compiled models on one H200 (torch 2.11, with freezing) err by 8.3 % uncalibrated with one pass, by
     24.6 % with none. For TensorRT, its documentation's layer fusion catalog (recalled) and pytorch/TensorRT issue 3678

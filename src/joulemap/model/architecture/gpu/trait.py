@@ -40,8 +40,8 @@ SAMPLE_STEP: Final = 2.0**17
 ROW_ELEMENTS: Final = 48.0
 """Fixed work of a warp per softmax row, in elements: its maximum, sum and bounds.
 
-Source: one H200 (torch 2.11, CUDA 13.0): rows of 49 inside swin_t and maxvit_t take 67 to 111 instructions of a thread
-for each element of 64, rows of 197 and of 1,024 about 40 for each of 256 and 1,024."""
+Source: one H200 (torch 2.11, CUDA 13.0), thread instructions per element of a row padded to a power of two: 67 to
+111 for rows of 49 inside swin_t and maxvit_t, about 40 for rows of 197 and of 1,024."""
 
 LONG_ROW: Final = 1024.0
 """Elements of a row above which a softmax does not keep the row in registers."""
@@ -283,7 +283,7 @@ class Traits:
         """Dependent loads of one thread of a reduction, each of several elements, until all blocks have met.
 
         Pooling reduces positions, whose stride is that of all channels: threads lie side by side along the outputs.
-        Other reductions take neighbouring elements, with which the threads of a block start.
+        Other reductions sum neighbouring elements, over which the threads of a block are spread first.
         """
         elements, outputs = np.maximum(self.reduced, 1.0), self.outputs
         strided = self.kernels.work.of_operation("adaptive_avg_pool")
@@ -310,7 +310,7 @@ class Traits:
 
     @property
     def is_layer_norm(self) -> Booleans:
-        """True for norms whose kernel processes several elements of a row at once."""
+        """True for layer norms, whose kernel processes several elements of a row at once."""
         return self.kernels.work.of_operation("layer_norm")
 
     @cached_property

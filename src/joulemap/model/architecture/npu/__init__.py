@@ -35,9 +35,9 @@ the most samples, ceil(b / streams). It takes half of the streams, a quarter …
 of the vector engines, of the SRAM and its width, and of the DMA engines, which reach `unit_memory_share` of the
 memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a batch stays on one stream.
 
-Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
-batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
-each batch, and every other chip, starts a batch after the one before.
+Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: the
+interval between batches is `batch` of the batch + d - 1 intervals in its latency, without a start of a layer. A fabric
+that loads its contexts anew for each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of
 which noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
@@ -154,7 +154,7 @@ class Npu(Indifferent):
         return best
 
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
-        """Return tiles, waves and times if a batch uses one of `divisor` copies of a model, rounded up."""
+        """Return tiles, waves and times if a batch uses n / `divisor` of the n copies of a model, rounded up."""
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         copies = count_copies(kernels, hardware, divisor)
@@ -236,7 +236,9 @@ class Npu(Indifferent):
 
     @staticmethod
     def _own_bytes(hardware: Hardware) -> Floats | float:
-        """Return the SRAM in which a copy keeps its weights: a stream's part, or all if streams share weights."""
+        """Return the bytes of SRAM in which a copy keeps its weights: a stream's part, or all if streams share
+        weights.
+        """
         capacity: Floats | float = hardware.level("sram").capacity.value
         if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
             return capacity
@@ -278,9 +280,12 @@ class Npu(Indifferent):
         if cuts is None:
             read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
-            inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
+            inner, produced = (
+                kernels.input_bytes - kernels.entering_bytes,
+                kernels.output_bytes - kernels.leaving_bytes,
+            )
             read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
-            written = kernels.leaving_bytes + cuts * made
+            written = kernels.leaving_bytes + cuts * produced
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod

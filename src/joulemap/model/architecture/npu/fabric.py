@@ -93,21 +93,21 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     if not kernels.kernel_count:  # all of it falls back to the host
         nothing = np.zeros(0)
         return Layout(context_count=nothing, kernel_count=nothing, image_s=nothing)
-    demand = _ask(kernels, hardware, tile_clocks, tile_share)
+    demand = _find_demand(kernels, hardware, tile_clocks, tile_share)
     needed = kernels.sum_workload(demand.layers)
     batch = kernels.largest(kernels.batch)
-    held = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
+    required = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
     load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(hardware)
     single, several = (hardware.coefficient(f"context_share.{name}") for name in ("single", "several"))
     unit_count, capacity = hardware.peaks[kernels.precision].unit_count, hardware.level("sram").capacity.value
-    least_contexts = np.maximum(needed / (several * unit_count), held * single / (several * capacity))
+    least_contexts = np.maximum(needed / (several * unit_count), required * single / (several * capacity))
 
     best_s = best_count = best_image_s = np.full(kernels.workload_count, np.inf)
     before, count = 0, 1
     while before < WIDER * least_contexts.max():
         share = single if count == 1 else several
         units = unit_count * share * count
-        fits = (needed <= units) & (held <= capacity * count * share / single) & (before < WIDER * least_contexts)
+        fits = (needed <= units) & (required <= capacity * count * share / single) & (before < WIDER * least_contexts)
         image_s = count * demand.pace(np.where(fits, units, np.inf)) / hardware.peaks[kernels.precision].clock_hz
         begin_s = 0.0 if count == 1 else count * hardware.coefficient("context_switch") + load_s
         batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
@@ -129,7 +129,9 @@ def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Float
     return switches + load
 
 
-def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> _Demand:
+def _find_demand(
+    kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float
+) -> _Demand:
     """Return the units and clocks that layers need; see the module's formulas."""
     work = kernels.work
     has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
-from joulemap.domain.operator.name import Value, go_on, read_arguments
+from joulemap.domain.operator.name import Value, complete_argument, read_arguments
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code
 from joulemap.trace.version import CLOSED_FORMS
@@ -318,7 +318,7 @@ def complete(typed: str) -> list[str]:
         return list(load_shipped())
     from joulemap.wing.llm.decoder.step import ARGUMENTS
 
-    return go_on(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
+    return complete_argument(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
 
 
 def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
