@@ -1,6 +1,6 @@
--- What views and queries share.
+-- Macros of views and queries.
 
--- Exact femtojoules to the nearest double; those that a double does not hold as decimals, then as the reading of digits.
+-- Exact femtojoules to joules as the nearest DOUBLE. Numbers above 2^53 go through a decimal and its digits.
 CREATE MACRO joules(energy_fj) AS
     CASE
         WHEN abs(energy_fj) <= 9007199254740992 THEN CAST(energy_fj AS DOUBLE) / 1e15
@@ -10,7 +10,7 @@ CREATE MACRO joules(energy_fj) AS
 -- Femtoseconds to seconds.
 CREATE MACRO seconds(latency_fs) AS CAST(latency_fs AS DOUBLE) / 1e15;
 
--- The hardware_fact that tells which share of the published bandwidth a class sustains: a GPU's depends on its memory.
+-- Name of the hardware_fact with the sustained share of the published bandwidth; for a GPU, it depends on the memory.
 CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
     'coefficient.dram_efficiency' || CASE
         WHEN architecture <> 'gpu' THEN ''
@@ -19,16 +19,16 @@ CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
         ELSE '.planar'
     END;
 
--- A share of a whole, both whole numbers of any size; null of nothing.
+-- Quotient of two integers of any size; null if the divisor is 0.
 CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
 
--- Whether a runtime makes one kernel of several operators, as MERGING of domain/configuration.py says.
+-- True if a runtime merges several operators into one kernel; equals MERGING of domain/configuration.py.
 CREATE MACRO is_merging(runtime) AS runtime IN ('fused', 'engine');
 
--- A share that is at most 1 but for rounding: times are whole femtoseconds.
+-- A share whose true value is at most 1; times rounded to femtoseconds may put it slightly above.
 CREATE MACRO at_most_whole(share) AS CASE WHEN share > 1e0 AND share < 1e0 + 1e-9 THEN 1e0 ELSE share END;
 
--- What of a peak is used by MACs, of two operations each, in a time.
+-- Share of a peak that MACs (two operations each) use in a time.
 CREATE MACRO utilization_of(mac_count, time_fs, peak_ops_per_s) AS
     at_most_whole(2e0 * CAST(mac_count AS DOUBLE) / nullif(seconds(time_fs), 0e0) / peak_ops_per_s);
 
@@ -36,19 +36,19 @@ CREATE MACRO utilization_of(mac_count, time_fs, peak_ops_per_s) AS
 CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
     (joules(energy_fj) * seconds(run_latency_fs) + joules(run_energy_fj) * seconds(latency_fs)) / 2e0;
 
--- Whether energy of a common category is what the architecture adds to the work itself: neither arithmetic nor off-chip
--- memory nor the board's or a host's, nor drawn whatever is computed.
+-- True if energy of a common category is architectural overhead: neither arithmetic, off-chip memory, board, host nor
+-- static.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'host', 'static');
 
--- What the voltage of a run does to the price of an action: memory off the chip, the board and static power do not follow it,
--- but the residual of units does.
+-- Factor of a run's voltage on the energy of an action. Off-chip memory, links, board, host and static power do not depend
+-- on the voltage; unattributed losses of units do.
 CREATE MACRO voltage_factor_of(category, common_category, action, voltage_factor) AS
     CASE WHEN category <> 'unattributed'
         AND NOT (action LIKE 'unattributed_%_cycle' AND action <> 'unattributed_memory_cycle')
         AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;
 
--- Energy of a group of ledger lines by part, which sum to it, and what of it is architectural overhead; exact.
+-- Energy of a group of ledger lines: the total, its parts, and its architectural overhead; exact.
 CREATE MACRO energy_by_part(part, common_category, energy_fj) AS {
     'energy_fj': sum(energy_fj),
     'compute_fj': sum(CASE WHEN part = 'compute' THEN energy_fj ELSE 0 END),
@@ -58,10 +58,10 @@ CREATE MACRO energy_by_part(part, common_category, energy_fj) AS {
     'overhead_fj': sum(CASE WHEN is_overhead(common_category) THEN energy_fj ELSE 0 END)
 };
 
--- What a model was built with, as it stands at the end of a workload's source.
+-- Arguments of a model: the parenthesis at the end of a workload's source.
 CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
 
--- The kind of a single operator, from its name with sizes; empty for any other model.
+-- Kind of a single operator, from its name with sizes, e.g. gemm; empty for any other model.
 CREATE MACRO operator_kind(model) AS regexp_extract(
     model,
     '^(gemm|bmm|conv2d|attention|experts|scan|softmax|layer_norm|rms_norm|embedding|rotary|gated|elementwise|batch_norm'
@@ -79,29 +79,29 @@ CREATE MACRO metric_half_width(metric_name, total) AS
         ELSE 0e0
     END;
 
--- The value of a metric in a row that has a column for it: one of runs or of cube.cost.
+-- Value of a metric in a row of runs or of cube.cost; an error if the row has no column for it.
 CREATE MACRO metric_value(metric_name, one) AS
     coalesce(
         CAST(to_json(one) ->> find_metric(metric_name).column_name AS DOUBLE),
         CASE
             WHEN (to_json(one) -> find_metric(metric_name).column_name) IS NULL
-                THEN error('the metric ' || metric_name || ' is not known of these runs: it needs prices and use')
+                THEN error('these rows have no metric ' || metric_name || ': it needs prices and a utilization, as in `joulemap cost`')
         END
     );
 
--- A value as a cost: lower is better. And how many times better a value is than another one: above 1 where it is.
+-- as_cost: the value with a sign such that lower is better. better_ratio: above 1 where value is better than other.
 CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN -value ELSE value END;
 CREATE MACRO better_ratio(is_higher_better, value, other) AS
     CASE WHEN is_higher_better THEN value / nullif(other, 0e0) ELSE other / nullif(value, 0e0) END;
 
--- What stands for one way of paying, rented or bought; null for neither.
+-- The argument of one form of payment, rented or bought; null for any other.
 CREATE MACRO by_way(way, rented, bought) AS CASE way WHEN 'rented' THEN rented WHEN 'bought' THEN bought END;
 
--- A price with who asks it and when, for people.
+-- Text with a price, its seller and its date.
 CREATE MACRO tell_rent(usd, told) AS concat_ws(', ', format('{:.4g} USD/h', usd), nullif(told, ''));
 CREATE MACRO tell_purchase(usd, told) AS concat_ws(', ', format('{:,.0f} USD', usd), nullif(told, ''));
 
--- Order of the quantities that predictions are scored in.
+-- Position of a quantity in tables of scores.
 CREATE MACRO quantity_place(quantity) AS list_position(
     ['latency_s', 'throughput_per_s', 'energy_j', 'time_to_first_token_s', 'inter_token_latency_s', 'request_latency_s',
      'output_tokens_per_s', 'total_tokens_per_s', 'energy_per_output_token_j', 'energy_per_request_j', 'power_w',
@@ -109,8 +109,8 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Half-width of the finest group of measurements that a prediction of a served model is in. An engine is its name and its
--- release, of which the name alone is a group too.
+-- Half-width of the finest group of measurements that contains a prediction of a served model. An engine is a name with a
+-- release; the name alone is a coarser group.
 CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
     SELECT max_by(s.half_width, s.level)
     FROM internal.serving_scale AS s
@@ -121,13 +121,13 @@ CREATE MACRO serving_scale_of(of_quantity, of_vendor, of_engine, of_work, of_har
         AND s.hardware IN ('', of_hardware)
 );
 
--- Quantity whose scales hold for a quantity that was measured in a scope: a first token under load has scales of its own.
+-- Quantity whose error scales apply to a quantity measured in a scope: TTFT under load has separate scales.
 CREATE MACRO name_served_scale(quantity, scope) AS CASE
     WHEN quantity = 'time_to_first_token_s' AND scope = 'steady_serving' THEN 'loaded_time_to_first_token_s'
     ELSE quantity
 END;
 
--- Boundary of the joules and watts of a served model: MEASURED_AT of domain/configuration.py; the board where none is stated.
+-- Boundary of the energy and power of a served model, as MEASURED_AT of domain/configuration.py; board if none is stated.
 CREATE MACRO boundary_of(stated) AS CASE
     WHEN stated = 'chip' THEN 'chip'
     WHEN stated IN ('system', 'wall', 'node') THEN 'system'
@@ -146,8 +146,8 @@ CREATE MACRO served_energy_half_width(time_half_width, power_half_width) AS sqrt
     pow(time_half_width, 2) + pow(power_half_width, 2) - 2e0 * 0.4e0 * time_half_width * power_half_width
 );
 
--- Half-width of what is predicted of a served model. That of an energy is of its time and of the power together; `power_part`
--- is the power over what is left of it where a measurement has its idle power subtracted, else 1.
+-- Half-width of a predicted quantity of a served model. That of an energy combines those of its time and of its power.
+-- `power_part` is the power over the power without idle power if the measurement subtracts idle power, else 1.
 CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, of_scope, power_part) AS
     CASE
         WHEN served_time_of(of_quantity, of_scope) IS NULL
@@ -158,8 +158,8 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_h
         )
     END;
 
--- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
+-- Kind of work, by which prediction errors are grouped: the given kind of a whole model, or the kind of a single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 
--- The hardware that one is a variant of, as in l4[tdp=60W]; itself where it is none.
+-- Hardware without the changes of a variant: l4 for l4[tdp=60W].
 CREATE MACRO board_of(hardware) AS split_part(hardware, '[', 1);

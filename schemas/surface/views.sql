@@ -1,4 +1,4 @@
--- The promised surface for ad-hoc SQL: names and meaning are part of the contract.
+-- Public views for ad-hoc SQL. Their names and meanings are stable.
 
 CREATE VIEW hardware AS
 SELECT
@@ -32,8 +32,9 @@ FROM internal.catalogue_entry AS c
 JOIN internal.hardware_version AS v ON v.hardware_digest = c.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest
 GROUP BY ALL;
-COMMENT ON VIEW hardware IS 'Hardware targets of the current catalogue';
-COMMENT ON COLUMN hardware.name IS 'Name for people';
+COMMENT ON VIEW hardware IS 'Hardware of the current catalogue';
+COMMENT ON COLUMN hardware.name IS 'Display name';
+COMMENT ON COLUMN hardware.units_total_count IS 'Number of units';
 
 CREATE VIEW hardware_facts AS
 SELECT
@@ -50,7 +51,7 @@ SELECT
 FROM internal.hardware_fact AS f
 JOIN internal.hardware_version AS v ON v.hardware_digest = f.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
-COMMENT ON VIEW hardware_facts IS 'One row per number of each chip, with unit, basis and source; old versions stay, marked by is_current';
+COMMENT ON VIEW hardware_facts IS 'One row per number of each hardware, with unit, basis and source; rows of old versions have is_current = false';
 
 CREATE VIEW hardware_links AS
 SELECT
@@ -76,12 +77,12 @@ JOIN internal.hardware_version AS v ON v.hardware_digest = l.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = l.hardware_digest
 LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
 GROUP BY ALL;
-COMMENT ON VIEW hardware_links IS 'Links of each chip to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
+COMMENT ON VIEW hardware_links IS 'Links of each hardware to others of its kind and to its host; rows of old versions have is_current = false';
 COMMENT ON COLUMN hardware_links.basis IS 'Basis of the bandwidth';
 COMMENT ON COLUMN hardware_links.source IS 'Source of the bandwidth';
 COMMENT ON COLUMN hardware_links.note IS 'Note on the bandwidth';
-COMMENT ON COLUMN hardware_links.latency_s IS 'Latency from a device to the next: the time of one step of a collective';
-COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Energy of a byte that the device sends and one that it receives';
+COMMENT ON COLUMN hardware_links.latency_s IS 'Time from one device to the next, as in one step of a collective';
+COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Energy of sending one byte and receiving one';
 COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'Bandwidth in one direction, all links of the device together';
 
 CREATE VIEW energy_reference AS
@@ -115,17 +116,19 @@ LEFT JOIN internal.hardware_version AS u ON u.hardware_digest = c.usual_digest
 LEFT JOIN internal.energy_per_action AS d
     ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
     AND d.action_id = e.action_id;
-COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the energy that its runs use and the one that its hardware file states. Every ledger line has its row, by hardware_digest, component and action. Where is_current is true, each action of a chip has one row';
-COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one count, as runs of this version use it at full voltage, with its board, its calibration and the changes of a question';
+COMMENT ON VIEW energy_reference IS 'Energy per action of each hardware version, component and action: as runs use it, and as the hardware file states it. hardware_digest, component and action give the row of a ledger line. Where is_current is true, each action of a chip has one row';
+COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Energy of one action at the highest voltage, as runs of this version use it: with its board, its calibration and the changes of a question';
 COMMENT ON COLUMN energy_reference.is_current IS 'True if runs use this version by default: the current catalogue at its default mode and its board, under the built-in calibration';
-COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without the board''s energy, or system with host, chassis and power supply';
+COMMENT ON COLUMN energy_reference.boundary IS 'Contents of the energy of its runs: board, chip without voltage regulators and unattributed energy, or system with host, chassis and power supply';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
 FROM internal.metric;
-COMMENT ON VIEW metrics IS 'Metrics by which runs are compared, ranked and chosen, with the column that holds each';
+COMMENT ON VIEW metrics IS 'Metrics by which runs are compared, ranked and chosen, with the column of each';
 COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
-COMMENT ON COLUMN metrics.per IS 'Reference of one value: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metrics.per IS 'Amount that one value refers to: batch, inference, second, chip, million inferences';
+COMMENT ON COLUMN metrics.label IS 'Display name';
+COMMENT ON COLUMN metrics.name IS 'Name of the metric';
 
 CREATE VIEW counted_operators AS
 SELECT
@@ -153,17 +156,17 @@ SELECT
     o.variant,
     o.step_count,
     o.run_count,
-    -- a causal mask hides MACs: of S queries over L keys each sees one key less than the next; scores, which scale each
-    -- element, have their keys in N, the weighted sum in K
+    -- A causal mask hides MACs: each of S queries over L keys sees one key fewer than the next query. The product that
+    -- gives scores, which scales each element, has the keys in N; the weighted sum has them in K.
     CASE
         WHEN o.mac_count > 0 AND list_contains(string_split(o.variant, ' '), 'causal') THEN
             o.mac_count // (o.gemm_m * o.key_count)
             * (least(o.gemm_m, o.key_count) * (least(o.gemm_m, o.key_count) - 1) // 2)
         ELSE 0
     END AS skipped_mac_count,
-    -- all that an operator with a bias adds beside its MACs
+    -- an operator with a bias has no other elementwise operations
     CASE WHEN o.has_bias THEN o.elementwise_count ELSE 0 END AS bias_addition_count,
-    -- output channels, which in the GEMM view of a transposed convolution stand once for each tap
+    -- output channels; the GEMM view of a transposed convolution counts each of them once per tap
     CASE
         WHEN NOT o.has_bias THEN 0
         WHEN starts_with(o.operation, 'conv_transpose') THEN o.gemm_n // o.tap_count * o.gemm_groups
@@ -176,7 +179,7 @@ FROM (
         if(elementwise_count > 0, gemm_n, gemm_k) AS key_count
     FROM internal.workload_operator
 ) AS o;
-COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with masks and biases inferred from their shapes';
+COMMENT ON VIEW counted_operators IS 'Operators of every stored workload, with hidden MACs and biases inferred from shapes and variants';
 
 CREATE VIEW operators AS
 SELECT
@@ -239,7 +242,7 @@ SELECT
 FROM internal.workload_operator AS o
 JOIN internal.workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
-COMMENT ON VIEW uncounted IS 'Operators that could not be counted, one row each; none is silently counted as zero';
+COMMENT ON VIEW uncounted IS 'Operators without a formula for their arithmetic, one row each; none is silently counted as zero';
 
 CREATE VIEW assumptions AS
 SELECT n.workload_id, n.model, n.batch, n.assumption
@@ -254,8 +257,8 @@ GROUP BY workload_id, aten
 UNION ALL
 SELECT workload_id, 'assumed', unnest(notes), NULL
 FROM internal.workload;
-COMMENT ON VIEW caveats IS 'Assumptions and gaps of traces';
-COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
+COMMENT ON VIEW caveats IS 'Uncounted operators and assumptions of each trace';
+COMMENT ON COLUMN caveats.kind IS 'uncounted: only the bytes of these operators are counted; assumed: a worst case replaces a data-dependent value';
 COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
 COMMENT ON COLUMN caveats.operator_count IS 'Number of uncounted operators; null for an assumption';
 
@@ -302,7 +305,8 @@ FROM internal.run AS r
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: the clock under the power cap, in steady state';
-COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with its requested workload and configuration';
+COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with its workload and settings';
+COMMENT ON COLUMN run_configurations.label IS 'Display name: hardware, precision, batch and runtime';
 
 CREATE VIEW run_settings AS
 SELECT
@@ -319,10 +323,10 @@ FROM (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 ) AS s;
-COMMENT ON VIEW run_settings IS 'Requested settings of each run by dimension; a value that only repeats another dimension is empty';
-COMMENT ON COLUMN run_settings.setting IS 'The dimension';
-COMMENT ON COLUMN run_settings.value IS 'Value as a text';
-COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
+COMMENT ON VIEW run_settings IS 'Settings of each run, one row per dimension';
+COMMENT ON COLUMN run_settings.setting IS 'Name of the dimension';
+COMMENT ON COLUMN run_settings.value IS 'Requested value as text; empty for the default or where it only repeats another dimension';
+COMMENT ON COLUMN run_settings.setting_index IS 'Position in the list of dimensions';
 
 CREATE VIEW newest_runs AS
 SELECT
@@ -338,7 +342,7 @@ SEMI JOIN (
     WHERE r.refusal IS NULL AND len(v.changes) = 0
     GROUP BY {newest}
 ) AS n ON n.run_id = r.run_id;
-COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; runs on hardware changed for one question are excluded';
+COMMENT ON VIEW newest_runs IS 'Newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; runs with --set are excluded';
 
 CREATE VIEW refused_runs AS
 SELECT
@@ -349,6 +353,7 @@ SELECT
 FROM run_configurations AS r
 WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
+COMMENT ON COLUMN refused_runs.refusal IS 'Reason why the hardware cannot run it';
 
 CREATE VIEW run_figures AS
 SELECT
@@ -436,13 +441,17 @@ LEFT JOIN (
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM internal.run_total
 ) AS x ON x.run_id = r.run_id;
-COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
+COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the columns of runs; results are null for a refused run';
+COMMENT ON COLUMN run_figures.units_used_count IS 'Units with work: the mean over time in steady state, rounded up; on a box, devices with a part of the model';
+COMMENT ON COLUMN run_figures.clock_hz IS 'Full clock x clock_fraction: the clock under the power cap, in steady state';
+COMMENT ON COLUMN run_figures.label IS 'Display name: hardware, precision, batch and runtime';
 
 CREATE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE energy_j IS NOT NULL;
-COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
-COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
+COMMENT ON VIEW runs IS 'Evaluated runs. Latency, energy and energy x delay are per batch. Energy, utilization and attained rates are those of the steady state, where batches may overlap';
+COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up; on a box, devices with a part of the model';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: the clock under the power cap, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
+COMMENT ON COLUMN runs.label IS 'Display name: hardware, precision, batch and runtime';
 
 CREATE VIEW run_uncertainty AS
 SELECT
@@ -463,7 +472,7 @@ SELECT
     u.energy_group_count
 FROM run_configurations AS r
 JOIN internal.run_total AS u ON u.run_id = r.run_id;
-COMMENT ON VIEW run_uncertainty IS '80 % intervals of each run: from v exp(-h) to v exp(h) around a figure v with half-width h';
+COMMENT ON VIEW run_uncertainty IS 'Half-widths of the 80 % intervals of each evaluated run: a value v with half-width h lies between v exp(-h) and v exp(h)';
 
 CREATE VIEW run_errors AS
 SELECT
@@ -481,11 +490,11 @@ FROM internal.run_total AS u
 JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN internal.workload AS w ON w.workload_id = r.workload_id
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
-COMMENT ON VIEW run_errors IS 'Parts of the error of each run: runs with equal values of a column share that part (docs/doubt.md)';
-COMMENT ON COLUMN run_errors.hardware IS 'Board: of a variant the one that it varies';
-COMMENT ON COLUMN run_errors.model IS 'Source of the model';
-COMMENT ON COLUMN run_errors.configuration IS 'Precision, batch and runtime';
-COMMENT ON COLUMN run_errors.own IS 'Part that no other run shares: the whole run, for any version of formulas, calibrations and descriptions';
+COMMENT ON VIEW run_errors IS 'Parts of the prediction error of each run: runs with equal values of a column share that part (docs/doubt.md)';
+COMMENT ON COLUMN run_errors.hardware IS 'Board; for a variant such as l4[tdp=60W], the board that it varies';
+COMMENT ON COLUMN run_errors.model IS 'Source of the model, e.g. torchvision:resnet18';
+COMMENT ON COLUMN run_errors.configuration IS 'Batch, precision and runtime';
+COMMENT ON COLUMN run_errors.own IS 'Key of the part that no other run shares: model, hardware and settings, for any version of formulas, calibrations and descriptions';
 
 CREATE VIEW other_units AS
 SELECT v.place, v.component, v.unit_name, v.quantity
@@ -496,14 +505,14 @@ FROM (
     (3, 'misc_engine', 'misc engine', 'unit_count'),
     (4, 'processor', 'board processor', '')
 ) AS v (place, component, unit_name, quantity);
-COMMENT ON VIEW other_units IS 'Units that run the operators that the main units cannot';
-COMMENT ON COLUMN other_units.place IS 'Order; where several have a part in a subgraph, the last counts';
+COMMENT ON VIEW other_units IS 'Kinds of units that run operators that the main units cannot';
+COMMENT ON COLUMN other_units.place IS 'Position; if several of these units work in a subgraph, the last one names it';
 COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
 COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
-COMMENT ON COLUMN other_units.quantity IS 'Quantity of hardware_facts that counts them; empty for the one processor of a board';
+COMMENT ON COLUMN other_units.quantity IS 'Quantity of hardware_facts with the number of these units; empty for a board processor, of which there is one';
 
--- A filter on runs reaches the tables: what is summed is looked up for the runs that are left, so that a question about
--- one model reads the rows of its runs and not every row.
+-- The joins are lateral so that a filter on runs reaches the tables: a question about one model reads only the rows of
+-- its runs.
 CREATE VIEW subgraph_results AS
 SELECT
     r.run_id,
@@ -627,11 +636,14 @@ JOIN LATERAL (
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
 LEFT JOIN other_units AS u ON u.place = p.other_place
 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
-COMMENT ON VIEW subgraph_results IS 'Runs with has_ledger only. Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency, or its memory time if that is longer';
-COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that do the work: the hardware''s, or others that take the remaining work, such as a vector unit';
-COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units with work in the fullest wave';
-COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of these units';
-COMMENT ON COLUMN subgraph_results.name IS 'Name of the operator that leads it';
+COMMENT ON VIEW subgraph_results IS 'Each subgraph on the hardware of a run. Its edp_share_js add up to the EDP of the run, its edp_js do not. Only runs with has_ledger';
+COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that compute it: those of the hardware, or others such as a vector unit';
+COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units (of unit_name) with work in the fullest wave';
+COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of the units named by unit_name';
+COMMENT ON COLUMN subgraph_results.name IS 'Name of its leading operator';
+COMMENT ON COLUMN subgraph_results.latency_s IS 'Latency per batch; the subgraphs add up to the run';
+COMMENT ON COLUMN subgraph_results.compute_utilization_fraction IS 'Operations (two per computed MAC) over what the peak allows in the subgraph''s latency';
+COMMENT ON COLUMN subgraph_results.bandwidth_utilization_fraction IS 'Off-chip bytes over the subgraph''s latency (or its memory time, if longer) and the published bandwidth';
 
 CREATE VIEW operator_results AS
 SELECT
@@ -728,10 +740,10 @@ JOIN LATERAL (
     WHERE c.run_id = r.run_id
     GROUP BY c.subgraph_index
 ) AS n ON n.subgraph_index = p.subgraph_index;
-COMMENT ON VIEW operator_results IS 'Runs with has_ledger only. Each operator''s exact share of a run, and its cost as a separate kernel';
-COMMENT ON COLUMN operator_results.kernel_count IS '1 where it leads a kernel, else 0';
-COMMENT ON COLUMN operator_results.moved_bytes IS 'Its part of what crosses the boundary of its kernel';
-COMMENT ON COLUMN operator_results.latency_s IS 'Its share of its kernel; operators add up to their subgraph';
+COMMENT ON VIEW operator_results IS 'Each operator''s share of a run, which add up exactly, and its cost as a separate kernel. Only runs with has_ledger';
+COMMENT ON COLUMN operator_results.kernel_count IS 'Kernels per batch: 1 for the leading operator of a kernel, else 0';
+COMMENT ON COLUMN operator_results.moved_bytes IS 'The operator''s share of the bytes that cross the boundary of its kernel, per batch';
+COMMENT ON COLUMN operator_results.latency_s IS 'The operator''s share of the latency of its kernel, per batch; the operators add up to their subgraph';
 
 CREATE VIEW energy_ledger AS
 SELECT
@@ -765,7 +777,7 @@ JOIN internal.action AS a ON a.action_id = l.action_id
 JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
-COMMENT ON VIEW energy_ledger IS 'Runs with has_ledger only. One line per run, operator and action: count x energy per action x voltage factor of the line, with the configuration of the run. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
+COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: action_count x energy per action x voltage factor, per batch. Only runs with has_ledger. Sums of line_energy_fj and line_energy_j are exact in any order';
 
 CREATE VIEW energy_parts AS
 SELECT
@@ -784,7 +796,7 @@ FROM (
     GROUP BY l.run_id, l.subgraph_index, l.operator_index
 ) AS p
 JOIN run_configurations AS r ON r.run_id = p.run_id;
-COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and its architectural overhead; exact, in femtojoules';
+COMMENT ON VIEW energy_parts IS 'Energy per batch of each operator of a run by part, and its architectural overhead; exact, in femtojoules. Only runs with has_ledger';
 
 CREATE VIEW placement_events AS
 SELECT v.event_index, v.component, v.event, v.per, v.part_of, v.meaning, v.formula
@@ -798,9 +810,11 @@ FROM (
     (-2, 'chip', 'macs', 'MAC', 'mac_slots', 'MACs that the model needs', 'MACs of its operators'),
     (-1, 'chip', 'padding', 'MAC', 'mac_slots', 'slots without a MAC', 'mac_slots - macs')
 ) AS v (event_index, component, event, per, part_of, meaning, formula);
-COMMENT ON VIEW placement_events IS 'Events of every class: those that follow from where subgraphs were placed, not from actions';
-COMMENT ON COLUMN placement_events.component IS 'Component of the event';
-COMMENT ON COLUMN placement_events.meaning IS 'Description';
+COMMENT ON VIEW placement_events IS 'Events of every architecture class, which follow from the placement of subgraphs instead of ledger actions';
+COMMENT ON COLUMN placement_events.component IS 'Component at which the event happens';
+COMMENT ON COLUMN placement_events.meaning IS 'Description of the event';
+COMMENT ON COLUMN placement_events.per IS 'Unit of one event: clock cycle, kernel, tile, wave, MAC';
+COMMENT ON COLUMN placement_events.formula IS 'Number of events, as a formula of the placement';
 
 CREATE VIEW events AS
 SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
@@ -809,9 +823,10 @@ CROSS JOIN (SELECT DISTINCT architecture FROM internal.event) AS a
 UNION ALL
 SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
 FROM internal.event AS e;
-COMMENT ON VIEW events IS 'Events of event_counts on each class of hardware, with the count formula in terms of ledger actions';
-COMMENT ON COLUMN events.component IS 'Component of the event';
-COMMENT ON COLUMN events.meaning IS 'Description';
+COMMENT ON VIEW events IS 'Events of event_counts on each architecture class, with the formula of their number';
+COMMENT ON COLUMN events.component IS 'Component at which the event happens';
+COMMENT ON COLUMN events.meaning IS 'Description of the event';
+COMMENT ON COLUMN events.per IS 'Unit of one event: instruction, cache line, warp, token ...';
 
 CREATE VIEW event_counts AS
 WITH placed AS (
@@ -918,9 +933,10 @@ SELECT
     c.* EXCLUDE (run_id)
 FROM counted AS c
 JOIN run_configurations AS r ON r.run_id = c.run_id;
-COMMENT ON VIEW event_counts IS 'Counts of each event: for operators from actions of the ledger, for subgraphs from their placement. Operators sum to subgraphs and subgraphs to the run';
-COMMENT ON COLUMN event_counts.component IS 'Component of the event';
-COMMENT ON COLUMN event_counts.operator_index IS 'Null where the event is counted for the subgraph as a whole';
+COMMENT ON VIEW event_counts IS 'Number of each event per batch: of operators from ledger actions, of subgraphs from their placement. Sum an event over all its rows of a run for the total. Only runs with has_ledger';
+COMMENT ON COLUMN event_counts.component IS 'Component at which the event happens';
+COMMENT ON COLUMN event_counts.operator_index IS 'Position in the execution order of the workload; null where the event is counted for the subgraph as a whole';
+COMMENT ON COLUMN event_counts.per IS 'Unit of one event: instruction, cache line, warp, token ...';
 
 CREATE VIEW run_overheads AS
 SELECT
@@ -931,31 +947,33 @@ SELECT
 FROM internal.run_action AS l
 JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
-COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor board nor host nor static';
+COMMENT ON VIEW run_overheads IS 'Architectural overhead of each evaluated run: energy that is neither arithmetic, off-chip memory, board, host nor static';
 
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
 FROM internal.cost_assumption;
 COMMENT ON VIEW cost_assumptions IS 'Default assumptions of a price per inference';
-COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
-COMMENT ON COLUMN cost_assumptions.unit IS 'Unit: 1, year, h/year, USD/kWh';
+COMMENT ON COLUMN cost_assumptions.assumption IS 'Name of the assumption: utilization, lifetime, hours, pue, electricity or host';
+COMMENT ON COLUMN cost_assumptions.unit IS 'Unit of the value: 1, year, h/year or USD/kWh';
 
 CREATE VIEW offers AS
 SELECT hardware, way, kind, seller, date, usd, unit, basis, source, note, offer_index
 FROM internal.offer;
-COMMENT ON VIEW offers IS 'Sellers'' prices of one device; answers compare the median over sellers within one kind';
-COMMENT ON COLUMN offers.way IS 'rented or bought';
+COMMENT ON VIEW offers IS 'Sellers'' prices of one device; answers use the median over sellers of one kind';
+COMMENT ON COLUMN offers.way IS 'Form of payment: rented or bought';
 COMMENT ON COLUMN offers.seller IS 'Company that asks the price';
-COMMENT ON COLUMN offers.offer_index IS 'Order in the catalogue';
+COMMENT ON COLUMN offers.offer_index IS 'Position in the catalogue';
 COMMENT ON COLUMN offers.kind IS 'Kind of seller: hyperscaler, cloud, marketplace, reserved or spot; list or retail for a purchase';
 COMMENT ON COLUMN offers.date IS 'Day, month or year of the price; empty where its source has none';
-COMMENT ON COLUMN offers.usd IS 'Price of one device, per hour where it is rented';
+COMMENT ON COLUMN offers.usd IS 'Price of one device: per hour if rented, once if bought';
+COMMENT ON COLUMN offers.unit IS 'Unit of usd: USD/h if rented, USD if bought';
+COMMENT ON COLUMN offers.note IS 'Content of the price and its computation';
 
 CREATE VIEW grid_regions AS
 SELECT region, name, year, gco2_per_kwh, basis, source, note, region_index
 FROM internal.grid_region;
-COMMENT ON VIEW grid_regions IS 'Carbon dioxide per kilowatt-hour by grid';
-COMMENT ON COLUMN grid_regions.name IS 'Name for people';
+COMMENT ON VIEW grid_regions IS 'Carbon dioxide per kilowatt-hour of electricity, by grid';
+COMMENT ON COLUMN grid_regions.name IS 'Display name';
 
 CREATE VIEW calibrations AS
 SELECT
@@ -988,8 +1006,9 @@ LEFT JOIN (
     WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
     GROUP BY calibration_digest
 ) AS e ON e.calibration_digest = c.calibration_digest;
-COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows, with the family held out; the errors as fitted if there is only one family';
-COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas that it was fitted with';
+COMMENT ON VIEW calibrations IS 'Built-in calibrations, and those that runs have used';
+COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas used in the fit';
+COMMENT ON COLUMN calibrations.hardware_digest IS 'Digest of the description of the fitted hardware, uncalibrated and at its default power mode';
 
 CREATE VIEW calibration_coefficients AS
 SELECT
@@ -1008,9 +1027,10 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_coefficient AS k
 JOIN internal.calibration AS c ON c.calibration_digest = k.calibration_digest;
-COMMENT ON VIEW calibration_coefficients IS 'Changes of each calibration: before and after, with the meaning';
-COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
-COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
+COMMENT ON VIEW calibration_coefficients IS 'Values that each calibration changes: default and calibrated value, with the meaning';
+COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient of latency; energy: a factor on energies per action; static: static power';
+COMMENT ON COLUMN calibration_coefficients.value IS 'Value with the calibration';
+COMMENT ON COLUMN calibration_coefficients.name IS 'Name of the coefficient or energy scale';
 
 CREATE VIEW calibrated_hardware AS
 SELECT DISTINCT
@@ -1022,7 +1042,7 @@ SELECT DISTINCT
 FROM internal.run AS r
 JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest;
-COMMENT ON VIEW calibrated_hardware IS 'Hardware of runs with their calibration: fitted to it, or inherited from another of its generation';
+COMMENT ON VIEW calibrated_hardware IS 'Hardware of runs and its calibration, fitted to this hardware or inherited from other hardware of its generation';
 
 CREATE VIEW calibration_errors AS
 SELECT
@@ -1043,9 +1063,9 @@ SELECT
     c.calibration_digest
 FROM internal.calibration_error AS e
 JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest;
-COMMENT ON VIEW calibration_errors IS 'Errors of each calibration against its measurements: as fitted, and with the family held out';
-COMMENT ON COLUMN calibration_errors.quantity IS 'latency or energy';
-COMMENT ON COLUMN calibration_errors.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
+COMMENT ON VIEW calibration_errors IS 'Errors of each calibration against its measurements: with class defaults, as fitted, and with each family held out';
+COMMENT ON COLUMN calibration_errors.quantity IS 'Measured quantity: latency or energy';
+COMMENT ON COLUMN calibration_errors.split IS 'Predictions that are scored: uncalibrated: with class defaults; fitted: with the calibration; cross_validated: of each family, with a fit to the other families';
 COMMENT ON COLUMN calibration_errors.runtime IS 'Runtime of the rows; null for all';
 COMMENT ON COLUMN calibration_errors.precision IS 'Precision of the rows; null for all';
 COMMENT ON COLUMN calibration_errors.batch IS 'Batch of the rows; null for all';
@@ -1075,11 +1095,13 @@ SELECT
     stream_count
 FROM internal.measurement;
 COMMENT ON VIEW measurements IS 'Measurements of models and operators';
-COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
-COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
-COMMENT ON COLUMN measurements.throughput_per_s IS 'Inferences per second of one device, as measured';
-COMMENT ON COLUMN measurements.peak_memory_bytes IS 'Peak memory as the framework reports it';
+COMMENT ON COLUMN measurements.energy_j IS 'Measured energy per batch';
+COMMENT ON COLUMN measurements.latency_s IS 'Measured latency of a batch';
+COMMENT ON COLUMN measurements.throughput_per_s IS 'Measured inferences per second of one device';
+COMMENT ON COLUMN measurements.peak_memory_bytes IS 'Measured peak memory, as the framework reports it';
 COMMENT ON COLUMN measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
+COMMENT ON COLUMN measurements.device_count IS 'Devices of the system at the wall plug; null where unknown';
+COMMENT ON COLUMN measurements.boundary IS 'Boundary of the measured energy and power: chip, board or system; empty if neither was measured';
 
 CREATE VIEW measurement_splits AS
 SELECT
@@ -1094,8 +1116,8 @@ SELECT
     END AS split
 FROM internal.measurement AS m
 LEFT JOIN internal.model_entry AS e ON e.model = m.model;
-COMMENT ON VIEW measurement_splits IS 'Novelty of each measurement to the coefficients: fitted to it, same family (fitted to others of its family on its hardware), unseen family (fitted to other families), unseen hardware';
-COMMENT ON COLUMN measurement_splits.split IS 'fitted (to this row), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
+COMMENT ON VIEW measurement_splits IS 'Relation of each measurement to the rows that coefficients were fitted to';
+COMMENT ON COLUMN measurement_splits.split IS 'Coefficients that were fitted to this row (fitted), to its family on its hardware (same family), to other families on its hardware (unseen family), or to other hardware only (unseen hardware)';
 
 CREATE VIEW estimates AS
 SELECT
@@ -1132,10 +1154,11 @@ SELECT
     e.energy_fj
 FROM internal.estimate AS e
 JOIN internal.hardware_version AS v ON v.hardware_digest = e.hardware_digest;
-COMMENT ON VIEW estimates IS 'Total time and energy of measured operators, evaluated in bulk; per batch';
-COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
+COMMENT ON VIEW estimates IS 'Time and energy per batch of single operators that were measured, evaluated in bulk without a ledger';
+COMMENT ON COLUMN estimates.latency_fs IS 'Latency of a batch, femtoseconds';
 COMMENT ON COLUMN estimates.kind IS 'Kind of the operator: gemm, conv2d, attention ...';
-COMMENT ON COLUMN estimates.refusal IS 'Reason of refusal; null where the hardware runs it';
+COMMENT ON COLUMN estimates.refusal IS 'Reason why the hardware cannot run it; null where it can';
+COMMENT ON COLUMN estimates.estimate_id IS 'Number of the estimate';
 
 CREATE VIEW placements AS
 SELECT
@@ -1166,9 +1189,12 @@ SELECT
     p.created_at,
     p.energy_fj
 FROM internal.placement AS p;
-COMMENT ON VIEW placements IS 'A model on devices of a box that work on it together: each device alone, split, or as a pipeline; energies are of the whole box';
-COMMENT ON COLUMN placements.formula_version IS 'Formula versions of all classes of its devices';
+COMMENT ON VIEW placements IS 'A model on one or several devices of a box: alone, split, or as a pipeline';
+COMMENT ON COLUMN placements.formula_version IS 'Digest of the formulas of all classes of its devices';
 COMMENT ON COLUMN placements.precision IS 'Requested precision; devices without it use another';
+COMMENT ON COLUMN placements.energy_j IS 'Energy of the whole box per batch, static energy included';
+COMMENT ON COLUMN placements.energy_fj IS 'Energy of the whole box per batch, static energy included, femtojoules';
+COMMENT ON COLUMN placements.latency_s IS 'Latency of a batch, copies between devices included';
 
 CREATE VIEW placement_ledger AS
 SELECT
@@ -1186,7 +1212,11 @@ SELECT
     l.basis,
     l.source
 FROM internal.placement_line AS l;
-COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: energy of parts, of copies between devices, and of devices that wait';
+COMMENT ON VIEW placement_ledger IS 'One row per line of the ledger of a placement: energy of subgraphs, of copies between devices, and of waiting devices';
+COMMENT ON COLUMN placement_ledger.line_energy_j IS 'Energy per batch in joules, the DOUBLE nearest to line_energy_fj';
+COMMENT ON COLUMN placement_ledger.line_energy_fj IS 'Stored energy per batch at the voltage of the run, femtojoules';
+COMMENT ON COLUMN placement_ledger.subgraph_index IS 'Position of the subgraph in the workload; null for a line of no subgraph';
+COMMENT ON COLUMN placement_ledger.energy_per_action_j IS 'Energy of one action at the highest voltage of its device';
 
 CREATE VIEW workload_names AS
 SELECT
@@ -1214,8 +1244,8 @@ FROM (
     FROM internal.workload AS w
     LEFT JOIN internal.model_entry AS e ON e.model = w.model
 ) AS n;
-COMMENT ON VIEW workload_names IS 'Every workload by the names that measurements of it may have: that of the model where its arguments and inputs are its own, else with them. Of a model of a hub nothing stored says which inputs are its own, so it has both';
-COMMENT ON COLUMN workload_names.measured_model IS 'Name of the model as measurements have it';
+COMMENT ON VIEW workload_names IS 'Names that measurements of a workload may give to its model: the model''s name if arguments and inputs are the usual ones, else with them. Models of timm and transformers have both names';
+COMMENT ON COLUMN workload_names.measured_model IS 'Name that a measurement of this workload may give to its model';
 
 CREATE VIEW allocators AS
 SELECT
@@ -1225,8 +1255,8 @@ SELECT
 FROM internal.hardware_fact
 WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
 GROUP BY hardware_digest;
-COMMENT ON VIEW allocators IS 'Hardware on which a framework keeps a workspace for each stream that it has used, beside the memory of a run';
-COMMENT ON COLUMN allocators.workspace_bytes IS 'Bytes of one workspace';
+COMMENT ON VIEW allocators IS 'Hardware on which the framework keeps one workspace per used stream, in addition to the memory of a run';
+COMMENT ON COLUMN allocators.workspace_bytes IS 'Bytes of the workspace of one stream';
 COMMENT ON COLUMN allocators.stream_limit IS 'Maximum streams with a workspace';
 
 CREATE VIEW scored_measurements AS
@@ -1488,7 +1518,10 @@ LEFT JOIN (
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN internal.model_entry AS e ON e.model = n.model
 LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest;
-COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration under each calibration, per batch and at the boundary of the measurement (board where it has none); idle power that was subtracted from a measured energy is subtracted from the predicted one; predicted_wall_power_w is that of its run at the boundary system. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW scored_measurements IS 'Each measurement with the newest prediction of its configuration under each calibration, at the boundary of the measurement (board if it has none). run_id is set for a model, estimate_id for a single operator';
+COMMENT ON COLUMN scored_measurements.boundary IS 'Boundary of the measured energy and power: chip, board or system; empty if neither was measured';
+COMMENT ON COLUMN scored_measurements.seen IS 'Coefficients, calibrations and numbers of the system that were fitted to this row or to its family on its hardware; empty for none';
+COMMENT ON COLUMN scored_measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 
 CREATE VIEW serving_measurements AS
 SELECT
@@ -1538,13 +1571,25 @@ SELECT
         ELSE 'unseen hardware'
     END AS split
 FROM internal.serving_measurement;
-COMMENT ON VIEW serving_measurements IS 'Measurements of served language models; energies, powers and rates are of all devices together';
+COMMENT ON VIEW serving_measurements IS 'Measurements of served language models';
 COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Tokens of a sequence in the cache before a pass over its prompt; null for none or not stated';
-COMMENT ON COLUMN serving_measurements.uses_cache IS 'True if keys and values are kept from step to step';
+COMMENT ON COLUMN serving_measurements.uses_cache IS 'True if the cache of keys and values is kept from step to step';
 COMMENT ON COLUMN serving_measurements.context_tokens IS 'Tokens of a sequence that passes were compiled for; null where not stated';
 COMMENT ON COLUMN serving_measurements.file_bytes IS 'Size of the weights as stored; null where not stated';
-COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of times between tokens: mean or median';
-COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Statement on a prompt of unknown length: short, or empty';
+COMMENT ON COLUMN serving_measurements.statistic IS 'Statistic of the times between tokens: mean or median';
+COMMENT ON COLUMN serving_measurements.prompt_kind IS 'Sources statement on a prompt of unknown length: short, or empty';
+COMMENT ON COLUMN serving_measurements.hardware IS 'Catalogue id, or the name of hardware outside the catalogue';
+COMMENT ON COLUMN serving_measurements.model IS 'Name of the model in the source';
+COMMENT ON COLUMN serving_measurements.batch IS 'Sequences per call, or the mean number of requests in flight';
+COMMENT ON COLUMN serving_measurements.scope IS 'prefill_step (pass over prompts), decode_step (one token per sequence), request (call of equal sequences), offline (whole batch to its last token) or steady_serving (requests always in flight)';
+COMMENT ON COLUMN serving_measurements.device_count IS 'Devices in use; null where not stated';
+COMMENT ON COLUMN serving_measurements.weight_precision IS 'Precision of the weights as stated';
+COMMENT ON COLUMN serving_measurements.activation_precision IS 'Precision of activations as stated; empty where not stated or that of the weights';
+COMMENT ON COLUMN serving_measurements.cache_precision IS 'Precision of keys and values as stated; empty where not stated or that of the activations';
+COMMENT ON COLUMN serving_measurements.power_w IS 'Measured average power of all devices within power_boundary';
+COMMENT ON COLUMN serving_measurements.idle_power_w IS 'Idle power of all devices that was subtracted from the measured energies; null if they contain it';
+COMMENT ON COLUMN serving_measurements.split IS 'Coefficients that were fitted to this row (fitted), to others of its model on its hardware (same family), to other models on its hardware (unseen family), or to other hardware only (unseen hardware)';
+COMMENT ON COLUMN serving_measurements.serving_measurement_id IS 'Number of the measurement';
 
 CREATE VIEW serving_predictions AS
 SELECT
@@ -1600,9 +1645,12 @@ FROM (
     JOIN internal.serving_measurement AS m ON m.serving_measurement_id = n.serving_measurement_id
 ) AS p
 WHERE p.measured IS NOT NULL;
-COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served configuration beside its newest prediction; null where there is none, with the reason as refusal';
+COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served language model with its newest prediction; null with a refusal where there is none';
 COMMENT ON COLUMN serving_predictions.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted)';
-COMMENT ON COLUMN serving_predictions.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN serving_predictions.quantity IS 'Measured quantity: time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN serving_predictions.refusal IS 'Reason why the quantity is not predicted; null if it is';
+COMMENT ON COLUMN serving_predictions.engine IS 'Engine and release that the prediction assumes; empty for none';
+COMMENT ON COLUMN serving_predictions.vendor IS 'Manufacturer of the hardware; empty for hardware outside the catalogue';
 
 CREATE VIEW serving_refusals AS
 SELECT
@@ -1619,8 +1667,10 @@ SELECT
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.refusal IS NOT NULL;
-COMMENT ON VIEW serving_refusals IS 'Measured quantities of served configurations that are not predicted, and why';
-COMMENT ON COLUMN serving_refusals.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON VIEW serving_refusals IS 'Measured quantities of served language models that are not predicted, and why';
+COMMENT ON COLUMN serving_refusals.quantity IS 'Measured quantity: time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN serving_refusals.batch IS 'Sequences per call, or the mean number of requests in flight';
+COMMENT ON COLUMN serving_refusals.refusal IS 'Reason why the quantity is not predicted';
 
 CREATE VIEW calibrated_prediction_errors AS
 SELECT
@@ -1731,11 +1781,13 @@ FROM (
     JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 ) AS p
 WHERE p.measured IS NOT NULL AND p.predicted IS NOT NULL;
-COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measured quantity';
-COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
-COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON VIEW calibrated_prediction_errors IS 'Newest prediction under each calibration compared with each measured quantity';
+COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'Measured quantity: latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; for served models time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples per batch; for served models, sequences per call or the mean number of requests in flight';
 COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
-COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
+COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null for served models';
+COMMENT ON COLUMN calibrated_prediction_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
+COMMENT ON COLUMN calibrated_prediction_errors.seen IS 'Coefficients, calibrations and numbers of the system that were fitted to this row or to its family on its hardware; empty for none';
 
 CREATE VIEW prediction_errors AS
 SELECT
@@ -1765,11 +1817,13 @@ FROM calibrated_prediction_errors
 QUALIFY row_number() OVER (
     PARTITION BY measurement_id, serving_measurement_id, quantity ORDER BY run_id DESC, estimate_id DESC
 ) = 1;
-COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measured quantity';
-COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
-COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON VIEW prediction_errors IS 'Newest prediction compared with each measured quantity';
+COMMENT ON COLUMN prediction_errors.quantity IS 'Measured quantity: latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; for served models time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN prediction_errors.batch IS 'Samples per batch; for served models, sequences per call or the mean number of requests in flight';
 COMMENT ON COLUMN prediction_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
-COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
+COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null for served models';
+COMMENT ON COLUMN prediction_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
+COMMENT ON COLUMN prediction_errors.seen IS 'Coefficients, calibrations and numbers of the system that were fitted to this row or to its family on its hardware; empty for none';
 
 CREATE VIEW energy_errors AS
 WITH single AS (
@@ -1897,16 +1951,18 @@ FROM (
     FROM served
 ) AS e
 WHERE e.predicted IS NOT NULL;
-COMMENT ON VIEW energy_errors IS 'Measured energy of each measurement against the newest prediction at its boundary, or its power where no time was measured';
+COMMENT ON VIEW energy_errors IS 'Measured energy compared with the newest prediction at the boundary of the measurement; power where no time was measured';
 COMMENT ON COLUMN energy_errors.boundary IS 'Boundary of the measurement: chip, board or system';
-COMMENT ON COLUMN energy_errors.subject IS 'models, operators or served';
-COMMENT ON COLUMN energy_errors.quantity IS 'energy (J per batch; of what is served, J per output token, or per request where that was not measured) or power (W)';
-COMMENT ON COLUMN energy_errors.measured IS 'Measured energy or power; idle power is subtracted where idle_power_w says so';
+COMMENT ON COLUMN energy_errors.subject IS 'Subject of the measurement: models, operators or served';
+COMMENT ON COLUMN energy_errors.quantity IS 'energy (J per batch; for served models J per output token, or per request where that was not measured) or power (W)';
+COMMENT ON COLUMN energy_errors.measured IS 'Measured energy or power, without idle_power_w if that is given';
 COMMENT ON COLUMN energy_errors.half_width IS 'Half-width of the 80 % interval of ln(measured / predicted); null for single operators';
-COMMENT ON COLUMN energy_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON COLUMN energy_errors.batch IS 'Samples per batch; for served models, sequences per call or the mean number of requests in flight';
 COMMENT ON COLUMN energy_errors.precision IS 'Precision of weights, activations and GEMMs; for served models, of the weights as stated';
 COMMENT ON COLUMN energy_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
-COMMENT ON COLUMN energy_errors.measurement_id IS 'Number of the measurement; null of what is served';
+COMMENT ON COLUMN energy_errors.measurement_id IS 'Number of the measurement; null for served models';
+COMMENT ON COLUMN energy_errors.predicted IS 'Predicted energy or power, without idle_power_w if that is given';
+COMMENT ON COLUMN energy_errors.seen IS 'Coefficients, calibrations and numbers of the system that were fitted to this row or to its family on its hardware; empty for none';
 
 CREATE VIEW operator_measurements AS
 SELECT
@@ -1926,12 +1982,13 @@ SELECT
     conditions,
     seen
 FROM internal.operator_measurement;
-COMMENT ON VIEW operator_measurements IS 'Measured device time of operators inside models, by operation and shapes, and of kernels without operator';
+COMMENT ON VIEW operator_measurements IS 'Measured device time of the operators inside models, by operation and shapes, and of kernels without an operator';
 COMMENT ON COLUMN operator_measurements.operation IS 'Operation as in operator_signatures; empty for kernels without an operator of the trace';
 COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
+COMMENT ON COLUMN operator_measurements.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
 
--- A profile lists shapes as they stand in memory, so operators that differ in more than this share a row. It does not
--- tell what a concatenation joins; an attention is one kernel.
+-- A profile lists shapes as stored in memory, so operators that differ only in other properties share a row. It omits
+-- the inputs of a concatenation, and it has one kernel for an attention.
 CREATE VIEW operator_signatures AS
 SELECT
     o.workload_id,
@@ -1971,8 +2028,8 @@ LEFT JOIN (
     WHERE a.role <> 'output'
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
-COMMENT ON VIEW operator_signatures IS 'Signatures that distinguish operators of a workload in a profile: operation and shapes read -> written; for a copy, the shape that it makes contiguous';
-COMMENT ON COLUMN operator_signatures.kind IS 'Kind of the operator, attention for its three operators';
+COMMENT ON VIEW operator_signatures IS 'Operation and shapes by which a profile distinguishes the operators of a workload';
+COMMENT ON COLUMN operator_signatures.kind IS 'Kind of operator; attention for the three operators of an attention';
 
 CREATE VIEW operator_prediction_errors AS
 WITH newest AS (
@@ -2057,4 +2114,5 @@ JOIN predicted AS p
     AND p.shapes = m.shapes
     AND p.operator_count = m.operator_count
 LEFT JOIN internal.model_entry AS e ON e.model = m.model;
-COMMENT ON VIEW operator_prediction_errors IS 'Measured device time of operators against the newest prediction of the same configuration, without kernel gaps; signed: positive is predicted too high';
+COMMENT ON VIEW operator_prediction_errors IS 'Measured device time of operators inside models compared with the newest prediction, both without the gaps between kernels';
+COMMENT ON COLUMN operator_prediction_errors.hardware IS 'Catalogue id, with @MODE where the power mode is not the default';
