@@ -33,7 +33,9 @@ def test_a_median_over_requests_of_their_means_is_a_mean_over_steps() -> None:
 
 @pytest.mark.parametrize("name", ["public:serving", "public:serving_energy"])
 def test_notes_of_shipped_tables_are_read_as_those_of_their_sources(name: str) -> None:
-    rows = find_public_table(name).read_served()
+    table = find_public_table(name)
+    assert table is not None
+    rows = table.read_served()
     assert {row.statistic for row in rows if row.source == "mlenergy"} == {"median"}
     assert {row.statistic for row in rows if row.source == "inferencex"} <= {"mean"}
     assert {row.uses_cache for row in rows if row.source == "wilkins"} == {False}
