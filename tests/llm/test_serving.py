@@ -139,6 +139,14 @@ def test_stages_do_together_what_one_device_does() -> None:
     )
 
 
+def test_one_more_layer_as_a_draft_shares_the_tables_of_the_model() -> None:
+    """Llama 3.1 8B in bf16: 4096 x (2 x 4096 + 2 x 1024 + 3 x 14336) weights and two norms of 4096 in a layer."""
+    one = deploy_stages("vllm", 1)
+    layer = attrs.evolve(one.decoder, layers=one.decoder.layers[-1:])
+    plain, drafted = (Room(deployment=one, draft=draft) for draft in (None, attrs.evolve(one, book=Book(layer))))
+    assert drafted.weights - plain.weights == 2 * (4096 * (2 * 4096 + 2 * 1024 + 3 * 14336) + 2 * 4096)
+
+
 def test_stages_take_turns_or_parts_of_a_batch() -> None:
     """In turn: three inner stages and the last on all of 8 sequences. At once: each on 2, whose tokens take as long."""
     turns, parts = deploy_stages("trt", 4), deploy_stages("vllm", 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from joulemap.catalog.public import find_public_table
 from joulemap.domain.serving import COLUMNS, QUANTITIES, read_serving_row
 from joulemap.system.errors import UsageError
 
@@ -28,6 +29,17 @@ def test_notes_say_what_columns_do_not() -> None:
 def test_a_median_over_requests_of_their_means_is_a_mean_over_steps() -> None:
     notes = "first token and between tokens: medians over requests; between tokens = mean of each request (TPOT)"
     assert read_serving_row({**CELLS, "notes": notes}).statistic == "mean"
+
+
+@pytest.mark.parametrize("name", ["public:serving", "public:serving_energy"])
+def test_notes_of_shipped_tables_are_read_as_those_of_their_sources(name: str) -> None:
+    table = find_public_table(name)
+    assert table is not None
+    rows = table.read_served()
+    assert {row.statistic for row in rows if row.source == "mlenergy"} == {"median"}
+    assert {row.statistic for row in rows if row.source == "inferencex"} <= {"mean"}
+    assert {row.uses_cache for row in rows if row.source == "wilkins"} == {False}
+    assert all(row.uses_cache for row in rows if row.source != "wilkins")
 
 
 def test_a_date_in_seconds_is_a_day() -> None:

@@ -59,10 +59,10 @@ BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 NOTES: Final[Sequence[tuple[str, re.Pattern[str], object]]] = (
     ("cached_tokens", re.compile(r"(\d+) tokens already in the cache"), None),
-    ("uses_cache", re.compile(r"NO cache"), False),
+    ("uses_cache", re.compile(r"\b(?i:no) cache\b"), False),
     ("file_bytes", re.compile(r"weights (\d+) bytes"), None),
     ("context_tokens", re.compile(r"context length (\d+)"), None),
-    ("statistic", re.compile(r"between tokens: median(?!s over requests)"), "median"),
+    ("statistic", re.compile(r"between tokens: median(?!s over requests)|\bmedian TPOT\b"), "median"),
     ("prompt_kind", re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
     ("prompt_kind", re.compile(r"means over nine tests"), LOCALSCORE),
 )

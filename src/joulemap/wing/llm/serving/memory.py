@@ -82,7 +82,7 @@ class Room:
         """Stored weights on this device in bytes, including those of the draft model."""
         decoder = self.deployment.decoder
         weights, _ = self._measure(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
-        return weights - self._narrowed + (self._draft.weights if self._draft else 0.0)
+        return weights - self._narrowed + self._draft_weights
 
     @property
     def _narrowed(self) -> float:
@@ -104,6 +104,17 @@ class Room:
     @cached_property
     def _draft(self) -> Room | None:
         return None if self.draft is None else Room(deployment=self.draft)
+
+    @property
+    def _draft_weights(self) -> float:
+        """Stored weights of the draft model in bytes; one more layer of the model shares its token table and head."""
+        if self.draft is None or self._draft is None:
+            return 0.0
+        layer = self.draft.decoder.layers[-1]
+        if layer is not self.deployment.decoder.layers[-1]:
+            return self._draft.weights
+        two = attrs.evolve(self.draft.decoder, layers=(layer, layer))
+        return Room(deployment=attrs.evolve(self.draft, book=type(self.draft.book)(two))).weights - self._draft.weights
 
     @cached_property
     def workspace(self) -> float:
