@@ -141,14 +141,15 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         )
         batch = rate * wait
     cells = {"scope": "steady_serving", **cells, "batch": min(batch, limit) if limit else batch}
-    notes.append(text.IN_FLIGHT(batch=cells["batch"]))
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests}
-        notes[-1] = text.AT_ONCE(requests=requests)
-    elif requests and requests < STEADY * cells["batch"]:
-        notes.append(text.FEW_REQUESTS(requests=requests))
+        notes.append(text.AT_ONCE(requests=requests))
+    else:
+        notes.append(text.IN_FLIGHT(batch=cells["batch"]))
+        if requests and requests < STEADY * cells["batch"]:
+            notes.append(text.FEW_REQUESTS(requests=requests))
     return {**cells, "notes": notes}
 
 

@@ -200,7 +200,7 @@ class FleetAnswer(RunAnswer):
                 text.LEVELS,
             ),
             self._lay(self.mixtures, text.MIXTURES, limit=limit),
-            self._lay(self.pairs, text.PAIRS, limit=limit),
+            self._lay(self.pairs, text.PAIRS(objective=self.demand.objective), limit=limit),
             self._lay(
                 self.rows.with_rows(row for row in self.rows if row.status != OK),
                 text.MISSED,

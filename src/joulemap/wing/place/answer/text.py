@@ -53,8 +53,8 @@ TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches
 
 COLUMNS: Final = Template(
     "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
-    "*energy per sample {energy} | {assumed}probability that it is worse worse_probability | power average_power_w | "
-    "copy time copy_s | limited by limit | *refused refusal?"
+    "*energy per sample {energy} | {assumed}probability that the best is better worse_probability | "
+    "power average_power_w | copy time copy_s | limited by limit | *refused refusal?"
 )
 GOALS: Final = {
     "latency": ("latency_s", "latency_half_width"),
