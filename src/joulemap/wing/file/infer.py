@@ -220,7 +220,7 @@ class Values:
         if proto.domain not in ("", "ai.onnx"):
             found = infer_contrib(proto.op_type, inputs, read_attributes(proto))
             if found is None:
-                raise ModelError(f"{self.name}: {proto.domain}.{_call(proto)} is not known")
+                raise ModelError(f"{self.name}: operator {proto.domain}.{_call(proto)} is not known")
             return [
                 self.keep(Value(one, shape, *DTYPES[kind]), kind)
                 for one, (shape, kind) in zip(outputs, found, strict=False)

@@ -34,7 +34,9 @@ OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle
 ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
-BEST: Final = "best by objective | *value | *design | gain over the unchanged chip own_ratio | tied designs like_count"
+BEST: Final = (
+    "best by objective | *value | *design | gain over the unchanged chip own_ratio | designs tied in it like_count"
+)
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
     "energy_per_inference_j": "energy",

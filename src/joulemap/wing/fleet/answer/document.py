@@ -277,7 +277,8 @@ class FleetAnswer(RunAnswer):
         """Return the best fleet by the objective, and by how much."""
         found, winner = self._find_together(), self._winner
         if found is None:
-            return self._describe_without_price() if winner is None else self._describe_best(winner)
+            alone = self._describe_without_price() if winner is None else self._describe_best(winner)
+            return alone[:1].upper() + alone[1:]
         row, form, saved = found
         parts = self._spell_parts(row, form)
         if winner is not None and _is_tied(row):

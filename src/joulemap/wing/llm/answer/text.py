@@ -196,8 +196,9 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Quantity -> field of its half-width."""
 
 ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp; so does any model if all hardware is CPUs outside "
-    "data centres, with q4_k_m weights unless a precision is given"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
+    "release, such as vllm@2025; so does any model if all hardware is CPUs outside data centres, with q4_k_m weights "
+    "unless a precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "

@@ -29,8 +29,9 @@ FASTEST: Final = Template(
     "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample uses "
     "{sample:interval J}"
 )
-LEAD: Final = Template("{ratio:x} faster than {runner_up}[ at batch {other_batch:#}][ ({chance:chance} confidence)]")
+LEAD: Final = Template("{ratio:x} faster than[ {runner_up}][ at batch {other_batch:#}][ ({chance:chance} confidence)]")
 TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
+ITSELF: Final = "its own rate"
 ONLY: Final = Template(
     "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample:interval J}"
 )
