@@ -127,7 +127,7 @@ class Values:
             return None
         found = self.values.get(name)
         if found is None:
-            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which nothing makes before")
+            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which no earlier one writes")
         return found
 
     def add_constant(self, proto: NodeProto) -> None:

@@ -130,7 +130,7 @@ COLUMNS: Final = (
     "*J/request without reuse uncached_request_j?"
 )
 HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from below the devices)]"
+    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]"
     "[; without reuse, a request takes {uncached_request_j:J}]"
 )
 MET: Final = Template("yes[, {chance:chance}]")
