@@ -253,7 +253,7 @@ def test_a_fleet_over_a_limit_is_shown_and_ends_with_the_code_of_what_cannot_be(
     for limit in (["--max-power", "1W"], ["--max-cost", "1USD"]):
         run = run_here([*words, *limit], tmp_path, {})
         assert run.returncode == 4, run.stderr
-        assert "no fleet meets all limits" in run.stdout
+        assert "No fleet meets all limits" in run.stdout
     assert run_here([*words, "--max-power", "1kW"], tmp_path, {}).returncode == 0
 
 

@@ -182,7 +182,7 @@ def make_link(
         rate = LANE_RATES.get(name, {}).get(generation)
         if rate is None or lanes < 1:
             raise ValueError(
-                f"links.{name} has no bandwidth: expected a rate such as 400MB/s, or the generation and lanes of "
+                f"link {name!r} has no bandwidth: expected a rate such as 400MB/s, or the generation and lanes of "
                 f"{' or '.join(LANE_RATES)}"
             )
         origin = f"{lanes} lanes of {name} {generation}, {rate / 1e9:g} GB/s each in one direction: its standard"

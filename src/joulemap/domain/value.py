@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_VALUES: Final = 1_000_000
 """Maximum values per range."""
 
-WAYS: Final = "write VALUES A,B,C, LOW:HIGH:COUNT (0.5GHz:2GHz:16) or LOW:HIGH:*FACTOR (16:1024:*2)"
+WAYS: Final = "write A,B,C, LOW:HIGH:COUNT (0.5GHz:2GHz:16) or LOW:HIGH:*FACTOR (16:1024:*2)"
 
 _FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
 _BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -70,7 +70,7 @@ def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
     found: dict[float, None] = {}
     for part in written.split(",") if isinstance(written, str) else (written,):
         if isinstance(part, str) and not part.strip():
-            raise ValueError(f"{written!r} names no value at one place; {WAYS}")
+            raise ValueError(f"{written!r} has an empty value; {WAYS}")
         for value in _read_part(part, constant):
             value = float(round(value)) if constant.is_whole and ":" in str(part) else value
             check_value(constant, value)

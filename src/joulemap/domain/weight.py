@@ -286,7 +286,8 @@ def read_weight_format(text: str) -> WeightFormat:
         meant = f"; did you mean {nearest[0]}?" if nearest else ""
         known = ", ".join((*PRECISION_BYTES, *FORMATS))
         raise UsageError(
-            f"unknown weight precision {name!r}{meant}; known: {known}, a file of llama.cpp as q4_k_m, bits as 4.5bit"
+            f"unknown weight precision {name!r}{meant}; known: {known}, a llama.cpp file type such as q4_k_m, or bits "
+            "per weight such as 4.5bit"
         )
     return _read_grouped(text, precision, written.strip() if colon else None)
 

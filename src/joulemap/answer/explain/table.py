@@ -54,7 +54,7 @@ def lay_categories(answer: PairAnswer) -> Grid:
 
 
 def _lay_purposes(answer: PairAnswer) -> Grid:
-    columns = _select_energy(answer, text.PURPOSE_COLUMNS)
+    columns = _select_energy(answer, text.PURPOSE_COLUMNS).replace(text.SHARE, text.SHARE_OF_DIFFERENCE)
     drawn = lay(answer.purposes, columns, purpose=lambda row: text.PURPOSES[row.purpose])
     metrics: tuple[PartMetricName, ...] = ("energy", "latency")
     ends = [show_quantity(value, METRIC[metric].unit) for metric in metrics for value in answer.ends(metric)]

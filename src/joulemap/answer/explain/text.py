@@ -141,6 +141,8 @@ TRAFFIC_COLUMNS: Final = (
 
 SHARE: Final = "share share_fraction"
 """Column of shares of the difference."""
+SHARE_OF_DIFFERENCE: Final = "share of difference share_fraction"
+"""Column of shares in a table without a column of differences."""
 SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
 """Column of shares of the difference in energy, beside those of another metric."""
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import described, make_table
+from joulemap.domain.constant import SHORT
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_span
@@ -19,6 +20,9 @@ from joulemap.system.record import frozen
 from joulemap.wing.explore.lake.database import Survey, survey
 from joulemap.wing.explore.lake.footer import Footer
 from joulemap.wing.explore.lake.shard import Shard, is_abandoned
+
+SPELLED: Final = {full: short for short, full in SHORT.items()}
+"""Full constant name -> the short one that options use."""
 
 TITLE: Final = Template("{path}: {content}")
 CONTENT: Final = Template("{points:n point} in {files:n file}, {size_bytes:B}[; {skipped:n file} not read]")
@@ -165,7 +169,8 @@ def _list(folder: Path, found: Survey) -> LakeAnswer:
 
 def _row(folder: Path, state: str, shard: Shard, footer: Footer | None) -> ListedShard:
     varied = [
-        f"{one.name} {show_span(show_quantity(one.low, one.unit), show_quantity(one.high, one.unit))}"
+        f"{SPELLED.get(one.name, one.name)} "
+        f"{show_span(show_quantity(one.low, one.unit), show_quantity(one.high, one.unit))}"
         for one in (footer.varied if footer else ())
     ]
     return ListedShard(

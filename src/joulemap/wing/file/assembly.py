@@ -217,7 +217,9 @@ class Assembly:
         """Add the scores, the softmax and the weighted sum of attention."""
         query, key, value, mask = (node.value(index) for index in range(4))
         if query is None or key is None or value is None:
-            raise ModelError(f"{node.op} {node.name!r} has its queries, keys and values in one, which has no formula")
+            raise ModelError(
+                f"{node.op} {node.name!r} has queries, keys and values in one tensor, which is not supported"
+            )
         shape, columns, width = measure_attention(node, query, key, value)
         steps = attend(shape, columns, width, score_operations=2 if mask is not None else 1)
         scores = (*shape[:-1], columns)

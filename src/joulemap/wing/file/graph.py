@@ -71,7 +71,8 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
     opset, newest = versions.get("", versions.get("ai.onnx", 0)), defs.onnx_opset_version()
     if opset > newest:
         raise ModelError(
-            f"{name} has operators of set {opset}; the installed package onnx knows up to {newest}: pip install -U onnx"
+            f"{name} uses operator set {opset}, but the installed package onnx supports up to {newest}: pip install "
+            "-U onnx"
         )
     if model.functions:
         model = inline_local_functions(model)

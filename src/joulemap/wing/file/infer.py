@@ -127,7 +127,7 @@ class Values:
             return None
         found = self.values.get(name)
         if found is None:
-            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which nothing makes before")
+            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which no earlier one writes")
         return found
 
     def add_constant(self, proto: NodeProto) -> None:
@@ -222,7 +222,7 @@ class Values:
         if proto.domain not in ("", "ai.onnx"):
             found = infer_contrib(proto.op_type, inputs, read_attributes(proto))
             if found is None:
-                raise ModelError(f"{self.name}: {proto.domain}.{_call(proto)} is not known")
+                raise ModelError(f"{self.name}: operator {proto.domain}.{_call(proto)} is not known")
             return [
                 self.keep(Value(one, shape, *DTYPES[kind]), kind)
                 for one, (shape, kind) in zip(outputs, found, strict=False)

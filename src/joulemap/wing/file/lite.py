@@ -228,7 +228,7 @@ def load_lite(path: Path) -> LiteModel:
                 raise BrokenTableError("it has fewer than 8 bytes")
             with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 if data[4:8] != IDENTIFIER:
-                    raise BrokenTableError(f"bytes 4 to 7 are {bytes(data[4:8])!r}, of a TFLite file {IDENTIFIER!r}")
+                    raise BrokenTableError(f"bytes 4 to 7 are {bytes(data[4:8])!r}, expected {IDENTIFIER!r}")
                 return _read_model(data)
     except (OSError, FileError, ValueError) as error:
         raise ModelError(f"{quote(str(path))} cannot be read: {error}") from error
@@ -282,7 +282,7 @@ def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tu
     )
     used = [*graph.inputs, *graph.outputs, *(index for one in graph.operators for index in (*one.inputs, *one.outputs))]
     if any(not -1 <= index < len(tensors) for index in used):
-        raise BrokenTableError("an operator reads a tensor that it does not have")
+        raise BrokenTableError("an operator reads a tensor that the file does not have")
     return graph
 
 
@@ -315,7 +315,7 @@ def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTens
 def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperator:
     index = table.number(0, "I")
     if index >= len(codes):
-        raise BrokenTableError(f"an operator has the code {index}, of {len(codes)}")
+        raise BrokenTableError(f"an operator has the code {index}, but the file has {len(codes)} codes")
     op, custom = codes[index]
     options = table.table(12 if op == "STABLEHLO_COMPOSITE" else 4)
     return LiteOperator(

@@ -190,7 +190,7 @@ class _Reader:
     def walk(self, index: int, given: Sequence[Value], depth: int) -> list[Value]:
         """Add the operators of a subgraph and return its outputs."""
         if not 0 <= index < len(self.model.graphs) or depth > DEEPEST:
-            raise ModelError(f"{self.name}: subgraph {index} is not in the file, or within itself")
+            raise ModelError(f"{self.name}: subgraph {index} is missing in the file, or contains itself")
         graph = self.model.graphs[index]
         values: dict[int, Value] = dict(zip(graph.inputs, given, strict=False))
 

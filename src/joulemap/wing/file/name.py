@@ -179,7 +179,7 @@ def describe_lite(program: Program, precision: tuple[str, str]) -> tuple[str, ..
     if activations or weights:
         notes.append(
             f"the file stores activations as {activations or 'real numbers'} and weights as {weights or activations}; "
-            "--precision and --weight-precision set what a run reads"
+            "--precision and --weight-precision set the precisions of a run"
         )
     return (*notes, *describe_assumed(program))
 
@@ -189,11 +189,11 @@ def describe_reading(program: Program) -> tuple[str, ...]:
     made_by = f" by {program.producer}" if program.producer else ""
     stored = sorted({one.dtype for one in program.weights if one.dtype in ("fp16", "bf16", "int8", "uint8")})
     notes = [
-        f"read from an ONNX graph of operator set {program.opset}{made_by}: batch norms may be folded, and it does not "
-        "show what eager execution would run"
+        f"read from an ONNX graph of operator set {program.opset}{made_by}: batch norms may be folded, and eager "
+        "execution of the original model may run other operators"
     ]
     if stored:
-        notes.append(f"the file stores weights as {' and '.join(stored)}; --precision sets what a run reads")
+        notes.append(f"the file stores weights as {' and '.join(stored)}; --precision sets the precision of a run")
     return (*notes, *describe_assumed(program))
 
 
@@ -201,9 +201,11 @@ def describe_assumed(program: Program) -> tuple[str, ...]:
     """Return notes on operators whose size depends on data, and on branches."""
     notes = []
     if program.assumed:
-        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: each is taken at its largest")
+        notes.append(f"sizes of {' and '.join(program.assumed)} depend on data: the maximum of each is assumed")
     if program.branch_count:
-        notes.append(f"conditions on data: {program.branch_count}; the branch with more matrix products counts")
+        notes.append(
+            f"conditions on data: {program.branch_count}; of each, the branch with more matrix products is counted"
+        )
     return tuple(notes)
 
 

@@ -15,7 +15,7 @@ from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_interval
+from joulemap.present.cell import join_names, show_interval
 from joulemap.present.document import Document, Section
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -71,7 +71,7 @@ class HereAnswer(Answer):
             table = self._lay(shown, columns, limit=limit, noun="rows", tokens_per_s=_show_rate)
             sections.append(Section(heading(self, engine="llama.cpp"), table))
         if self.runs:
-            precisions = ", ".join(dict.fromkeys(row.precision for row in self.runs))
+            precisions = join_names(list(dict.fromkeys(row.precision for row in self.runs)))
             table = self._lay(self.runs, text.RUN_COLUMNS, limit=limit, noun="rows")
             batch = self.runs[0].batch or 1
             title = text.RUN(models=self.model or text.OTHER_MODELS, batch=batch, precision=precisions)

@@ -14,12 +14,12 @@ MEMORY: Final = Template("{capacity:B} of memory[ at {rate:B/s}][ ({kind})]")
 DEVICES: Final = "Chips"
 DEVICE_COLUMNS: Final = (
     "*chip printed | *known as label | class kind | *count count | memory memory_bytes | "
-    "bandwidth memory_bytes_per_s | power power_w | *from origin"
+    "bandwidth memory_bytes_per_s | power limit power_w | *source origin"
 )
 CATALOGUE: Final = "catalogue"
 DERIVED: Final = "derived from what the machine reports"
 PROBED: Final = "derived, with measured bandwidth"
-UNKNOWN: Final = "not known"
+UNKNOWN: Final = "unknown"
 
 SERVED: Final = Template("Language model: prompt {prompt:#}, output {output:#}, one user, {engine}")
 SERVED_COLUMNS: Final = (
@@ -58,7 +58,7 @@ BEST: Final = Template(
     "[ and {output_token_j:J} per token][; {fastest} is less precise but faster: {most}]"
 )
 NOTHING: Final = Template("{model} runs on no chip of this machine: {reasons}")
-REASON: Final = Template("{label} {reason}[ with {weights} weights]")
+REASON: Final = Template("[with {weights} weights, ]{label} {reason}")
 LARGEST: Final = Template(
     "{model} is the largest model predicted to reach reading speed ({least:plain} tokens/s): {rate} on {label}"
 )
@@ -86,7 +86,7 @@ WORKS: Final = Template("no language models on NPUs: llama.cpp has no kernels fo
 SHARED: Final = Template("{label} shares the machine's memory with the processor")
 
 NO_PROCESSOR: Final = Template(
-    "processor: {reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`"
+    "processor unknown: {reason}; name a chip instead, as in `joulemap llm llama-3.1-8b ryzen_9_7950x`"
 )
 NO_GRAPHICS: Final = (
     "no GPU found by lspci, nvidia-smi, rocm-smi or xpu-smi (on Windows, Get-CimInstance); in a container, pass the "
@@ -96,10 +96,12 @@ NO_DRIVER: Final = Template(
     "{name}: nvidia-smi does not answer; install NVIDIA's driver, or share the GPU with the container"
 )
 NO_DMIDECODE: Final = (
-    "memory speed unknown, so the bandwidth is assumed: dmidecode is missing or needs root. Use `sudo joulemap here`, "
-    "or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
+    "memory speed unknown, so any bandwidth above is assumed: dmidecode is missing or needs root. Use `sudo "
+    "joulemap here`, or state kind, MT/s and number of 64-bit channels with --memory DDR5-5600x2"
 )
-NO_MEMORY_SPEED: Final = Template("memory speed: {system} does not report it; state it with --memory DDR5-5600x2")
+NO_MEMORY_SPEED: Final = Template(
+    "memory speed unknown: {system} does not report it; state it with --memory DDR5-5600x2"
+)
 FASTER_MEMORY: Final = Template(
     "the bandwidth of --memory, {rate:B/s}, is {ratio:x} the {known:B/s} that the catalogue has for {label}: check the "
     "number of channels"

@@ -20,7 +20,7 @@ from joulemap.system.record import frozen
 
 TITLE: Final = Template("{model}: a token of a {prompt:#}-token prompt and the next output token, batch 1")
 HEADLINE: Final = Template(
-    "an output token uses {ratios:and} the energy of a prompt token: decode reads all weights for each token, prefill "
+    "An output token uses {ratios:and} the energy of a prompt token: decode reads all weights for each token, prefill "
     "once for all tokens of the prompt"
 )
 RATIO: Final = Template("{ratio:x} ({architecture})")
@@ -46,10 +46,10 @@ SHARES: Final = Template(
 BEST: Final = Template("the {prefill} uses the least energy in prefill, the {decode} in decode")
 BEST_OF_BOTH: Final = Template("the {best} uses the least energy in both phases")
 NOTES: Final = (
-    "prefill: all tokens of a prompt in one pass, of which a token takes its share; decode: the next token, with keys "
-    "and values of the prompt in the cache",
-    "on chip: registers, caches, scratchpads and the wires between them; board: voltage regulators, and power under a "
-    "power limit that no action accounts for",
+    "prefill: one pass over all tokens of a prompt, divided by their number; decode: the next token, with keys and "
+    "values of the prompt in the cache",
+    "percentages are shares of the energy; on chip: registers, caches, scratchpads and the wires between them; board: "
+    "voltage regulators, and power under a power limit that no action accounts for",
 )
 NEXT_EXPLAIN: Final = Template("explain {model} {hardware} {other}")
 NEXT_LLM: Final = Template("llm {model}")

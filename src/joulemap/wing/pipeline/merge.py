@@ -11,7 +11,7 @@ import attrs
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload, WorkloadKey
 from joulemap.wing.pipeline import FRAME
 
-BETWEEN: Final = "; its stages run one after another; work between them, such as cropping, is not counted"
+BETWEEN: Final = "; its stages run one after another; work between stages, such as cropping or sampling, is not counted"
 """End of the note on every pipeline."""
 
 WEIGHT: Final = "weight"

@@ -54,7 +54,7 @@ def _find(name: str, known: Mapping[str, HardwareEntry]) -> tuple[HardwareEntry 
 
         path = Path(place).expanduser()
         if is_box_file(path):
-            raise CatalogueError(f"{place} is a box itself: name its devices")
+            raise CatalogueError(f"{place} is a box: name its devices instead")
         own = load_hardware(path)
         return own, HardwareEntry.of(own).find_mode(mode or DEFAULT_MODE)
     entry = find_entry(known, CLASS_HARDWARE.get(find_class(place), place))

@@ -141,14 +141,15 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
         )
         batch = rate * wait
     cells = {"scope": "steady_serving", **cells, "batch": min(batch, limit) if limit else batch}
-    notes.append(text.IN_FLIGHT(batch=cells["batch"]))
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}
     elif is_at_once:
         cells |= {"scope": "offline", "batch": requests}
-        notes[-1] = text.AT_ONCE(requests=requests)
-    elif requests and requests < STEADY * cells["batch"]:
-        notes.append(text.FEW_REQUESTS(requests=requests))
+        notes.append(text.AT_ONCE(requests=requests))
+    else:
+        notes.append(text.IN_FLIGHT(batch=cells["batch"]))
+        if requests and requests < STEADY * cells["batch"]:
+            notes.append(text.FEW_REQUESTS(requests=requests))
     return {**cells, "notes": notes}
 
 
@@ -166,7 +167,7 @@ def convert_scenario(cells: Cells, one: Mapping[str, Any], content: Content, sta
     """Return the run in MLPerf's summary of a language model; output lengths follow from rates."""
     scenario = cells.pop("scenario")
     if scenario not in ("Offline", "Server"):
-        raise ValueError(f"its scenario is {scenario}: Offline or Server of a language model can be compared")
+        raise ValueError(f"its scenario is {scenario}: only Offline and Server of a language model can be compared")
     cells = {"engine": "openai", **_locate(content.path, scenario), **cells}
     cells["output_tokens"] = need(cells, "output_tokens_per_s") / need(cells, "requests_per_s")
     at_once = scenario == "Offline"
@@ -362,7 +363,7 @@ def convert_mlperf(cells: Cells, values: Mapping[str, Any], content: Content, _s
     """Return the run in mlperf_log_summary.txt; the folders above the file give model and system."""
     scenario = values["scenario"].replace(" ", "")
     if scenario not in ("Offline", "SingleStream"):
-        raise ValueError(f"its scenario is {scenario}: Offline or SingleStream can be compared")
+        raise ValueError(f"its scenario is {scenario}: only Offline and SingleStream can be compared")
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
     cells |= {"batch": 1, "notes": [text.MLPERF(scenario=scenario, result=values.get("result_is"))]}

@@ -267,11 +267,16 @@ class ExploreAnswer(Answer):
         """Return the change of the best designs over the unchanged chip; empty if that cannot run."""
         known = [row for row in self.best if row.own_ratio is not None]
         ratios = [(row, row.own_ratio or 1.0) for row in known]
-        gains = [text.GAIN(objective=_spell(row.objective), ratio=ratio) for row, ratio in ratios if ratio > TIE_RATIO]
-        gains += [
-            text.LOSS(objective=_spell(row.objective), ratio=1.0 / ratio)
-            for row, ratio in ratios
-            if ratio < 1.0 / TIE_RATIO
+        from joulemap.wing.explore.design.outcome import OBJECTIVES as KNOWN
+
+        gains = [
+            text.CHANGE_OF_BEST(
+                objective=_spell(row.objective),
+                ratio=max(ratio, 1.0 / ratio),
+                direction="higher" if (ratio > 1.0) == KNOWN[row.objective].is_higher_better else "lower",
+            )
+            for row, ratio in sorted(ratios, key=lambda pair: pair[1] < 1.0)
+            if not 1.0 / TIE_RATIO <= ratio <= TIE_RATIO
         ]
         return text.GAINS(gains=gains) if gains else text.NO_GAIN if known else ""
 
@@ -530,6 +535,7 @@ def _list_oversize(done: Survey) -> Iterator[str]:
             found,
             count=found.design_count,
             total=len(best),
+            exceed="exceeds" if found.design_count == 1 else "exceed",
             reticle=RETICLE.value,
             source=RETICLE.source,
             basis=RETICLE.basis,

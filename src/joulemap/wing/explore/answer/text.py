@@ -22,8 +22,7 @@ FRONT: Final = Template("{kept} {met}[; {front}][, and {more} statistically tied
 MORE: Final = Template("{band_count:#} more are")
 ONE_MORE: Final = "one more is"
 GAINS: Final = Template("Compared with the unchanged chip, {gains:and}. ")
-GAIN: Final = Template("the best {objective} is {ratio:x} better")
-LOSS: Final = Template("the best {objective} is {ratio:x} worse")
+CHANGE_OF_BEST: Final = Template("the best {objective} is {ratio:x} {direction}")
 NO_GAIN: Final = "No design improves on the unchanged chip. "
 KEPT: Final = Template("{kept_count:#} of {point_count:n design}")
 ALL_KEPT: Final = Template("All {point_count:n design}")
@@ -35,7 +34,9 @@ OVERSIZE_ON_FRONT: Final = Template("; {count:#} of the front exceed the reticle
 ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one die"
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
-BEST: Final = "best by objective | *value | *design | gain over the unchanged chip own_ratio | tied designs like_count"
+BEST: Final = (
+    "best by objective | *value | *design | gain over the unchanged chip own_ratio | designs tied in it like_count"
+)
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
     "energy_per_inference_j": "energy",
@@ -69,7 +70,8 @@ THIS_DESIGN: Final = "this design"
 CHANGE: Final = Template("{change} % for 1 % more {parameter}")
 
 SHARED: Final = (
-    "designs based on one chip share most of their error, so smaller differences between them can be significant"
+    "designs based on one chip share most of their error, so differences smaller than these intervals can be "
+    "significant"
 )
 NOT_SURE: Final = "uncertainty unknown: the base chip does not run the models, or its error is not known"
 
@@ -77,11 +79,11 @@ RATE: Final = Template("evaluated {count:n design}[ of {total:#}], {rate:#} per 
 ALL_KNOWN: Final = Template("{count:n design}[ of {total:#}], all from the lake")
 VARIED: Final = Template("varied by default: {names:list}; choose with --vary units=16:1024:*2")
 OVERSIZE: Final = Template(
-    "{count:#} of {total:n best design} exceed the reticle limit of one die, {reticle:plain} mm2 ({source}; {basis}): "
-    "up to {largest_mm2:plain} mm2, which is {dies} dies in a package; die cost assumes equal dies, without packaging "
-    "and die-to-die links"
+    "{count:#} of {total:n design} on the front {exceed} the reticle limit of one die, {reticle:plain} mm2 "
+    "({source}; {basis}): up to {largest_mm2:plain} mm2, which is {dies} dies in a package; die cost assumes equal "
+    "dies, without packaging and die-to-die links"
 )
-OVERSIZE_CHIP: Final = Template("{chip} itself has {own_mm2:plain} mm2 by the same table")
+OVERSIZE_CHIP: Final = Template("{chip} itself has {own_mm2:plain} mm2 by the same estimate")
 RULE: Final = Template("{text} ({basis})")
 
 

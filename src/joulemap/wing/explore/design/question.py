@@ -260,8 +260,9 @@ def solve_question(question: DesignQuestion, names: Sequence[str], asked: Sequen
     """
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(
-            f"--solve takes one or two constants and as many targets, found {len(names)} and {len(asked)}: "
-            '--solve dram.bandwidth --for "latency = 10ms"'
+            "--solve takes one or two constants and as many targets "
+            f"(constants: {len(names)}, targets: {len(asked)}); "
+            'write, for example, --solve dram.bandwidth --for "latency = 10ms"'
         )
     found: dict[int, Group] = {}
     reasons: list[str] = []

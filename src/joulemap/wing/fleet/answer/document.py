@@ -202,7 +202,7 @@ class FleetAnswer(RunAnswer):
                 text.LEVELS,
             ),
             self._lay(self.mixtures, text.MIXTURES, limit=limit),
-            self._lay(self.pairs, text.PAIRS, limit=limit),
+            self._lay(self.pairs, text.PAIRS(objective=self.demand.objective), limit=limit),
             self._lay(
                 self.rows.with_rows(row for row in self.rows if row.status != OK),
                 text.MISSED,
@@ -279,7 +279,8 @@ class FleetAnswer(RunAnswer):
         """Return the best fleet by the objective, and by how much."""
         found, winner = self._find_together(), self._winner
         if found is None:
-            return self._describe_without_price() if winner is None else self._describe_best(winner)
+            alone = self._describe_without_price() if winner is None else self._describe_best(winner)
+            return alone[:1].upper() + alone[1:]
         row, form, saved = found
         parts = self._spell_parts(row, form)
         if winner is not None and _is_tied(row):

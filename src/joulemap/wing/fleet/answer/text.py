@@ -114,19 +114,19 @@ LEVELS: Final = (
 )
 MIXTURES: Final = (
     "fleet label | *form | *USD/month #cost_per_month | kWh/month #kwh_per_month | power power_w | "
-    "*saving saved_fraction | confidence probability_best?"
+    "*saving saved_fraction | confidence of saving probability_best?"
 )
-PAIRS: Final = (
-    "prefill > decode label | *USD/month #cost_per_month | kWh/month #kwh_per_month | *p99 TTFT first_token_p99_s | "
-    "*p99 TPOT between_p99_s | handover handover_s | power power_w | *relative to one pool regret_ratio | "
-    "confidence probability_best?"
+PAIRS: Final = Template(
+    "prefill > decode devices label | *USD/month #cost_per_month | kWh/month #kwh_per_month | "
+    "*p99 TTFT first_token_p99_s | *p99 TPOT between_p99_s | handover handover_s | power power_w | "
+    "*{objective} relative to one pool regret_ratio | confidence of being better probability_best?"
 )
 MISSED: Final = "hardware @label | *reason"
 MIXED: Final = "Mixed hardware"
 PAIRED: Final = "Separate prefill and decode"
 DETAILS: Final = (
     "Power and cost",
-    "Queue at other rates",
+    "Latency and power at other rates",
     "Fleet at each rate",
     MIXED,
     PAIRED,
@@ -171,8 +171,9 @@ CHIPS: Final = Template("{count:n chip}")
 OVER: Final = Template("{label} ({reason})[; {more:n other fleet} over a limit]")
 
 NOTES: Final = (
-    "devices: the fewest that meet the latency target at the highest rate; requests arrive at random (Poisson) and "
-    "share one queue; ranges in brackets show the counts at both ends of the 80 % interval of predicted times",
+    "devices: the fewest that meet the latency target at the highest rate, in whole nodes with --node; requests arrive "
+    "at random (Poisson) and share one queue; ranges in brackets show the counts at both "
+    "ends of the 80 % interval of predicted times",
     "a free device takes the waiting requests, up to one batch; with delayed batching it starts once the batch is full "
     "or the first request has waited for the delay limit",
     "power: all devices at the highest rate, idle ones included, at the boundary of the title; --max-power always "

@@ -10,16 +10,16 @@ from joulemap.present.template import Template
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})]: "
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
-    "[, {flown}][, {speculate:n draft token}, {acceptance:set %} accepted][{later}]{reused}"
+    "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
 )
 REUSED: Final = Template(
-    "[, {prefix_hit:set %} of prompts in the prefix cache][, {turns} turns of a conversation]"
+    "[, {prefix_hit:set %} of prompt tokens in the prefix cache][, {turns} turns of a conversation]"
     "[ with pauses of {pause_s:s}][, evicted prefixes in {tiers:and}]"
 )
 """Reuse of prefixes, as titles state it."""
-GUESSED: Final = Template("[, {speculate:n draft token}, {acceptance:set %} accepted]")
+GUESSED: Final = Template("[, {speculate:n draft token} per step, acceptance {acceptance:set %}]")
 """Title text for speculative decoding."""
-LATER: Final = Template("[, then {rates:and}], {gained:plain} tokens per step")
+LATER: Final = Template("[, then {rates:and}], {gained:plain} output tokens per step")
 LENGTHS: Final = Template("prompt {prompt:#}, output {output:#}")
 BATCH_REQUESTS: Final = Template("{lengths}[, batch {batches:and}]")
 FILE_REQUESTS: Final = Template("requests of {requests}")
@@ -75,16 +75,16 @@ HITS: Final = Template(
 HITS_OF: Final = Template("on {label}, ")
 BEHIND: Final = Template("{labels:and} cannot keep up with the arrivals")
 OVERLOADED: Final = Template(
-    "No deployment keeps up with {arrivals_per_s:plain} requests/s: the best, {label}, serves {served_per_s:plain} "
+    "No deployment keeps up with arrivals at {arrivals_per_s:1/s}: the best, {label}, serves {served_per_s:plain} "
     "requests/s, and its queue grows without limit"
 )
 OVERLOADED_ONE: Final = Template(
-    "{label} cannot keep up with {arrivals_per_s:plain} requests/s: it serves {served_per_s:plain} requests/s, and its "
+    "{label} cannot keep up with arrivals at {arrivals_per_s:1/s}: it serves {served_per_s:plain} requests/s, and its "
     "queue grows without limit"
 )
 POOLS: Final = Template(
     "{prompts} for prefill and {answers} for decode"
-    "[ serve {rate_per_s:plain} requests/s at {prompts_used:%} and {answers_used:%} utilization; {first} saturates "
+    "[ serve arrivals at {rate_per_s:1/s} with {prompts_used:%} and {answers_used:%} utilization; {first} saturates "
     "first]"
 )
 POOL: Final[Mapping[str, str]] = {"prompts": "prefill", "answers": "decode"}
@@ -120,9 +120,9 @@ LOADS: Final = Template(
     "{assumed}*USD/M output tokens #output_usd_per_million | *power power_w | idle energy idle_fraction | "
     "request latency request_s | keeps up up | preemptions preemption_count | refused refused_count | "
     "handover handover_s? | handover energy handover_j? | "
-    "*prefix hits prefix_hit_fraction? | *J/request request_j? | *J without hits uncached_request_j? | "
-    "hits in tiers tier_hit_fraction? | prompts request_prompt_j? | answers request_answer_j? | "
-    "moves request_moved_j? | idle request_idle_j?"
+    "*prefix hits prefix_hit_fraction? | *J/request request_j? | *J/request without reuse uncached_request_j? | "
+    "hits in lower tiers tier_hit_fraction? | prefill J/request request_prompt_j? | "
+    "decode J/request request_answer_j? | cache transfer J/request request_moved_j? | idle J/request request_idle_j?"
 )
 LOADS_RANKED: Final = Template("p99 TTFT | J/token | {assumed}")
 POOLS_TABLE: Final = (
@@ -177,7 +177,7 @@ BOUNDS: Final[Mapping[str, str]] = {
 """Limit of a phase -> its words in a sentence, if they differ."""
 EXCEPTION: Final = Template("{phase} on {labels:and}[ at batch {batches:and}] ({bound})")
 CHEAPEST: Final = Template("{label} costs least[ ({sure})]: {cost}")
-ONLY_PRICED: Final = Template("only {label} has a known price: {cost}")
+ONLY_PRICED: Final = Template("only {label} has a comparable price: {cost}")
 CONFIDENCE: Final = Template("{chance:chance} confidence")
 COST: Final = Template(
     "{usd:plain} USD per million output tokens at batch {batch}[ and {prompt_usd:plain} USD per million prompt "
@@ -196,8 +196,9 @@ DOUBTED: Final[Mapping[str, str]] = {
 """Quantity -> field of its half-width."""
 
 ENGINE_NOTE: Final = (
-    "without --engine, vLLM is used. GGUF files run on llama.cpp; so does any model if all hardware is CPUs outside "
-    "data centres, with q4_k_m weights unless a precision is given"
+    "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
+    "release, such as vllm@2025; so does any model if all hardware is CPUs outside data centres, with q4_k_m weights "
+    "unless a precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 TITLE: Final = Template(
     "{model}[ (architecture of {alias})], {users:n user}[ {each}] with one request at a time: "
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
-    "{stored}[, {speculate:n draft token}, {acceptance:set %} accepted]{later}{reused}"
+    "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
 )
 EACH: Final = "each"
 KEPT: Final = Template(
@@ -89,7 +89,7 @@ REQUEST_PARTS: Final = (
     Template("[emits {request_gco2:g} of CO2]"),
 )
 PUBLISHED: Final = Template(
-    "with the checkpoint's own weights ({precision}), the best deployment is {servers}: "
+    "with the checkpoint's own weights ({precision}), the cheapest deployment is {servers}: "
     "[{usd_per_million:plain} USD and ]{million_j:J} per million tokens"
     "[, with {met_probability:chance} probability of meeting the target]"
 )
@@ -126,11 +126,11 @@ COLUMNS: Final = (
     "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest largest_users | "
     "request latency request_s | "
     "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
-    "*prefix hits prefix_hit_fraction? | hits in tiers tier_hit_fraction? | "
-    "*J/request without hits uncached_request_j?"
+    "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
+    "*J/request without reuse uncached_request_j?"
 )
 HITS: Final = Template(
-    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from below the devices)]"
+    "{prefix_hit_fraction:%} of prompt tokens come from the prefix cache[ ({below:%} from lower tiers)]"
     "[; without reuse, a request takes {uncached_request_j:J}]"
 )
 MET: Final = Template("yes[, {chance:chance}]")
@@ -146,16 +146,20 @@ DEAR: Final = 3.0
 COLLECTED: Final = 5
 """Number of chips and precisions after which memory is freed; more save little time and take more memory."""
 
+FAR: Final = 10.0
+"""Ratio to the target from which it is shown without decimals."""
+
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
     "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
     "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
     "has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row with "
-    "more devices follows. 1 prefill + 2 decode: separate servers for the phases, if these take fewer "
-    "devices. ep2: two devices share the experts, each expert whole on one of them",
-    "met: yes if mean times are within the target, with the probability of that; largest: maximum requests that "
-    "fit in the memory of a server",
+    "more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: separate "
+    "servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert whole "
+    "on one of them",
+    "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
+    "mean time to its target; largest: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
@@ -266,7 +270,11 @@ class UsersAnswer(RunAnswer):
             ranked=RANKED,
             limit=limit,
             noun="deployments",
-            met=lambda row: MET(chance=row.met_probability) if row.is_met else f"no, {row.target_ratio:.2f}x",
+            met=lambda row: (
+                MET(chance=row.met_probability)
+                if row.is_met
+                else f"no, {row.target_ratio:{'.2f' if row.target_ratio < FAR else ',.0f'}}x"
+            ),
         )
 
     def _describe_best(self) -> str:

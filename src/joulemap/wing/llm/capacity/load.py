@@ -68,7 +68,7 @@ class LoadRow:
     prefix_hit_fraction: float | None = described(
         "share of prompt tokens that a prefix cache supplies; null without one"
     )
-    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    tier_hit_fraction: float | None = described("part of this share that comes from tiers below device memory")
     request_j: float | None = described(
         "energy of a request with a prefix cache, idle time included: the next four", "J"
     )

@@ -155,7 +155,7 @@ class UserRow:
     prefix_hit_fraction: float | None = described(
         "share of prompt tokens that a prefix cache supplies; null without one"
     )
-    tier_hit_fraction: float | None = described("part of this share that is found below the devices")
+    tier_hit_fraction: float | None = described("part of this share that comes from tiers below device memory")
     uncached_request_j: float | None = described(
         "energy of a request if no prefix is reused; null without a prefix cache", "J"
     )

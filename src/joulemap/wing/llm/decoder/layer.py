@@ -104,7 +104,7 @@ def _note_routing(decoder: Decoder, step: Step) -> str:
 def _note_published(published: Published) -> str:
     if not published.weights:
         return f"quantization_config: {published.doubt}"
-    return f"quantization_config: {published.describe()}, the same as --weight-precision {published.weights}"
+    return f"quantization_config: {published.describe()}, predicted as --weight-precision {published.weights}"
 
 
 def _receive(one: Pass) -> int:

@@ -89,7 +89,7 @@ class HeaderReader:
     def _check(self, count: int, what: str) -> None:
         if not 0 <= count <= self.size - self.position:
             raise self.refuse(
-                f"{what} should have {count:,} bytes, and {self.size - self.position:,} are left: is the file complete?"
+                f"{what} should have {count:,} bytes, but {self.size - self.position:,} are left: is the file complete?"
             )
 
     def refuse(self, reason: str) -> ModelError:

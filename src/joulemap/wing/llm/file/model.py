@@ -263,8 +263,8 @@ def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
     gap = stated - counted
     if abs(gap) > LARGEST_GAP * stated:
         raise ModelError(
-            f"{decoder.name}: it holds {stated:,} weights, and the sizes in its header make {counted:,}: a "
-            f"{decoder.model_type} of another build"
+            f"{decoder.name}: it holds {stated:,} weights, but the sizes in its header imply {counted:,}: "
+            f"this variant of {decoder.model_type} is not supported"
         )
     if gap:
         decoder.file_notes = (describe_gap("the tensors hold", stated, gap),)
@@ -273,7 +273,7 @@ def _check_weights(decoder: Decoder, header: FileHeader) -> Decoder:
 
 def describe_gap(holds: str, stated: int, gap: int) -> str:
     """Return a note on weights that are in the files but not in the decoder, or the reverse."""
-    return f"{holds} {stated:,} weights, {abs(gap):,} {'more' if gap > 0 else 'fewer'} than counted"
+    return f"{holds} {stated:,} weights, {abs(gap):,} {'more' if gap > 0 else 'fewer'} than the prediction counts"
 
 
 def _find_layer(name: str) -> int:

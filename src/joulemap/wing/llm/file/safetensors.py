@@ -128,7 +128,7 @@ def _read_part(path: Path) -> tuple[RawTensor, ...]:
             raise reader.refuse("it is a pointer of Git LFS; download the weights: git lfs pull")
         if length > reader.size - reader.position:
             raise reader.refuse(
-                f"its header takes {length:,} bytes, and {reader.size - reader.position:,} are left: it is not a "
+                f"its header takes {length:,} bytes, but {reader.size - reader.position:,} are left: it is not a "
                 "safetensors file, or is incomplete"
             )
         if length > MOST_HEADER_BYTES:
@@ -179,7 +179,7 @@ def _tensor(reader: HeaderReader, name: str, entry: Any, room: int) -> RawTensor
         )
     if offsets[1] > room:
         raise reader.refuse(
-            f"its weights take {offsets[1]:,} bytes or more, and {room:,} are there: is the file complete?"
+            f"its weights take {offsets[1]:,} bytes or more, but the file has {room:,}: is it complete?"
         )
     return RawTensor(name=name, shape=shape, dtype=dtype, byte_count=byte_count)
 

@@ -53,8 +53,8 @@ TAKEN: Final = {"latency": "time per batch", "throughput": "time between batches
 
 COLUMNS: Final = Template(
     "placement | *form | *latency {latency} | *throughput {throughput} | tokens/s #tokens_per_s? | "
-    "*energy per sample {energy} | {assumed}probability that it is worse worse_probability | power average_power_w | "
-    "copy time copy_s | limited by limit | *refused refusal?"
+    "*energy per sample {energy} | {assumed}probability that the best is better worse_probability | "
+    "power average_power_w | copy time copy_s | limited by limit | *refused refusal?"
 )
 GOALS: Final = {
     "latency": ("latency_s", "latency_half_width"),
@@ -100,10 +100,10 @@ NOTES: Final = (
     "alone: the whole model on one device, the others idle; split: each subgraph on one device, in turn or with "
     "branches in parallel; pipeline: consecutive batches on different devices; side by side: each device takes whole "
     "batches",
-    "energies cover the whole box: devices that run a part draw static power, the others draw idle power; copies "
-    "between devices and their conversions are lines of the ledger",
-    "a split is chosen from each device's cost per subgraph in a run of the whole model; its parts are then evaluated "
-    "alone, and the table shows those results",
+    "energies cover the whole box: devices that run a part draw static power, the others draw idle power; the "
+    "ledger includes copies between devices and their conversions",
+    "a split is chosen by the cost of each subgraph in a run of the whole model on each device; the table shows "
+    "results of the parts, which are then evaluated on their own",
 )
 ANALYZE: Final = Template("joulemap analyze {model} {hardware}")
 

@@ -147,8 +147,9 @@ class TrainAnswer(RunAnswer):
         chance = self.probability_best
         is_tied = ratio <= TIE_RATIO or (chance is not None and chance < TOLD_APART)
         shown = ratio if ratio > TIE_RATIO or not is_tied else None
+        is_same = others[0].label == row.label and others[0].batch != row.batch
         lead = (text.TIED if is_tied else text.LEAD)(
-            runner_up=self.scope.mark(others[0].label),
+            runner_up=(text.ITSELF if is_tied else None) if is_same else self.scope.mark(others[0].label),
             other_batch=others[0].batch if others[0].batch != row.batch else None,
             ratio=shown,
             chance=chance,

@@ -29,8 +29,9 @@ FASTEST: Final = Template(
     "{name} trains fastest: {rate}, {lead}; a step of batch {batch:#} takes {step:interval s}, and a sample uses "
     "{sample:interval J}"
 )
-LEAD: Final = Template("{ratio:x} faster than {runner_up}[ at batch {other_batch:#}][ ({chance:chance} confidence)]")
+LEAD: Final = Template("{ratio:x} faster than[ {runner_up}][ at batch {other_batch:#}][ ({chance:chance} confidence)]")
 TIED: Final = Template("statistically tied with {runner_up}[ at batch {other_batch:#}][, which is {ratio:x} slower]")
+ITSELF: Final = "its own rate"
 ONLY: Final = Template(
     "{name} trains at {rate}; a step of batch {batch:#} takes {step:interval s}, and a sample uses {sample:interval J}"
 )
@@ -93,14 +94,14 @@ COST_COLUMNS: Final = (
 )
 
 NOTES: Final = (
-    "MFU: model FLOPs utilization, MACs of forward and backward pass over time and dense peak; masked and recomputed "
-    "MACs are not counted",
+    "MFU: model FLOPs utilization: MACs per second of the forward and backward pass, as a share of the dense peak; "
+    "masked and recomputed MACs are not counted",
     "the loss is a cross-entropy of the model's outputs in single precision; data loading, augmentation, dropout, "
     "gradient clipping and gradient scaling are not counted",
 )
 SEVERAL: Final = (
-    "gradients are exchanged in buckets while the next ones are computed; a collective takes no compute units from "
-    "concurrent GEMMs, so the hidden share is optimistic",
+    "gradients are exchanged in buckets while the next ones are computed; a collective is assumed to take no compute "
+    "units from concurrent GEMMs, so exposed communication may be too low",
     "each of several devices has an equal part of the batch (data parallel), of each GEMM (tensor parallel, "
     "--tensor-devices) or of the layers (--pipeline-devices). All stages wait for the last, which has the logits; the "
     "pipeline bubble is the time in which it fills and drains. Memory refers to the first stage, the fullest, with "

@@ -123,7 +123,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
         what = left[0] if left else "it states no run"
-        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
+        raise CatalogueError(f"{path}: read as {form.name}, but {what}; expected {form.expected}")
     if left:
         total = len(found) + len(left)
         rows.insert(0, text.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
@@ -196,7 +196,7 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     if replicas > 1:
         if cells["device_count"] % replicas:
             raise UsageError(
-                f"{path}: {cells['device_count']} for {replicas} replicas is not a number of devices: add --devices"
+                f"{path}: {cells['device_count']} devices cannot be divided among {replicas} replicas: add --devices"
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
