@@ -339,8 +339,8 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         basis="derived",
         source=(
             f"{probe.name} draws at least {share:.4g} of the power limit of {hardware.tdp.value:g} W; counted actions "
-            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this the rest"
-            + (f"; {source}" if source else "")
+            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this action "
+            "the rest" + (f"; {source}" if source else "")
         ),
         count_formula="memory time · f" if is_memory else "compute time · f · U",
     )
