@@ -66,7 +66,7 @@ CAPPED_NOTE: Final = Template(
 )
 RANGE_NOTE: Final = (
     "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
-    "both ends, not between them"
+    "both ends, not between them. Width of range: the largest minus the smallest of these, relative to the run"
 )
 STILL_NOTE: Final = Template("{count} other constants have no effect here; --format json lists them")
 
@@ -206,7 +206,7 @@ class SensitivityAnswer(RunAnswer):
         return self._lay(
             self.rows.with_rows(rows),
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
-            ranked="change",
+            ranked="width of range",
             word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
             value=lambda row: show_value(row, row.value, DIGITS),
             spread=_show_range,
@@ -220,7 +220,7 @@ class SensitivityAnswer(RunAnswer):
         drawn = self._lay(
             self.rows.with_rows(rows),
             ALL_COLUMNS(metric=metric),
-            ranked="change",
+            ranked="width of range",
             limit=limit,
             noun="constants",
             value=lambda row: show_value(row, row.value),

@@ -266,7 +266,7 @@ def _scale(hardware: Hardware, factor: float, source: str) -> tuple[EnergyAction
             low_fj=None if row.low_fj is None else row.low_fj * factor,
             high_fj=None if row.high_fj is None else row.high_fj * factor,
             basis=least_sure("scaled", row.basis),
-            source=f"{row.source}; x {factor:.4g}: {source}",
+            source=f"{row.source}; x {factor:.4g}, fitted to a measured load: {source}",
         )
         for row in hardware.reference
         if row.key != STATIC_ACTION and row.component != BOARD

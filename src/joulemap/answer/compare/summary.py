@@ -255,7 +255,7 @@ class CompareAnswer(RunAnswer):
             label=label,
             energy=energy,
             ratio="energy_ratio" if len(self.answered) > 1 else "",
-            baseline=self.scope.mark(baseline),
+            baseline="baseline" if self.varying else self.scope.mark(baseline),
         )
 
         def stays(row: Comparison) -> bool:
@@ -303,6 +303,8 @@ class CompareAnswer(RunAnswer):
             each = ", ".join(text.OVERLAP_OF(row, variant=self._variant(row)) for row in rows)
             limits = " or ".join(dict.fromkeys(text.LIMITS[row.throughput_limit or ""] for row in rows))
             lines.append(self._fill(text.OVERLAP, rows[0], each=each, limits=limits))
+        if self.varying and len(self.answered) > 1:
+            lines.append(text.BASELINE(baseline=scope.mark(self.answered[0].baseline_hardware or "")))
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append(text.OVERHEAD(overhead=OVERHEAD))
         for rows in self._group(lambda row: bool(row.recalled_energy_fraction)):

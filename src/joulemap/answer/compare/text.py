@@ -84,6 +84,7 @@ COLUMNS: Final = Template(
     "[*energy ratio to {baseline} {ratio} | ]"
     "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
 )
+BASELINE: Final = Template("energy ratio to baseline: relative to {baseline}")
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "

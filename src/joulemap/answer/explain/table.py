@@ -174,10 +174,12 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table; without shares if the difference is tied, because they would divide by nearly
-    zero.
+    """Return the columns of a table; without shares if the difference is tied or its parts nearly cancel, because
+    they would divide by nearly zero.
     """
-    kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
+    most = max((abs(row.share_fraction or 0.0) for row in answer.categories), default=0.0)
+    is_small = answer.is_tied or not 0.0 < most <= text.MOST_SHARE
+    kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == text.SHARE)]
     return "|".join(kept)
 
 

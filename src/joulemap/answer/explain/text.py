@@ -90,6 +90,7 @@ PURPOSES: Final[Mapping[str, str]] = {
     "communication": "communication",
     "host": "kernel launches",
     "static": "static power",
+    "energy: static": "static power",
     "rest": "norms and the rest",
 }
 """Purpose of work in a language model -> its words."""
@@ -108,7 +109,7 @@ TERM_COLUMNS: Final = (
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
     "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
-TERM_KEEP: Final = "difference | share of difference | count A | count B"
+TERM_KEEP: Final = "action | difference | share of difference | count A | count B"
 METRIC_TERM_TABLE: Final = "Terms of the difference"
 METRIC_TERM_COLUMNS: Final = (
     "term | *place | *+difference | *share of difference share_fraction | subgraphs part_count | *count A count_a | "
@@ -120,6 +121,7 @@ SUM: Final = "sum of all terms"
 
 TERM_NAMES: Final[Mapping[str, str]] = {
     "static": "static power",
+    "energy: static": "static power",
     "price": "energy each",
     "energy: price": "energy each",
     "latency: price": "time each",
@@ -156,6 +158,8 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 
+MOST_SHARE: Final = 2.0
+"""Largest share of a difference that is shown; beyond it, large opposite parts nearly cancel."""
 SHARE: Final = "share of difference share_fraction"
 """Column of shares of the difference."""
 SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
