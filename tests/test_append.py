@@ -71,7 +71,7 @@ def test_an_engine_moves_the_new_rows_of_a_cache_and_holds_it_once(attend: Atten
     workload = traced(attend)
     joins = [index for index, one in enumerate(workload.operators) if one.variant == APPEND]
     assert len(joins) == (4 if attend is grown else 2)
-    assert sum("past" in note for note in workload.notes) == 1
+    assert sum("given keys and values" in note for note in workload.notes) == 1
     copied, work = columns_of(workload), build(columns_of(workload), "engine")
     is_output = work.access_role == ROLE_CODE["output"]
     mine = np.isin(work.access_operator, joins)
@@ -189,5 +189,5 @@ def test_an_answer_says_of_its_own_runtimes_what_they_do_to_a_past(
 ) -> None:
     (note,) = traced(legacy).notes
     told = describe_caveat(Caveat(kind="assumed", text=note, operator_count=None), runtimes)
-    assert ("beside it" in told, "cop" in told) == (writes, copies)
-    assert told.startswith("traced: 2 x cat joins")
+    assert ("in place" in told, "cop" in told) == (writes, copies)
+    assert told.startswith("traced: 2 x cat appends")

@@ -407,12 +407,12 @@ def test_the_host_of_a_stick_costs_what_the_raspberry_pi_5_does(name: str, price
 
 
 def test_energies_of_an_sram_are_those_of_its_stated_size() -> None:
-    """A byte takes 8 (50 + 0.022 sqrt(bits)) fJ, Dally et al., rounded to two digits: 0.45 pJ of 8 KiB."""
+    """A byte takes 8 x (50 + 0.022 x sqrt(bits)) fJ, Dally et al., rounded to two digits: 0.45 pJ of 8 KiB."""
     found = 0
     for path in (DATA / "architecture").glob("*.toml"):
         for line in path.read_text(encoding="utf-8").split("[[actions]]"):
             told = re.search(
-                r"^energy_pj = (\S+)$.*8 \(50 \+ .*, for (\d+) ([KM])iB\"$", line, re.MULTILINE | re.DOTALL
+                r"^energy_pj = (\S+)$.*8 x \(50 \+ .*, for (\d+) ([KM])iB\"$", line, re.MULTILINE | re.DOTALL
             )
             if told:
                 bits = 8.0 * int(told[2]) * {"K": 2**10, "M": 2**20}[told[3]]

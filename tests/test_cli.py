@@ -462,7 +462,7 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     connection.close()
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
-    assert "energy_fj is round(count x price)" in done.stdout
+    assert "energy_fj is round(count x energy per action)" in done.stdout
     assert "the rows of a run are those that were written" in done.stdout
     assert "actions of a run are those of its ledger" in done.stdout
     assert done.stderr == "joulemap: 3 rows break a rule\n"

@@ -312,7 +312,7 @@ def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivis
     assert rows[0].name in written
     noun = "operators and their biases" if level == "operator" else "subgraphs"
     assert f"{len(rows) - 5} of {len(rows)} {noun} not shown, " in written.replace("\n ", " ")
-    assert "(exact)" in written
+    assert "sum exactly to" in written
     assert "~kpu_t256" in written
     assert "unsupported: coral_edge_tpu has no fp32" in written
     whole = write(compared.document(by=level, limit=100), form)

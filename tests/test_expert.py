@@ -174,7 +174,7 @@ def test_a_router_that_sorts_its_scores_sends_each_token_to_the_first(tokens: in
 
 def test_the_workload_says_what_it_took_routing_to_be() -> None:
     (note,) = trace(GroupedExperts(), meta(4, WIDTH)).notes
-    assert "each of 4 rows is taken to choose 2 of 8 evenly, so that 6 are hit: n (1 - (1 - k / n)^rows)" in note
+    assert "each of 4 rows is assumed to choose 2 of 8 evenly, so that 6 are hit: n (1 - (1 - k / n)^rows)" in note
 
 
 def test_a_thousand_tokens_grow_a_loop_by_nothing() -> None:
@@ -218,7 +218,7 @@ def test_a_grouped_product_whose_groups_are_inputs_takes_each_row_to_choose_alon
     assert product.mac_count == 3 * 16 * 32
     assert (product.gemm_m, product.gemm_n, product.gemm_k, product.gemm_groups) == (1, 32, 16, 3)
     (note,) = workload.notes
-    assert "each row is taken to choose one of the groups" in note
+    assert "each row is assumed to choose one of the groups" in note
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8], ids=str)
@@ -276,4 +276,4 @@ def test_a_value_that_is_overwritten_from_data_is_not_known_any_more() -> None:
 
     workload = trace(Function(forward), meta(1, 10))
     assert workload.operators[-1].output_shape == (6,)
-    assert any("every element is taken to be nonzero" in note for note in workload.notes)
+    assert any("every element is assumed to be nonzero" in note for note in workload.notes)

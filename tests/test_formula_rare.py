@@ -127,7 +127,7 @@ def test_a_rarer_operator_has_a_formula(name: str) -> None:
 
 def test_repeats_that_data_decides_are_once_each() -> None:
     workload = trace(Function(lambda x, times: torch.repeat_interleave(x, times, dim=0)), meta(5, 8), INDICES)
-    assert "repeat_interleave: each element is taken to be repeated once" in workload.notes[0]
+    assert "repeat_interleave: each element is assumed to be repeated once" in workload.notes[0]
     assert workload.operators[-1].output_shape == (5, 8)
 
 

@@ -98,7 +98,7 @@ def test_a_window_of_this_machine_meets_a_signal_of_the_trace() -> None:
 def test_numbers_that_leave_torch_are_zeros_and_told() -> None:
     workload = traced(lambda lin, x: [lin(x)[index] for index in lin(x).sum(-1).long().tolist()])
     assert macs(workload) == 3 * MACS
-    assert workload.notes == ("model: tolist: numbers read from data are taken to be 0, 1.0 or False",)
+    assert workload.notes == ("model: tolist: numbers read from data are assumed to be 0, 1.0 or False",)
     assert macs(traced(lambda lin, x: (f"{x.mean():.3f}", lin(x))[1])) == MACS
 
 
@@ -122,7 +122,7 @@ def test_an_encoder_with_padding_computes_all_of_it() -> None:
     workload = trace_module(encoder, (), inputs, key=KEY, model="encoder", batch=2)
     # a layer: four projections and two of the MLP for 20 tokens, scores and sums of 4 heads of 16 over 10 x 10
     assert macs(workload) == 2 * (20 * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 4 * 10 * 10 * 16)
-    assert "padding is taken to be computed as well" in workload.notes[0]
+    assert "padding is assumed to be computed too" in workload.notes[0]
 
 
 def test_both_branches_are_told_and_the_costlier_is_counted() -> None:
@@ -156,7 +156,7 @@ def test_loops_run_as_often_as_they_would() -> None:
     assert macs(traced(lambda lin, x: repeat(lin, x, 5))) == 5 * MACS
     workload = traced(lambda lin, x: repeat(lin, x, x.sum()))
     assert macs(workload) == MACS
-    assert "its condition depends on data, it is taken to run once" in workload.notes[0]
+    assert "its condition depends on data; the body is assumed to run once" in workload.notes[0]
 
 
 @pytest.mark.skipif(TORCH < (2, 14), reason="needs a GPU before 2.14 (docs/models.md)")
@@ -383,9 +383,9 @@ def start_first(lin: nn.Module, x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("forward", "rows", "note"),
     [
-        (regulate, (2, 16), "each element is taken to be repeated once"),
-        (speak, (2, 1, 1), "each element is taken to be repeated once"),
-        (start_first, (2, 16, 17), "every element of a mask is taken to be selected"),
+        (regulate, (2, 16), "each element is assumed to be repeated once"),
+        (speak, (2, 1, 1), "each element is assumed to be repeated once"),
+        (start_first, (2, 16, 17), "every element of a mask is assumed to be selected"),
     ],
 )
 def test_what_data_decides_twice_is_decided_alike(forward: Forward, rows: tuple[int, ...], note: str) -> None:

@@ -107,7 +107,9 @@ class Caching(Model):
 
 
 def test_a_cache_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trace(monkeypatch, Caching).notes == ("use_cache is taken to be false: with a cache the forward pass fails",)
+    assert trace(monkeypatch, Caching).notes == (
+        "use_cache is assumed to be false: with a cache the forward pass fails",
+    )
 
 
 class VideoSession:
@@ -176,7 +178,7 @@ def test_patches_are_pooled_and_as_wide_as_the_text(monkeypatch: pytest.MonkeyPa
     # 5 x 5 patches of 48 values, in 3 x 3 squares
     assert workload.mac_count == 25 * 48 * 8 + 9 * 8 * 16
     assert workload.notes == (
-        "adapter_config.text_hidden_size is taken to be 16, as wide as the text: its default 12 does not fit",
+        "adapter_config.text_hidden_size is assumed to be 16, as wide as the text: its default 12 does not fit",
     )
 
 
@@ -201,7 +203,7 @@ def test_an_image_is_made_of_whole_squares_of_patches(monkeypatch: pytest.Monkey
 
     assert workload.mac_count == 16 * 16 * 8 * 3 * 4
     assert workload.notes == (
-        "vision_config.image_size is taken to be 32, whole squares of 4 x 4 patches: its default 28 does not fit",
+        "vision_config.image_size is assumed to be 32, whole squares of 4 x 4 patches: its default 28 does not fit",
     )
     assert trace(monkeypatch, Shuffling, "vision_config.image_size=64").notes == ()
 

@@ -171,7 +171,7 @@ def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: l
     if answer.metric_terms is not None:
         assert sum(row.difference_exact for row in answer.metric_terms) == answer.difference_exact
     drawn = " ".join(text for section in answer.document().sections for text in section.texts)
-    assert "NOT EXACT" not in drawn
+    assert "do not sum" not in drawn
     assert f"subgraph {name}" in answer.title()
 
 
@@ -237,8 +237,8 @@ def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: 
     cells = list(csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout)))
     assert [row["energy_fj"] for row in cells] == [str(row["energy_fj"]) for row in table]
     drawn = joulemap(*asked, "--details", variables={"COLUMNS": "80"}).stdout
-    assert "(exact)" in drawn
-    assert "NOT EXACT" not in drawn
+    assert "sum exactly to" in drawn
+    assert "do not sum" not in drawn
     assert max(len(line) for line in drawn.split("Next: ")[0].splitlines()) <= 80
 
 

@@ -285,7 +285,9 @@ def test_winners_are_the_minimum_of_each_subgraph(metric: str, connection: Conne
 
 
 CORRUPTIONS = {
-    "energy_fj is round(count x price)": "UPDATE internal.ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5",
+    "energy_fj is round(count x energy per action)": (
+        "UPDATE internal.ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5"
+    ),
     "an action stands once per operator": "INSERT INTO internal.ledger_line SELECT * FROM internal.ledger_line LIMIT 1",
     "operator latencies sum to their subgraph": (
         "UPDATE internal.run_subgraph SET latency_fs = latency_fs + 1 WHERE rowid = 3"
@@ -398,7 +400,7 @@ def test_the_audit_names_the_one_line_that_is_wrong(statement: str, rules: list[
     connection = duckdb.connect(str(own_database))
     connection.execute(statement)
     rows = run_query(connection, find_query("audit.conservation"), {}).rows
-    assert [row[0] for row in rows if row[0] != "energy_fj is round(count x price)"] == rules
+    assert [row[0] for row in rows if row[0] != "energy_fj is round(count x energy per action)"] == rules
 
 
 def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:

@@ -112,7 +112,7 @@ def test_sparse_tensors_may_be_given_or_made_of_what_is_given() -> None:
     workload = traced(attend, X, edges())
     assert macs(workload) == {"lin": LAYER, "sparse_mm": EDGES * OUT}
     assert [one.elementwise_count for one in workload.operators if one.operation == "sort"] == [EDGES * 8]
-    assert any("taken to be all different" in note for note in workload.notes)
+    assert any("assumed to be all different" in note for note in workload.notes)
 
 
 def test_a_sparse_buffer_may_be_held_and_asked_for_its_indices() -> None:

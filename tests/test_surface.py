@@ -90,6 +90,14 @@ def test_a_price_stands_beside_the_one_that_the_hardware_is_described_with(datab
     assert workspace.sql(statement, {"hardware": "a100_sxm4_80gb"}).rows == ((1.0, 1.0, 0),)
 
 
+def test_the_residual_of_a_host_does_not_follow_the_voltage_of_the_chip(database: Path) -> None:
+    action = "unattributed_product_cycle"
+    statement = (
+        f"SELECT voltage_factor_of(one, one, '{action}', 0.5) FROM unnest(['host', 'board', 'compute']) AS t(one)"
+    )
+    assert Workspace(database).sql(statement).rows == ((1.0,), (0.5,), (0.5,))
+
+
 def test_what_no_unit_takes_says_which_other_does(tmp_path: Path) -> None:
     """A depthwise convolution of a TPU v4 is its vector unit's, one for each of two cores; no MXU has a line of it."""
     workspace = Workspace(tmp_path / "units.duckdb")

@@ -313,7 +313,7 @@ def test_a_forward_pass_that_fails_names_model_path_and_reason() -> None:
 
 def test_a_number_read_from_data_is_told_as_an_assumption() -> None:
     workload = trace(Function(lambda x: x * 2.0 if (x + 1.0).sum().item() > 0 else x), meta(2, 8))
-    assert workload.notes == ("model: _local_scalar_dense: a number read from data is taken to be 0, 1.0 or False",)
+    assert workload.notes == ("model: _local_scalar_dense: a number read from data is assumed to be 0, 1.0 or False",)
     assert trace(Function(lambda x: x * 2.0), meta(2, 8)).notes == ()
 
 

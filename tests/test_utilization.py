@@ -331,7 +331,7 @@ def test_every_remedy_is_true_of_the_stored_runs(workspace: Workspace, answer: U
     advice = answer.advice()
     assert len(advice) == len([row for row in answer.rows if row.status == "ok"])
     for row in answer.remedies:
-        shown = [line for line in advice if f"({row.throughput_ratio:.3g}x the throughput" in line]
+        shown = [line for line in advice if f": {row.throughput_ratio:.3g}x the throughput" in line]
         assert row.place is None or row.is_better or shown
 
 

@@ -101,7 +101,7 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         ("fuse/partition.py", "PRODUCTS_IN_GATE: Final = 2", "PRODUCTS_IN_GATE: Final = 3", True),
         ("domain/workload.py", 'return self.kind == "view"', "return False", True),
         ("trace/formula/movement.py", '_movement(["stack"', '_movement(["stock"', True),
-        ("trace/inference.py", "every box is taken to survive", "all boxes are taken to survive", True),
+        ("trace/inference.py", "every box is assumed to survive", "all boxes are assumed to survive", True),
         ("fuse/pattern.py", "Operations that end", "What ends", False),
         ("trace/formula/gemm.py", "import math\n", "import math\n\n# Products of matrices.\n", False),
         ("trace/source.py", "if so, give its sizes with", "then give its sizes by", False),

@@ -139,7 +139,7 @@ broken AS (
     WHERE expected_fj IS NULL
     UNION ALL
     SELECT
-        'energy_fj is round(count x price)',
+        'energy_fj is round(count x energy per action)',
         run_id,
         'operator ' || operator_index || ' action ' || action_id,
         CAST(expected_fj AS VARCHAR),

@@ -93,7 +93,7 @@ WITH spent AS (
         unnest(energy_by_part(a.part, a.common_category, l.energy_fj)),
         sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj,
-        sum(CASE WHEN a.component = 'board' AND starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END) AS unattributed_fj
+        sum(CASE WHEN a.category = 'unattributed' OR starts_with(a.action, 'unattributed_') THEN l.energy_fj ELSE 0 END) AS unattributed_fj
     FROM internal.run_action AS l
     JOIN internal.run AS r ON r.run_id = l.run_id
     JOIN internal.action AS a ON a.action_id = l.action_id

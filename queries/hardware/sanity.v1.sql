@@ -157,29 +157,29 @@ SELECT
                 clock_fraction * 100e0
             )
             WHEN status = 'measured' THEN printf(
-                'circuits explain %.2f of the cap, with what is unattributed %.2f: %s, which was measured',
+                'counted actions and static power explain %.2f of the cap, and %.2f with unattributed energy fitted to a measurement: %s',
                 power_ratio * (1e0 - unattributed_share_fraction),
                 power_ratio,
                 load
             )
             WHEN status = 'anchored' THEN printf(
-                'circuits explain %.2f of the cap; %.0f %% of the energy is unattributed, which the power limit says',
+                'counted actions and static power explain %.2f of the cap; the assumption on power under load adds %.0f %% of the energy, unattributed',
                 power_ratio * (1e0 - unattributed_share_fraction),
                 unattributed_share_fraction * 100e0
             )
             WHEN status = 'partial' AND has_host_memory THEN
-                'waits for the link to its host, whose memory it uses: the power limit counts for the time of its units alone'
+                'waits for the link to its host, whose memory it uses; power under load is assumed only for the time in which its units work'
             WHEN status = 'partial' AND compute_utilization_fraction < 0.5e0 THEN printf(
-                'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip waits',
+                'the product reaches %.0f %% of the peak (off-chip bandwidth is used to %.0f %%), so most of the chip is idle',
                 compute_utilization_fraction * 100e0,
                 bandwidth_utilization_fraction * 100e0
             )
             WHEN status = 'partial' THEN printf(
-                'this precision attains %.3g operations/s for each watt of the cap, a small part of what the chip is made for',
+                'this precision attains %.3g operations/s per watt of the cap, less than half of the best precision',
                 attained_ops_per_s / tdp_w
             )
             WHEN status = 'low' AND model = 'matrix_product' THEN printf(
-                'at %.0f %% of the peak, static power is %.0f %% of what is drawn: the cap leaves room for what the probe does not use, or the prices per action are low',
+                'at %.0f %% of the peak, static power is %.0f %% of the power: the cap covers parts that the probe does not use, or energies per action are too low',
                 compute_utilization_fraction * 100e0,
                 static_share_fraction * 100e0
             )
@@ -188,7 +188,7 @@ SELECT
         END,
         CASE
             WHEN status = 'low' AND model = 'matrix_product' AND priced_at = 'board'
-                THEN 'prices were fitted to boards at work, so that the power limit adds none'
+                THEN 'energies were fitted to measured boards, so no unattributed energy is added'
         END
     ) AS reason,
     run_id

@@ -41,9 +41,10 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'host', 'static');
 
 -- Factor of a run's voltage on the energy of an action. Off-chip memory, links, board, host and static power do not depend
--- on the voltage; unattributed losses of units do.
+-- on the voltage; unattributed losses of units do. The voltage is the chip's, so all energy of its host is excluded.
 CREATE MACRO voltage_factor_of(category, common_category, action, voltage_factor) AS
-    CASE WHEN category <> 'unattributed'
+    CASE WHEN common_category = 'host' THEN 1e0
+    WHEN category <> 'unattributed'
         AND NOT (action LIKE 'unattributed_%_cycle' AND action <> 'unattributed_memory_cycle')
         AND common_category IN ('off_chip_memory', 'communication', 'board', 'host', 'static') THEN 1e0
     ELSE coalesce(voltage_factor, 1e0) END;

@@ -459,7 +459,7 @@ def test_a_table_goes_as_deep_as_is_asked(joulemap: Run, database: Path) -> None
     assert "  layer4" in shown
     assert not re.search(r"^    0 ", shown, re.MULTILINE)
     assert "57 of 68 modules not shown; --depth 4" in shown
-    assert shown.count("(exact)") == 1
+    assert shown.count(" sum exactly to ") == 1
 
 
 def test_options_of_a_run_need_a_hardware(joulemap: Run) -> None:

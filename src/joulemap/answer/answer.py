@@ -200,7 +200,7 @@ class RunAnswer(Answer):
     def _warn_unhosted(self, headline: str, chosen: Collection[int] | None) -> str:
         """Return a clause on hosts whose energy a choice leaves out; empty for an answer that chooses nothing."""
         warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
-        return f"{warning}; `recommend` ranks with hosts" if warning else ""
+        return f"{warning}; `recommend` ranks with a host" if warning else ""
 
     def _compose(
         self,

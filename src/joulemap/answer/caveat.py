@@ -13,13 +13,13 @@ UNCOUNTED: Final = Template(
     'operations of {row.operator_count} x {name} are not counted, only bytes; @joulemap.formula("{name}") adds them'
 )
 TRACED: Final = Template("traced: {assumption}")
-BESIDE: Final = Template("traced: {assumption}, which are written beside it")
-COPIED: Final = Template("traced: {assumption}, all of which is copied; `--runtime engine` writes them beside it")
+BESIDE: Final = Template("traced: {assumption}, written in place")
+COPIED: Final = Template("traced: {assumption}, which copies all rows; `--runtime engine` writes the new rows in place")
 
 READ: Final = " read from data "
 """Words in every assumption about a value that Python code reads, as in `if x.sum() > 0:`."""
 BRANCHED: Final = Template(
-    "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is taken to be 0, 1.0 or False"
+    "traced: {where}: Python code reads data (`if`, `while`, `.item()`), which is assumed to be 0, 1.0 or False"
 )
 
 

@@ -78,8 +78,8 @@ LEAST_SHARED: Final = 0.01
 
 NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
-    "errors of identical kernels, of the class and of the board are shared by both versions, and errors of kernels of "
-    "similar size in part; only the other errors make the change uncertain",
+    "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
+    "kernels of similar size; only the other errors make the change uncertain",
     "operators have no interval of their own, because errors are known only for whole models",
     "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
     "bought, with the same price before and after",

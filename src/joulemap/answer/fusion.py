@@ -53,16 +53,16 @@ COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "operator": "operator name | operation | pattern fusion_pattern",
 }
 AMOUNTS: Final = (
-    " | kernels kernel_count | energy saved saved_energy_j | of its energy saved_energy_fraction | "
-    "time saved saved_latency_s | of its time saved_latency_fraction | EDP saved saved_edp_share_js | "
+    " | kernels kernel_count | energy saved saved_energy_j | share of its energy saved_energy_fraction | "
+    "time saved saved_latency_s | share of its time saved_latency_fraction | EDP saved saved_edp_share_js | "
     "share of all EDP saved saved_edp_share_fraction | off-chip bytes saved saved_dram_bytes | "
     "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
     "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
 )
 KERNELS: Final = Template("{separate_kernel_count} → {kernel_count}")
 KEEP: Final = (
-    "energy saved | time saved | share of all EDP saved | operation | kernel | of its energy | of its time | kernels | "
-    "extra passes"
+    "energy saved | time saved | share of all EDP saved | operation | kernel | share of its energy | "
+    "share of its time | kernels | extra passes"
 )
 REST: Final = Template("saving {energy:J}")
 
@@ -82,7 +82,7 @@ BYTES: Final = Template(
     "[{inside} of the bytes that operators read and write stay inside kernels; ]"
     "[off-chip traffic falls by {less:B} ({saved_dram_fraction:%})][off-chip traffic rises by {more:B}][{same}]"
 )
-SAME_BYTES: Final = "off-chip traffic is the same as without fusion, where on-chip memory held what fused kernels keep"
+SAME_BYTES: Final = "off-chip traffic is unchanged: without fusion, these bytes stay in on-chip memory"
 
 PASSED: Final = "operators after a library's GEMM run in a separate pass, which reads and writes the result again"
 MERGED: Final = "a compiler adds the bias in the convolution's kernel instead of a separate one"
@@ -108,7 +108,8 @@ FACT_LINES: Final = (
 )
 SUMS_TABLE: Final = "Sums"
 EDP_SUM: Final = (
-    "shares of the energy x delay saved are (dE_i (T + T') + (E + E') dt_i) / 2, and sum to what the run saves"
+    "EDP saved: (dE x (T + T') + dT x (E + E')) / 2, where a part saves dE and dT, and the run takes E and T fused, E' "
+    "and T' separate; the parts sum to the saving of the run"
 )
 
 SEPARATE: Final = {

@@ -376,6 +376,6 @@ def _describe_compiler(row: HardwareCompiler) -> str:
 
 def _show_amount(value: float, unit: str) -> str:
     """Return a number of the catalogue for display."""
-    if unit in PREFIXED or (unit == "B" and value >= KILO):
+    if unit in PREFIXED or unit.startswith("USD") or (unit == "B" and value >= KILO):
         return show_quantity(value, unit)
     return f"{value:.6g}" if unit in ("1", "year") else f"{value:.6g} {unit}"

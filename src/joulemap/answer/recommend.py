@@ -92,10 +92,10 @@ MISSED_PRICE: Final = Template(
 ALONE: Final = "No other hardware meets the limits."
 HOST: Final = Template("The value includes {host}; for the chip alone, it would be {alone}.")
 ASSUMED_HOST: Final = Template("{assumed_host} as the assumed host")
-ASSUMED_REST: Final = Template("{assumed_host} as the assumed rest of its {whole}")
+ASSUMED_REST: Final = Template("the assumed static power of {assumed_host} for the rest of its {whole}")
 HOST_SHARE: Final = Template("a host that is assumed to add {percent:plain} %")
 LIFE: Final = Template("{name} draws {power:W} on average, without sensor and radio: {life} on {battery}")
-HOSTLESS: Final = Template("Without hosts, {name} would be best, at {alone}; with {host}, its value would be {whole}.")
+HOSTLESS: Final = Template("Without hosts, {name} would be best, at {alone}; with {host}, it would be at {whole}.")
 
 DECIDING: Final = Template(
     "[{way} | ]*{label} objective_value | [{parts} | ]ratio to best objective_ratio! | *confidence probability_best? | "
@@ -124,7 +124,8 @@ MEAN_POWER: Final = Template("average power at {rate}{with_host} total_power_w |
 EVERY: Final = Template("Every configuration ({count:#})")
 LIMITED: Final = "throughput limit throughput_limit?"
 MISSES: Final = Template(
-    "Configurations that miss a limit ({count:#}), nearest first[; {more:#} of unavailable hardware also miss one]"
+    "Configurations that miss a limit ({count:#}), nearest first[; {more:#} more, of unavailable "
+    "hardware, are not shown]"
 )
 MISSING: Final = (
     "*missed limit worst_limit | *excess violation_fraction | *value worst_value | *limit worst_bound | "

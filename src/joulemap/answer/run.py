@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 TITLE: Final = Template("{model} on {name} ({architecture}), batch {batch}, {precision}, {runtime}")
 
-PROOF: Final = Template("{noun} sum to {parts:and}; {whole} is {wholes:and} ({verdict})")
-EXACT, INEXACT = "exact", "NOT EXACT"
+EXACT: Final = Template("The {noun} sum exactly to {whole}: {wholes:and}.")
+INEXACT: Final = Template("The {noun} do not sum to {whole}: {parts:and} instead of {wholes:and}.")
 
 SLOWED: Final = Template(
     "{name} runs at {clock_fraction:%} of its clock to stay within its power cap; its peak refers to the full clock"
@@ -82,7 +82,7 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     """Return the sentence that checks the sum of rows against the whole; each of `sums` is (sum, whole, unit)."""
     parts, wholes = ([f"{one[place]:,} {one[2]}" for one in sums] for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
-    return Text(PROOF(noun=noun, parts=parts, whole=whole, wholes=wholes, verdict=EXACT if is_exact else INEXACT))
+    return Text((EXACT if is_exact else INEXACT)(noun=noun, parts=parts, whole=whole, wholes=wholes))
 
 
 def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:

@@ -37,18 +37,18 @@ RUNTIME: Final = "graph"
 STATES: Final = ("ok", "anchored", "measured", "partial", "low", "high", "unsupported")
 
 COLUMNS: Final = (
-    "hardware | model | precision | status | power average_power_w | power cap tdp_w | power ratio power_ratio | "
-    "uncapped ratio uncapped_ratio | unattributed share unattributed_share_fraction | "
+    "hardware | model | precision | status | power average_power_w | power cap tdp_w | power / cap power_ratio | "
+    "uncapped power / cap uncapped_ratio | unattributed share unattributed_share_fraction | "
     "compute utilization compute_utilization_fraction | bandwidth utilization bandwidth_utilization_fraction | "
-    "measured power measured_power_w | measured ratio measured_ratio | reason"
+    "measured power measured_power_w | power / measured power measured_ratio | reason"
 )
-KEEP: Final = "precision | status | power ratio | model"
+KEEP: Final = "precision | status | power / cap | model"
 COUNTS: Final = Template("{total:n probe}: {counts:list}")
 COUNT: Final = Template("{count} {status}")
 MEANING: Final = (
-    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; partial: the product occupies only "
-    "part of the chip; anchored: unattributed energy, set from the power limit, makes up the rest; measured: a "
-    "measured load sets the energies"
+    "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; low, high: below or above this "
+    "range, or over 25 % off a measured copy; partial: the product uses only part of the chip; anchored: unattributed "
+    "energy, derived from the power limit, makes up the rest; measured: energies are fitted to a measured load"
 )
 
 

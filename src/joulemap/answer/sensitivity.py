@@ -39,12 +39,12 @@ DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the en
 
 COLUMNS: Final = Template(
     "constant word | [*{owner} | ]value | *range spread | *{metric.label} over range metric_value | "
-    "*change span_fraction | elasticity | *basis"
+    "*width of range span_fraction | elasticity | *basis"
 )
 ALL_TITLE: Final = Template("{hardware}: {metric.label} {value}, constants with the largest effect first")
 ALL_COLUMNS: Final = Template(
     "constant | *value | *low | *high | source of range spread | {metric.label} at low metric_low | "
-    "{metric.label} at high metric_high | *change span_fraction | *energy elasticity energy_elasticity | "
+    "{metric.label} at high metric_high | *width of range span_fraction | *energy elasticity energy_elasticity | "
     "*latency elasticity latency_elasticity | method | *basis"
 )
 FROM: Final = Template("from {end}")
@@ -66,9 +66,9 @@ CAPPED_NOTE: Final = Template(
 )
 RANGE_NOTE: Final = (
     "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
-    "both ends, not between them"
+    "both ends, not between them. Width of range: the largest minus the smallest of these, relative to the run"
 )
-STILL_NOTE: Final = Template("{count} constants of the runs have no effect here; --format json lists them")
+STILL_NOTE: Final = Template("{count} other constants have no effect here; --format json lists them")
 
 STEP_FLIP: Final = Template("flip {model} {pair} --metric {metric} {repeated}")
 STEP_TRY: Final = Template("compare {model} --hardware {first} --set {row.constant}=x{factor:plain} {repeated}")
@@ -206,7 +206,7 @@ class SensitivityAnswer(RunAnswer):
         return self._lay(
             self.rows.with_rows(rows),
             COLUMNS(metric=metric, owner="hardware" if len(names) > 1 else ""),
-            ranked="change",
+            ranked="width of range",
             word=lambda row: OPERANDS(row=row) if row.constant == SUPPLY and not is_int8 else row.word,
             value=lambda row: show_value(row, row.value, DIGITS),
             spread=_show_range,
@@ -220,7 +220,7 @@ class SensitivityAnswer(RunAnswer):
         drawn = self._lay(
             self.rows.with_rows(rows),
             ALL_COLUMNS(metric=metric),
-            ranked="change",
+            ranked="width of range",
             limit=limit,
             noun="constants",
             value=lambda row: show_value(row, row.value),

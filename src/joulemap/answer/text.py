@@ -91,7 +91,7 @@ ALONE: Final = Template("{hardware:and} alone: without transfers over the host l
 OMITTED: Final = Template(
     "device only: {operations:and}, which the host of {hardware} computes, is left out[ ({share} of the MACs)]"
 )
-HOST_RANKED: Final = "`recommend` ranks with a host"
+HOST_RANKED: Final = "`recommend` ranks energy and power with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
 HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
 MANY_HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host` adds one)")

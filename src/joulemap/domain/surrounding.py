@@ -97,9 +97,7 @@ class Surrounding:
         """Return the rows of the reference table that these surroundings add, without rows whose energy is 0."""
         count, growth, loss = self.board_count, self.growth, self.supply_loss
         share = (
-            f"{self.host_power.value:g} W of {self.label}"
-            if count.value == 1.0
-            else f"1/{count.value:g} of {self.host_power.value:g} W of {self.label}"
+            self.label if count.value == 1.0 else f"1/{count.value:g} of {self.host_power.value:g} W of {self.label}"
         )
         supply = growth.value * loss.value
         rows = (

@@ -61,8 +61,8 @@ APPEND: Final = "append"
 first input that the operator reads.
 """
 
-APPENDED: Final = ": engine writes them beside it, eager, graph and fused copy it all"
-"""End of the note on an appended past."""
+APPENDED: Final = ": runtime engine writes the new rows in place; eager, graph and fused copy all rows"
+"""End of the note on rows appended to given keys and values."""
 
 EVENLY: Final = "evenly, so that"
 """Part of the note that rows are assumed to be divided evenly among choices, such as tokens among experts."""

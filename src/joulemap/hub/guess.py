@@ -44,7 +44,7 @@ Guesses = Generator[Mapping[str, Any], ModelError | None, None]
 USE_CACHE: Final = "use_cache"
 """Argument that states whether keys and values are kept for the next token."""
 
-NO_CACHE_NOTE: Final = "use_cache is taken to be false: with a cache the forward pass fails"
+NO_CACHE_NOTE: Final = "use_cache is assumed to be false: with a cache the forward pass fails"
 
 
 def wanted_names(module: Any, configuration: Any) -> list[str]:

@@ -291,7 +291,7 @@ def _fit_parts(configuration: Any, changes: Mapping[str, Any]) -> tuple[str, ...
         own = getattr(place, name, None)
         if isinstance(own, int) and own != value and not _is_changed(changes, part, name):
             setattr(place, name, value)
-            notes.append(f"{part}.{name} is taken to be {value}, {reason}: its default {own} does not fit")
+            notes.append(f"{part}.{name} is assumed to be {value}, {reason}: its default {own} does not fit")
 
     width = find_setting(getattr(configuration, "text_config", None), "text", "hidden_size")
     if isinstance(width, int):

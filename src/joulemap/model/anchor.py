@@ -265,7 +265,7 @@ def _scale(hardware: Hardware, factor: float, source: str) -> tuple[EnergyAction
             low_fj=None if row.low_fj is None else row.low_fj * factor,
             high_fj=None if row.high_fj is None else row.high_fj * factor,
             basis=least_sure("scaled", row.basis),
-            source=f"{row.source}; x {factor:.4g}: {source}",
+            source=f"{row.source}; x {factor:.4g}, fitted to a measured load: {source}",
         )
         for row in hardware.reference
         if row.key != STATIC_ACTION and row.component != BOARD
@@ -338,8 +338,8 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         basis="derived",
         source=(
             f"{probe.name} draws at least {share:.4g} of the power limit of {hardware.tdp.value:g} W; counted actions "
-            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this the rest"
-            + (f"; {source}" if source else "")
+            f"and static power explain {probe.spent_j / probe.limit_j * hardware.tdp.value:.3g} W of it, this action "
+            "the rest" + (f"; {source}" if source else "")
         ),
         count_formula="memory time · f" if is_memory else "compute time · f · U",
     )

@@ -174,6 +174,11 @@ def show_amount(count: float, per: str) -> str:
     return show_quantity(count, per if per in _AMOUNTS else "")
 
 
+def name_unit(per: str) -> str:
+    """Return the unit of a count for people: `warp instruction` for warp_instruction."""
+    return per.replace("_", " ")
+
+
 def show_price(energy_j: float | None, per: str) -> str:
     """Format the energy of one action: in W if it is counted in seconds, as a share if in joules, in J/B if in
     bytes.

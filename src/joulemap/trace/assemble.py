@@ -171,7 +171,7 @@ def assemble(
 def _note_appending(operators: list[Operator]) -> list[str]:
     """Return the note on a given past to which new rows are appended; none without such a past."""
     count = sum(operator.variant == APPEND for operator in operators)
-    return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
+    return [f"{count} x cat appends new rows to given keys and values{APPENDED}"] if count else []
 
 
 def _note_decompositions(operators: list[Operator]) -> list[str]:

@@ -78,7 +78,7 @@ def flex_attention_on_meta() -> Iterator[None]:
 
 Function = Callable[..., Any]
 
-ONCE: Final = "its condition depends on data, it is taken to run once"
+ONCE: Final = "its condition depends on data; the body is assumed to run once"
 
 
 def run_higher_order(tape: Tape, func: HigherOrderOperator, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -31,8 +31,8 @@ _OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1])
 MOST: Final = 2**27
 """Maximum numbers that leave torch at once, as zeros."""
 
-LIST_NOTE: Final = "numbers read from data are taken to be 0, 1.0 or False"
-ARRAY_NOTE: Final = "an array is taken to hold zeros; what numpy computes is not counted"
+LIST_NOTE: Final = "numbers read from data are assumed to be 0, 1.0 or False"
+ARRAY_NOTE: Final = "an array is assumed to hold zeros; what numpy computes is not counted"
 
 CAPABILITY: Final = (9, 0)
 """Compute capability that a model sees, whatever GPU this machine has; one with all of torch's own kernels."""

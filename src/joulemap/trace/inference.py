@@ -224,22 +224,22 @@ def some_number(value: torch.Tensor) -> float | int | bool:
 
 
 STAND_INS: Final[dict[str, tuple[StandIn, str]]] = {
-    "nonzero": (_every_element, "every element is taken to be nonzero"),
-    "masked_select": (_every_selected, "every element is taken to be selected"),
-    "nms": (_every_box, "every box is taken to survive suppression"),
-    "_unique2": (_all_different, "all elements are taken to be different"),
-    "unique_consecutive": (_all_different, "all elements are taken to be different"),
-    "repeat_interleave": (_once_each, "each element is taken to be repeated once"),
-    "unique_dim": (_all_different, "all elements are taken to be different"),
-    "equal": (_same, "data is taken to be different"),
-    "allclose": (_same, "data is taken to be different"),
-    "_nested_tensor_from_mask_left_aligned": (_no_order, "padding is taken to be computed as well"),
-    "_ctc_loss": (_one_loss_each, "every target is taken to be as long as the longest"),
-    "_local_scalar_dense": (some_number, "a number read from data is taken to be 0, 1.0 or False"),
+    "nonzero": (_every_element, "every element is assumed to be nonzero"),
+    "masked_select": (_every_selected, "every element is assumed to be selected"),
+    "nms": (_every_box, "every box is assumed to survive suppression"),
+    "_unique2": (_all_different, "all elements are assumed to be different"),
+    "unique_consecutive": (_all_different, "all elements are assumed to be different"),
+    "repeat_interleave": (_once_each, "each element is assumed to be repeated once"),
+    "unique_dim": (_all_different, "all elements are assumed to be different"),
+    "equal": (_same, "data is assumed to be different"),
+    "allclose": (_same, "data is assumed to be different"),
+    "_nested_tensor_from_mask_left_aligned": (_no_order, "padding is assumed to be computed too"),
+    "_ctc_loss": (_one_loss_each, "every target is assumed to be as long as the longest"),
+    "_local_scalar_dense": (some_number, "a number read from data is assumed to be 0, 1.0 or False"),
 }
 """Operator -> (rule for its result on the meta device, assumption of the rule)."""
 
-INDEX_NOTE: Final = "every element of a mask is taken to be selected"
+INDEX_NOTE: Final = "every element of a mask is assumed to be selected"
 
 
 MOST_ZEROS: Final = 2**24

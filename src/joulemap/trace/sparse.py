@@ -139,7 +139,7 @@ def _make_anew(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
     if name == "coalesce" and source.is_coalesced():
         return source
     if source.is_meta and name == "coalesce":
-        tape.note(name, "its indices are taken to be all different")
+        tape.note(name, "its indices are assumed to be all different")
         parts = [torch.empty_like(part) for part in sparse_parts(source)]
         made = _build(source, parts, is_coalesced=True)
     elif source.is_meta:

@@ -233,15 +233,13 @@ class Values:
         others = [size for axis, size in enumerate(source.shape) if axis != dimension]
         if name in _ORDERS:
             chosen = (torch.arange(choices) + torch.arange(rows).unsqueeze(-1)) % choices
-            text = (
-                f"each of {rows:,} rows is taken to order its {choices:,} values from one behind that of the row before"
-            )
+            text = f"each of {rows:,} rows is assumed to order its {choices:,} values; each row starts one value later"
         else:
             chosen = balanced_choices(rows, taken, choices, self._next)
             hit = hit_count(rows, taken, choices)
             self._next += hit
             text = (
-                f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} {EVENLY} {hit:,} are hit: "
+                f"each of {rows:,} rows is assumed to choose {taken:,} of {choices:,} {EVENLY} {hit:,} are hit: "
                 "n (1 - (1 - k / n)^rows), rounded up"
             )
         placed = chosen.reshape(*others, taken).movedim(-1, dimension).reshape(indices.shape)

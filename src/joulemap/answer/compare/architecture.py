@@ -26,7 +26,7 @@ from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import find_unplugged, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_amount, show_price, show_quantity
+from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.present.template import Template
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
@@ -123,10 +123,10 @@ CATEGORY_COLUMNS: Final = (
     "category common_category | *energy energy_j | *share share_fraction | *energy per MAC energy_per_mac_j | "
     "*largest action action | *overhead is_overhead | *actions kind_count | categories of the class categories"
 )
-ACTION_COLUMNS: Final = "action |{count} count | price |{energy} | share share_fraction | basis | per"
+ACTION_COLUMNS: Final = "action |{count} count | energy each price |{energy} | share share_fraction | basis | per"
 ACTION_COUNTS: Final = (" count", " energy energy_j")
 ACTION_COUNTS_PER_MAC: Final = (" count per MAC", " energy per MAC energy_per_mac_j")
-ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | price | share | basis"
+ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | energy each | share | basis"
 RARE: Final = Template("1[ {unit}] / {every:~}")
 SOURCES: Final = Template("{names:list}: {source}")
 
@@ -347,6 +347,7 @@ class ArchitecturesAnswer(RunAnswer):
             action=name_action,
             count=_show_count if self.has_macs else lambda one: show_amount(one.action_count, one.per),
             price=lambda one: show_price(one.energy_per_action_j, one.per),
+            per=lambda one: name_unit(one.per),
         )
         sources: dict[str, list[str]] = {}
         for one in actions[:limit]:

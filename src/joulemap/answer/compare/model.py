@@ -20,12 +20,15 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.document import Document, Grid, Section, show_under
-from joulemap.row.compare import ModelFigure
+from joulemap.row.compare import ModelFigure, PairChance
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
 
 SHOWN_HARDWARE: Final = 4
 """Maximum chips that the next command compares by subgraph."""
+
+CHANCES: Final = {"energy": "energy_per_inference", "latency": "latency", "edp": "edp_per_inference"}
+"""Metric -> its name in compare.probability."""
 
 
 @frozen(kw_only=True)
@@ -35,6 +38,8 @@ class ModelsAnswer(RunAnswer):
     metric: PartMetricName
     rows: Table[ModelFigure]
     """Rows by model, then by metric, best hardware first."""
+    ties: frozenset[int] = frozenset()
+    """Best runs of a model that are statistically tied with the second run."""
 
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats, with the sentences."""
@@ -77,12 +82,13 @@ class ModelsAnswer(RunAnswer):
         return text.WON_BY(first=insights[0], others=others or None, near=self._list_near() or None)
 
     def _list_near(self) -> list[str]:
-        """Return, for each model, the second chip if it is within 0.5 % of the best."""
+        """Return the second chip of each model that is within 0.5 % of the best or statistically tied with it."""
         near = []
-        for contest in self._contests():
-            second = next((row for row in contest if row.hardware_rank == 2), None)
-            if second is not None and (second.hardware_ratio or math.inf) < TIE_RATIO:
-                near.append(text.NEAR(second=self.scope.mark(second.hardware), model=second.model))
+        for best, second in _find_leaders(self.rows):
+            is_near = (second.hardware_ratio or math.inf) < TIE_RATIO
+            if is_near or best.run_id in self.ties:
+                line = text.NEAR if is_near else text.TIED_MODEL
+                near.append(line(second=self.scope.mark(second.hardware), model=second.model))
         return near
 
     def _winners(self) -> list[ModelFigure]:
@@ -126,6 +132,16 @@ class ModelsAnswer(RunAnswer):
         ]
 
 
+def _find_leaders(rows: Table[ModelFigure]) -> list[tuple[ModelFigure, ModelFigure]]:
+    """Return the best and the second chip of each model that runs on two or more chips."""
+    pairs = []
+    for _, contest in groupby(rows, lambda row: row.workload_id):
+        ranked = {row.hardware_rank: row for row in contest if row.hardware_rank in (1, 2)}
+        if len(ranked) == 2:
+            pairs.append((ranked[1], ranked[2]))
+    return pairs
+
+
 def compare_models(
     source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
 ) -> ModelsAnswer:
@@ -137,4 +153,8 @@ def compare_models(
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = fetch(connection, ModelFigure, run_ids=ids, metric=metric)
-        return ModelsAnswer(scope=scope, metric=metric, rows=rows)
+        pairs = {(best.run_id, second.run_id) for best, second in _find_leaders(rows)}
+        led = sorted({one for pair in pairs for one in pair})
+        chances = fetch(connection, PairChance, run_ids=led, metric=CHANCES[metric]) if pairs else ()
+        ties = {one.run_id for one in chances if (one.run_id, one.other_run_id) in pairs and not one.is_told_apart}
+        return ModelsAnswer(scope=scope, metric=metric, rows=rows, ties=frozenset(ties))

@@ -93,12 +93,7 @@ class CompareAnswer(RunAnswer):
         self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
         """Return the document with `limit` rows; csv contains all rows. `metric` selects the next steps."""
-        baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
-        is_single = len(self.scope.evaluated_ids) == 1
-        title = text.TITLE(
-            per=text.PER_INFERENCE if self._each else text.PER_BATCH,
-            baseline=None if is_single else self.scope.mark(baseline),
-        )
+        title = text.TITLE(per=text.PER_INFERENCE if self._each else text.PER_BATCH)
         return self._compose(
             self.scope.title,
             (show_under(title, self._figures(limit), *self.scope.describe_left_out()), *self._show_paced(limit)),
@@ -255,7 +250,13 @@ class CompareAnswer(RunAnswer):
         winners = {row.hardware for row in self.available if row.tied_count == 1}
         energy = "energy_per_inference_j" if self._each else "energy_j"
         label = "energy per inference" if self._each else "energy"
-        columns = text.COLUMNS(label=label, energy=energy, ratio="energy_ratio" if len(self.answered) > 1 else "")
+        baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
+        columns = text.COLUMNS(
+            label=label,
+            energy=energy,
+            ratio="energy_ratio" if len(self.answered) > 1 else "",
+            baseline="baseline" if self.varying else self.scope.mark(baseline),
+        )
 
         def stays(row: Comparison) -> bool:
             return row.label in winners
@@ -302,6 +303,8 @@ class CompareAnswer(RunAnswer):
             each = ", ".join(text.OVERLAP_OF(row, variant=self._variant(row)) for row in rows)
             limits = " or ".join(dict.fromkeys(text.LIMITS[row.throughput_limit or ""] for row in rows))
             lines.append(self._fill(text.OVERLAP, rows[0], each=each, limits=limits))
+        if self.varying and len(self.answered) > 1:
+            lines.append(text.BASELINE(baseline=scope.mark(self.answered[0].baseline_hardware or "")))
         if any(row.assumed_energy_fraction for row in self.rows):
             lines.append(text.OVERHEAD(overhead=OVERHEAD))
         for rows in self._group(lambda row: bool(row.recalled_energy_fraction)):

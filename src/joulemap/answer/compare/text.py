@@ -9,7 +9,7 @@ from joulemap.present.template import Template
 
 # One model on several chips
 
-TITLE: Final = Template("Comparison ({per}[, ratios to {baseline}])")
+TITLE: Final = Template("Comparison ({per})")
 PER_BATCH: Final = "per batch"
 PER_INFERENCE: Final = "energy per inference, other figures per batch"
 
@@ -81,9 +81,10 @@ COLUMNS: Final = Template(
     "hardware | *precision precision! | *batch batch! | *runtime runtime! | *{label} {energy}:energy_half_width | "
     "placement placement? | *latency latency_s:latency_half_width | *energy x delay edp_js | "
     "throughput throughput_per_s | *power average_power_w | utilization compute_utilization_fraction | "
-    "[*energy ratio {ratio} | ]"
+    "[*energy ratio to {baseline} {ratio} | ]"
     "overhead overhead_fraction | memory peak_memory_bytes | busy units units_used_count"
 )
+BASELINE: Final = Template("energy ratio to baseline: relative to {baseline}")
 BEST_TITLE: Final = "Best of all hardware"
 BEST_OF_GOAL: Final = (
     "goal | *best hardware | *value | *advantage advantage_ratio | next best runner_up | confidence probability_best | "
@@ -165,8 +166,9 @@ WON_KINDS: Final[Mapping[str, Template]] = {
 }
 WON_KIND: Final = Template("{kind} ({won_count} of {part_count})")
 WON_MODELS: Final = Template("{hardware} has the lowest {label} for {won}")
-WON_BY: Final = Template("{first}[, {others:and}][ ({near:and})].")
+WON_BY: Final = Template("{first}[, {others:and}][ ({near:few})].")
 NEAR: Final = Template("{second} is within 0.5 % for {model}")
+TIED_MODEL: Final = Template("{second} is statistically tied for {model}")
 SPREAD: Final = Template("on {hardware}, {least} has the lowest {metric}; {most} has {ratio:x} as much")
 
 PART_HEADINGS: Final = {"subgraph": ("subgraph", "pattern"), "operator": ("operator", "kind")}

@@ -12,7 +12,7 @@ from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer, fi
 from joulemap.answer.layout import lay
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_amount, show_price, show_quantity, show_share, show_signed
+from joulemap.present.cell import name_unit, show_amount, show_price, show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text, show_under
 from joulemap.row.explain import RoleDifference
 from joulemap.system.units import FJ_PER_J
@@ -99,7 +99,10 @@ def _lay_actions(answer: PairAnswer, limit: int) -> Section:
         answer.terms,
         _select(answer, text.TERM_COLUMNS),
         limit=limit,
+        keep=text.TERM_KEEP,
+        term=lambda row: text.TERM_NAMES.get(row.term, row.term),
         category_a=lambda row: _join(row.category_a, row.category_b),
+        per=lambda row: name_unit(row.per),
         action=lambda row: f"{row.component}.{row.action}",
         **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
         energy_per_action_a_j=lambda row: show_price(row.energy_per_action_a_j, row.per),
@@ -120,6 +123,8 @@ def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_T
         terms,
         columns,
         limit=limit,
+        term=_name_term,
+        per=lambda row: name_unit(row.per),
         **{name: _show_amount_of(name) for name in ("count_a", "count_b")},
         price_a=lambda row: show_quantity(row.price_a, row.price_unit),
         price_b=lambda row: show_quantity(row.price_b, row.price_unit),
@@ -129,9 +134,17 @@ def lay_terms(terms: Table[MetricTerm], limit: int, columns: str = text.METRIC_T
 
 def _lay_effects(answer: PairAnswer) -> tuple[Block, ...]:
     terms, exact = (row.difference_fj for row in answer.effects), answer.total.difference_fj
-    return lay(answer.effects, _select_energy(answer, text.EFFECT_COLUMNS)), prove_terms(
-        terms, exact, "fJ", answer.whole
+    drawn = lay(
+        answer.effects,
+        _select_energy(answer, text.EFFECT_COLUMNS),
+        effect=lambda row: text.EFFECT_NAMES.get(row.effect, row.effect),
     )
+    return drawn, prove_terms(terms, exact, "fJ", answer.whole)
+
+
+def _name_term(row: MetricTerm) -> str:
+    names = text.PRICE_NAMES if row.term == "price" and row.unit in text.PRICE_NAMES else text.TERM_NAMES
+    return names.get(row.unit if names is text.PRICE_NAMES else row.term, row.term)
 
 
 def _lay_subgraphs(answer: PairAnswer, limit: int) -> Grid:
@@ -161,10 +174,12 @@ def _lay_traffic(answer: PairAnswer, limit: int) -> tuple[Block, ...]:
 
 
 def _select(answer: PairAnswer, columns: str) -> str:
-    """Return the columns of a table; without shares if the difference is tied, because they would divide by nearly
-    zero.
+    """Return the columns of a table; without shares if the difference is tied or its parts nearly cancel, because
+    they would divide by nearly zero.
     """
-    kept = [one for one in columns.split("|") if not (answer.is_tied and one.strip().lstrip("*") == text.SHARE)]
+    most = max((abs(row.share_fraction or 0.0) for row in answer.categories), default=0.0)
+    is_small = answer.is_tied or not 0.0 < most <= text.MOST_SHARE
+    kept = [one for one in columns.split("|") if not (is_small and one.strip().lstrip("*") == text.SHARE)]
     return "|".join(kept)
 
 

@@ -30,7 +30,7 @@ TIED: Final = "statistically tied"
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 CATEGORY_COLUMNS: Final = (
-    "category | {a} spent_a | {b} spent_b | +difference | share share_fraction | "
+    "category | {a} spent_a | {b} spent_b | +difference | share of difference share_fraction | "
     "why the larger is larger by_count_exact"
 )
 CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
@@ -79,7 +79,7 @@ SLOWER_UNITS: Final = ("slower units", "but faster units")
 PURPOSE_TABLE: Final = "Energy and time by purpose"
 PURPOSE_COLUMNS: Final = (
     "purpose | *energy A energy_a_j | *energy B energy_b_j | *time A latency_a_s | *time B latency_b_s | "
-    "share share_fraction"
+    "share of difference share_fraction"
 )
 PURPOSES: Final[Mapping[str, str]] = {
     "weights": "GEMMs with weights",
@@ -90,48 +90,69 @@ PURPOSES: Final[Mapping[str, str]] = {
     "communication": "communication",
     "host": "kernel launches",
     "static": "static power",
+    "energy: static": "static power",
     "rest": "norms and the rest",
 }
 """Purpose of work in a language model -> its words."""
 
 ROLE_TABLE: Final = "Energy by role of the actions"
 ROLE_COLUMNS: Final = (
-    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share share_fraction | *count A count_a | "
-    "*count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
+    "role | *A energy_a_j | *B energy_b_j | *difference +difference_j | share of difference share_fraction | "
+    "*count A count_a | *count B count_b | *energy each of A price_a_j | *energy each of B price_b_j | "
     "difference from count by_count_fj | difference from energy each by_price_fj | actions A actions_a | "
     "actions B actions_b"
 )
 
 TERM_TABLE: Final = "Terms: action by action"
 TERM_COLUMNS: Final = (
-    "term | category category_a | *action | *difference +difference_j | *share share_fraction | *count A count_a | "
-    "*count B count_b | *energy each of A energy_per_action_a_j | *energy each of B energy_per_action_b_j | per | "
-    "basis basis_a"
+    "term | category category_a | *action | *difference +difference_j | *share of difference share_fraction | "
+    "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "
+    "*energy each of B energy_per_action_b_j | per | basis basis_a"
 )
+TERM_KEEP: Final = "action | difference | share of difference | count A | count B"
 METRIC_TERM_TABLE: Final = "Terms of the difference"
 METRIC_TERM_COLUMNS: Final = (
-    "term | *place | *+difference | *share share_fraction | subgraphs part_count | *count A count_a | "
-    "*count B count_b | *cost each of A price_a | *cost each of B price_b | per"
+    "term | *place | *+difference | *share of difference share_fraction | subgraphs part_count | *count A count_a | "
+    "*count B count_b | *each in A price_a | *each in B price_b | per"
 )
 NO_TERM: Final = "Every term is equal on both."
 SMALLER: Final = Template("{count} smaller terms")
 SUM: Final = "sum of all terms"
 
+TERM_NAMES: Final[Mapping[str, str]] = {
+    "static": "static power",
+    "energy: static": "static power",
+    "price": "energy each",
+    "energy: price": "energy each",
+    "latency: price": "time each",
+}
+"""Term of a query -> name in tables, where it differs."""
+PRICE_NAMES: Final[Mapping[str, str]] = {"s": "time each", "B": "bytes each"}
+"""Unit of a metric -> name of the term `price`; other units use TERM_NAMES."""
+EFFECT_NAMES: Final[Mapping[str, str]] = {
+    "price": "energy each",
+    "time": "static power: longer or shorter time",
+    "static power": "static power: higher or lower power",
+}
+
 EFFECT_TABLE: Final = "Energy by kind of cause"
 EFFECT_COLUMNS: Final = (
-    "effect | difference +difference_j | share share_fraction | actions action_count | "
+    "cause effect | difference +difference_j | share of difference share_fraction | actions action_count | "
     "largest action largest_action | its difference +largest_difference_j"
 )
 
 SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
 OFF_CHIP: Final = "bytes moved off chip"
 SUBGRAPH_COLUMNS: Final = (
-    "subgraph name | pattern fusion_pattern | +difference | share share_fraction | largest role largest_action | "
-    "its difference largest_difference_j | energy A energy_a_fj | energy B energy_b_fj | latency A latency_a_fs | "
-    "latency B latency_b_fs | bottleneck A bottleneck_a | bottleneck B bottleneck_b"
+    "subgraph name | pattern fusion_pattern | +difference | share of difference share_fraction | "
+    "largest role largest_action | energy difference of role largest_difference_j | energy A energy_a_fj | "
+    "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
+    "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
 )
-SUBGRAPH_KEEP: Final = "difference | share | energy A | energy B"
-SUBGRAPH_KEEP_ENERGY: Final = "difference | share | largest role | its difference | energy A | energy B"
+SUBGRAPH_KEEP: Final = "difference | share of difference | energy A | energy B"
+SUBGRAPH_KEEP_ENERGY: Final = (
+    "difference | share of difference | largest role | energy difference of role | energy A | energy B"
+)
 
 TRAFFIC_TABLE: Final = "Bytes moved by each memory"
 TRAFFIC_COLUMNS: Final = (
@@ -139,7 +160,9 @@ TRAFFIC_COLUMNS: Final = (
     "energy B energy_b_j"
 )
 
-SHARE: Final = "share share_fraction"
+MOST_SHARE: Final = 2.0
+"""Largest share of a difference that is shown; beyond it, large opposite parts nearly cancel."""
+SHARE: Final = "share of difference share_fraction"
 """Column of shares of the difference."""
 SHARE_OF_DIFFERENCE: Final = "share of difference share_fraction"
 """Column of shares in a table without a column of differences."""
@@ -148,8 +171,8 @@ SHARE_OF_ENERGY: Final = "share of energy difference share_fraction"
 
 EXACT_SUM: Final = Template("{rows} sum exactly to the difference of the {whole}.")
 INEXACT_SUM: Final = Template("{rows} do not sum to the difference of the {whole}: {rest} {unit} are missing.")
-ROWS: Final = "The rows"
-ROW_DIFFERENCES: Final = "The differences of the rows, B minus A,"
+ROWS: Final = "All rows together"
+ROW_DIFFERENCES: Final = "The differences of all rows, B minus A,"
 
 # ---- insights --------------------------------------------------------------------------------------------------------
 
@@ -188,13 +211,13 @@ AT: Final = Template("{amount} at {each}")
 SI_WORDS: Final[Mapping[str, str]] = {"B": "byte", "J": "joule", "s": "second"}
 
 TIME: Final = Template(
-    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: it is the bottleneck of "
-    "more subgraphs on {bound}]"
+    "{activity} takes {longest:s} on {more}[ ({pace})] and {least} on {less}[ ({other})][: {activity} "
+    "is the bottleneck of more subgraphs on {bound}]"
 )
 NO_TIME: Final = "no time"
 PACES: Final[Mapping[str, Template]] = {
     "launch": Template("{count:plain} kernels at {price:s} each"),
-    "memory": Template("{count:B} on and off chip at {rate:B/s}"),
+    "memory": Template("{count:B} of on-chip and off-chip traffic at {rate:B/s}"),
     "compute": Template("{count:~} MACs with padding at {rate:1/s}[ on {units}]"),
 }
 """Bound of time -> text with its amount of work and its mean rate."""
@@ -233,7 +256,8 @@ HIDDEN_ATTENTION: Final = Template(
     "On {hardware:and}, computing attention adds no time, because each kernel waits longer for keys and values"
 )
 PURPOSE_NOTE: Final = (
-    "the time of an attention kernel counts for the transfers of keys and values, and for computation only beyond that"
+    "attention: `keys, values` contains the time of a kernel up to the end of these transfers; `computation` contains "
+    "only the time beyond it"
 )
 UNATTRIBUTED_NOUN: Final = "unattributed losses"
 UNATTRIBUTED: Final = (

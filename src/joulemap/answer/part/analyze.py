@@ -19,7 +19,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_amount, show_plain, show_price, show_quantity, show_units
+from joulemap.present.cell import name_unit, show, show_amount, show_plain, show_price, show_quantity, show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.row.analyze import (
     ActionShare,
@@ -249,7 +249,7 @@ class AnalyzeAnswer(PartsAnswer):
             for row in large:
                 if row.category == category.category:
                     count, price = show_amount(row.action_count, row.per), show_price(row.energy_per_action_j, row.per)
-                    unit = "" if count.endswith(row.per) else row.per
+                    unit = "" if count.endswith(row.per) else name_unit(row.per)
                     lines.append(fill_cells(text.ACTION_LINE, row, count=count, unit=unit, price=price))
         return lay_lines(text.ACTION_TREE, lines, keep="energy | energy share | count", is_tree=True)
 

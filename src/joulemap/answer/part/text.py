@@ -70,8 +70,8 @@ RUN_INSIGHTS: Final = (
     ),
     Template("[{overhead_fraction:%} of the energy goes to {overhead}]"),
     Template(
-        "[of {subgraph_count} subgraphs, {part.name} uses the most energy: {part.share_fraction:%} of it, and "
-        "{part.latency_fraction:%} of the time]"
+        "[{part.name} uses the most energy of the {subgraph_count} subgraphs: {part.share_fraction:%} of the energy "
+        "and {part.latency_fraction:%} of the time]"
     ),
 )
 CATEGORY, PART = "category", "part"
@@ -86,7 +86,7 @@ RUN_FACTS: Final = (
     "throughput | {throughput_per_s:1/s} | {pace}",
     "energy x delay | {edp_js:Js}",
     "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
-    "clock | {clock_fraction:%} | {clock_hz:Hz}, voltage factor {voltage_factor:plain}",
+    "clock | {clock_fraction:%} | {clock_hz:Hz}; energy per action {voltage_factor:%} of that at the highest voltage",
     "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of {peak_ops_per_s:ops/s}",
     "bandwidth utilization | {bandwidth_utilization_fraction:%} | "
     "{dram_bytes:B} moved; the memory has {memory_bandwidth_bytes_per_s:B/s}",
@@ -101,7 +101,7 @@ OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limite
 BOTTLENECK_TABLE: Final = "Bottlenecks"
 BOTTLENECKS: Final = (
     "bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | energy energy_j | "
-    "energy share energy_fraction | time in all subgraphs busy_s"
+    "energy share energy_fraction | its time in all subgraphs busy_s"
 )
 
 CAPPED: Final = Template(

@@ -59,7 +59,7 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
     ),
     "winner": Template(
         "{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
-        "*confidence probability_ahead | candidates candidate_count | *change is_change"
+        "*confidence probability_ahead | candidates candidate_count | *new best is_change"
     ),
     "crossing": Template(
         "{varying}*metric | *from batch batch | *overtaker | *overtaken | values overtaker_value | "

@@ -79,7 +79,7 @@ DISTRIBUTION: Final = Template(
 ADVICE: Final = Template("{name}: {distribution}. {better}[ No gain: {vain}.]")
 REMEDIES: Final = Template("Better: {remedies}.")
 NO_REMEDY: Final = "No remedy that was tried helps."
-REMEDY: Final = Template("{remedy} ({gain})")
+REMEDY: Final = Template("{remedy}: {gain}")
 OTHER_REMEDY: Final = Template("{choice} ({remedy})")
 
 ZONE_TABLE: Final = "Efficient batch sizes"

@@ -26,7 +26,7 @@ GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_groupe
 """Operators whose work depends on the ends of their groups."""
 
 GROUP_NOTE: Final = (
-    "each row is taken to choose one of the groups on its own, of which n (1 - (1 - 1 / n)^rows) are hit"
+    "each row is assumed to choose one of the groups independently, so that n (1 - (1 - 1 / n)^rows) are hit"
 )
 
 

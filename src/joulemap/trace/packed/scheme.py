@@ -230,5 +230,5 @@ def read_torchao(settings: Settings) -> Checkpoint | None:
         skipped=skipped,
         has_default_skips=has_defaults,
         kinds=frozenset({"linear"}),
-        remark=", embeddings taken to be wide" if settings.values.get("include_input_output_embeddings") else "",
+        remark=", embeddings assumed to be wide" if settings.values.get("include_input_output_embeddings") else "",
     )
