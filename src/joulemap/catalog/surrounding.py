@@ -66,7 +66,9 @@ def explain_missing(hardware: HardwareEntry | Hardware) -> str:
     _, reason = _load_named().get(_describe_id(hardware), ("", ""))
     if not reason and hardware.unavailable.startswith(BUILT_IN):
         sold_in = hardware.unavailable.removeprefix(BUILT_IN).partition(":")[0].strip()
-        reason = f"it is sold only inside {sold_in}, whose screen and battery no measurement tells apart"
+        reason = (
+            f"it is sold only inside {sold_in}, and no measurement separates its power from that of screen and battery"
+        )
     return reason or "no measurement at a wall plug shows what the computer around it draws"
 
 

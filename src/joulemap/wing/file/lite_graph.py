@@ -190,7 +190,7 @@ class _Reader:
     def walk(self, index: int, given: Sequence[Value], depth: int) -> list[Value]:
         """Add the operators of a subgraph and return its outputs."""
         if not 0 <= index < len(self.model.graphs) or depth > DEEPEST:
-            raise ModelError(f"{self.name}: subgraph {index} is not in the file, or within itself")
+            raise ModelError(f"{self.name}: subgraph {index} is missing in the file, or contains itself")
         graph = self.model.graphs[index]
         values: dict[int, Value] = dict(zip(graph.inputs, given, strict=False))
 
@@ -296,7 +296,9 @@ def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     rank = len(stage.given(0).shape)
     axes = [int(one) for one in order.reshape(-1)] if order is not None else list(range(rank))[::-1]
     if sorted(axes) != list(range(rank)):
-        raise ModelError(f"{stage.operator.op} {stage.name!r} has the axes {axes}")
+        raise ModelError(
+            f"{stage.operator.op} {stage.name!r} has the axes {axes}, expected a permutation of {rank} axes"
+        )
     yield "Transpose", stage.inputs[:1], outputs, {"perm": axes}
 
 
