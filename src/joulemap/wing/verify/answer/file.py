@@ -123,7 +123,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:
         what = left[0] if left else "it states no run"
-        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
+        raise CatalogueError(f"{path}: the format is that of {form.name}, but {what}; expected {form.expected}")
     if left:
         total = len(found) + len(left)
         rows.insert(0, text.LEFT_OUT(count=len(left), total=total, file=path.name, reasons=count_reasons(left)))
