@@ -260,13 +260,13 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "another model's name": (
         lambda folder: replace_table(folder, "workload", "SELECT * REPLACE ('vgg11' AS model) FROM '{file}'"),
-        "does not add up: the key of a workload of 'vgg11' is of 'torchvision:",
+        "is damaged: a workload of 'vgg11' has the key of 'torchvision:",
     ),
     "another model's key": (
         lambda folder: replace_table(
             folder, "workload", "SELECT * REPLACE ('torchvision:vgg11' AS source, 'vgg11' AS model) FROM '{file}'"
         ),
-        "does not add up: the key of a workload of 'vgg11' is of 'torchvision:vgg11'",
+        "is damaged: a workload of 'vgg11' has the key of 'torchvision:vgg11'",
     ),
     "out of range": (
         lambda folder: replace_table(folder, "run", "SELECT * REPLACE (-1 AS batch) FROM '{file}'"),

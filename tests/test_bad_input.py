@@ -196,4 +196,4 @@ def test_a_renamed_level_is_refused_alike_everywhere(joulemap: Run, tmp_path: Pa
         assert done.returncode == ExitCode.CATALOGUE
         refusals.add(done.stderr)
     (refusal,) = refusals
-    assert "mine.toml: memory_levels: there is no l3 among" in refusal
+    assert "mine.toml: memory_levels: l3 missing among" in refusal

@@ -384,7 +384,7 @@ def test_an_own_board_that_is_sold_says_so() -> None:
         row.key for row in find_anchor(CATALOGUE["tpu_v4"], describe_probes())
     }
     for wrong, reason in (
-        (copy_text("l4").replace("\n[sources]", "works_at_limit = true\n\n[sources]", 1), "fitted to what boards draw"),
+        (copy_text("l4").replace("\n[sources]", "works_at_limit = true\n\n[sources]", 1), "fitted to board power"),
         (text.replace("# works_at_limit = true", 'works_at_limit = "yes"'), "expected true or false"),
     ):
         with pytest.raises(CatalogueError, match=reason):

@@ -107,7 +107,7 @@ def test_a_contradictory_file_is_refused(case: str, tmp_path: Path) -> None:
 
 
 def test_a_source_may_not_be_empty() -> None:
-    with pytest.raises(ValueError, match="no number without a source"):
+    with pytest.raises(ValueError, match="every number needs a source"):
         Quantity(value=1.0, unit="W", basis="measured", source=" ")
 
 

@@ -224,9 +224,9 @@ ENTRY = EventEntry(component="l2", event="reads", per="line", meaning="m", terms
         ([attrs.evolve(ENTRY, terms=["l2.sing"])], "no such action l2.sing"),
         ([attrs.evolve(ENTRY, terms=["l2 read"])], "expected component.action"),
         ([attrs.evolve(ENTRY, costs=["l9.read"])], "no such action l9.read"),
-        ([attrs.evolve(ENTRY, divisor="coefficient.beauty")], "no coefficient of the class"),
-        ([attrs.evolve(ENTRY, divisor="geometry.matrix_tile")], "not every chip"),
-        ([attrs.evolve(ENTRY, part_of="branches")], "not an event above it"),
+        ([attrs.evolve(ENTRY, divisor="coefficient.beauty")], "neither a coefficient of the class"),
+        ([attrs.evolve(ENTRY, divisor="geometry.matrix_tile")], "some chips lack it"),
+        ([attrs.evolve(ENTRY, part_of="branches")], "expected an earlier event"),
     ],
 )
 def test_an_event_that_breaks_a_rule_is_refused(entries: list[EventEntry], reason: str) -> None:

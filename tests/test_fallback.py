@@ -177,10 +177,10 @@ def test_the_same_fallback_of_several_runs_is_one_line() -> None:
 
 def test_what_cannot_be_compiled_is_refused_by_the_name_of_the_operator() -> None:
     alone = attrs.evolve(chip.cpu(), compiler=compiler(host=""))
-    with pytest.raises(UnsupportedError, match="Toy does not run gelu, and no host is set to compute it"):
+    with pytest.raises(UnsupportedError, match="Toy does not run gelu, and no host is set as the fallback"):
         run_of(stages("gelu"), alone)
     no_product = attrs.evolve(card("first"), compiler=attrs.evolve(compiler("first"), operators=("relu",)))
-    with pytest.raises(UnsupportedError, match="does not run linear, and keeps what is before it: no product"):
+    with pytest.raises(UnsupportedError, match="does not run linear, and keeps only operators before it: no GEMM"):
         run_of(stages("gelu"), no_product)
 
 

@@ -209,11 +209,11 @@ def test_a_setting_of_a_part_leaves_the_others() -> None:
     [
         ("num_hidden_layer=2", UnknownNameError, "num_hidden_layers"),
         ("text_config.hiden_size=2", UnknownNameError, "hf:Seeing: text_config.*hidden_size"),
-        ("tie.twice=1", UsageError, "tie is True and has no settings of its own"),
+        ("tie.twice=1", UsageError, "tie is the value True, which has no nested settings"),
         ("a..b=1", UsageError, "write name=value"),
         ("num_hidden_layers=1000000", ModelError, "num_hidden_layers is 1,000,000, expected at most 2,000"),
         ("text_config.depths=[2, 1000000]", ModelError, "depths is 1,000,000, expected at"),
-        ("attn_implementation=evil/kernel", ModelError, "hf:Seeing asks for evil/kernel, code of a hub, and nothing"),
+        ("attn_implementation=evil/kernel", ModelError, "hf:Seeing needs code of a hub, evil/kernel, but joulemap"),
     ],
 )
 def test_a_setting_that_is_not_there_is_refused(argument: str, kind: type[JoulemapError], message: str) -> None:
@@ -231,7 +231,7 @@ def test_what_asks_for_a_network_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
         socket.create_connection(("192.0.2.7", 443))
 
     monkeypatch.setattr(sys.modules["transformers"].AutoModel, "from_config", download)
-    with pytest.raises(ModelError, match=r"^hf:Text asks for http://192\.0\.2\.7:443, and nothing is downloaded"):
+    with pytest.raises(ModelError, match=r"^hf:Text needs http://192\.0\.2\.7:443, but joulemap downloads nothing"):
         trace("hf:Text")
     assert ("HF_HUB_OFFLINE" in os.environ, constants.HF_HUB_OFFLINE) == (False, False)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -284,7 +284,7 @@ def test_a_file_says_how_its_checkpoint_is_quantized(tmp_path: Path) -> None:
     assert not float_model.notes
     assert weight_bytes(float_model) == table + matrix * 4
     assert packed.mac_count == wider.mac_count == float_model.mac_count
-    with pytest.raises(UsageError, match="quantization_config is 4, expected settings of its own"):
+    with pytest.raises(UsageError, match="quantization_config is 4, expected nested settings"):
         trace("hf:Text", config=str(path), arguments=("quantization_config=4",))
     with pytest.raises(ModelError, match=r"words.json: the quantization_config has no bits"):
         trace("hf:Text", config=str(path), arguments=("quantization_config.bits=null",))
@@ -310,7 +310,7 @@ def test_a_part_of_a_file_may_say_it(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     text = {"hidden_size": 16, "quantization_config": {"quant_method": "aqlm"}}
     path.write_text(json.dumps({"model_type": "seeing", "quantization_config": "int4"}))
-    with pytest.raises(ModelError, match=r"config.json: quantization_config is 'int4', expected settings of its own"):
+    with pytest.raises(ModelError, match=r"config.json: quantization_config is 'int4', expected an object of settings"):
         trace(f"hf:{tmp_path}")
     path.write_text(json.dumps({"model_type": "seeing", "text_config": text}))
     (note,) = trace(f"hf:{tmp_path}").notes
@@ -349,9 +349,7 @@ def test_images_get_the_tokens_that_they_need() -> None:
     assert longer.mac_count - workload.mac_count == 3 * 2 * 36 * 16 * 16
     larger = trace("hf:Seeing", "pixel_values=1,3,80,80")
     assert larger.mac_count == 400 * 3 * 16 * 16 + 3 * (400 + 16) * 16 * 16
-    with pytest.raises(
-        ModelError, match="input_ids has 3 tokens, of which images, video and sound take 4: give --input"
-    ):
+    with pytest.raises(ModelError, match="input_ids has 3 tokens, but images, video and sound take 4: give --input"):
         trace("hf:Seeing", "input_ids=1,3")
 
 

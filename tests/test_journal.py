@@ -156,7 +156,7 @@ def test_a_file_of_somebody_else_beside_a_database_stays(
         done = joulemap(*command, "--db", path)
         assert (done.returncode, done.stdout) == (ExitCode.DATABASE, "")
         assert done.stderr == (
-            f"joulemap: {file} stands in place of the {'journal' if place is journal_of else 'log'} of own.duckdb but "
+            f"joulemap: {file} has the name of the {'journal' if place is journal_of else 'log'} of own.duckdb but "
             "is not one: move it away, or use another --db\n"
         )
     assert describe(file) == before

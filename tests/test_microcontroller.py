@@ -129,8 +129,8 @@ def test_depthwise_convolutions_are_refused_where_the_compiler_has_none(tmp_path
     )
     reasons = {row.reason for row in answer.rows if row.hardware == "max78000"}
     assert reasons == {
-        "max78000: ai8x-synthesis 2024-08 does not run conv2d of kernel 10 (limit 1 or 3), and no host is set to "
-        "compute it"
+        "max78000: ai8x-synthesis 2024-08 does not run conv2d of kernel 10 (limit 1 or 3), and no host is set as "
+        "the fallback"
     }
     assert answer.best is not None and answer.best.hardware == "stm32u575"
 

@@ -354,7 +354,7 @@ def test_detection_says_what_it_assumes(tmp_path: Path) -> None:
     [
         (NET, "net", "has no example inputs"),
         (NET, "zzz", "has no zzz"),
-        (NET, "not_a_module", "gave a int, expected an nn.Module"),
+        (NET, "not_a_module", "returned a int, expected an nn.Module"),
         (NET, "fails", r"line 23: RuntimeError: no weights here"),
         (NET + "def leaves():\n    raise SystemExit(3)\n", "leaves", "SystemExit: 3"),
         (NET, "nett", "has no nett; did you mean net"),
@@ -491,7 +491,7 @@ def test_without_torch_own_models_are_refused_in_one_line(tmp_path: Path, monkey
     done = run_here(["compare", "net.py:net", "l4"], tmp_path, {})
     assert done.returncode == 7
     assert done.stderr.endswith(
-        "joulemap: tracing net.py:net needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it\n"
+        "joulemap: tracing net.py:net needs PyTorch: pip install 'joulemap[torch]'; built-in models work without it\n"
     )
 
 

@@ -166,7 +166,7 @@ WRONG = {
         "attention: kernel is 'a b', expected a word like flash_attention"
     ),
     "rotary(rows=1,heads=6,kv_heads=4,head_dim=8)": "rotary: kv_heads is 4, expected a divisor of heads, 6",
-    "rotary(rows=1,heads=6,head_dim=7)": "rotary: head_dim is 7, expected an even number: elements turn in pairs",
+    "rotary(rows=1,heads=6,head_dim=7)": "rotary: head_dim is 7, expected an even number: pairs are rotated",
     "experts(rows=1,hidden=8,inner=8,taken=1,experts=2,kernel=nobody)": (
         f"experts: kernel is 'nobody', expected a name with one of {', '.join(MIXING)}"
     ),

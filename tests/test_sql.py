@@ -224,7 +224,7 @@ def test_an_own_query_cannot_take_a_name_that_ships(folder: Path, database: Path
     path = folder / "run" / "list.v9.sql"
     path.parent.mkdir()
     path.write_text(LIGHT.replace("mine.light", "run.list").replace("version = 1", "version = 9"))
-    with pytest.raises(SqlError, match=r"run\.list is the name of a query that ships"):
+    with pytest.raises(SqlError, match=r"run\.list is the name of a built-in query"):
         Workspace(database).query("run.list", queries=folder)
 
 

@@ -68,7 +68,7 @@ def test_a_decomposition_is_refused_where_nobody_listed_it_and_runs_with_a_host(
     answer = workspace.recommend(model, hardware=("groq_tsp_v1", "l4"), precision="int8", inputs="64,64", trust=True)
     assert answer.best is not None and answer.best.hardware == "l4"
     reasons = {row.reason for row in answer.rows if row.hardware == "groq_tsp_v1"}
-    assert reasons == {"groq_tsp_v1: an unlisted compiler does not run svd, and no host is set to compute it"}
+    assert reasons == {"groq_tsp_v1: an unlisted compiler does not run svd, and no host is set as the fallback"}
     hosted = workspace.recommend(
         model, hardware="groq_tsp_v1", precision="int8", inputs="64,64", trust=True, host="xeon_8490h"
     )

@@ -184,7 +184,7 @@ def test_wide_weights_have_no_scales_and_are_converted() -> None:
         ("0bit", "unknown weight precision"),
         ("bf16:64", "bf16 has no groups"),
         ("mxfp4:64", "groups of mxfp4 are part of the format; write mxfp4"),
-        ("mxfp4+q8_0+q4_0", "that of experts and that of all else"),
+        ("mxfp4+q8_0+q4_0", "the precision of experts and that of other weights"),
         ("int4:", "write the size of its groups as int4:64"),
         ("int4:0", "write the size of its groups as int4:64"),
         ("int4:many", "write the size of its groups as int4:64"),

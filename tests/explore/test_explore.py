@@ -65,7 +65,7 @@ def test_ranges_are_read_in_the_unit_of_their_constant() -> None:
         ("unit_count", "1:64:*0", "a factor is above 1"),
         ("clock", "1W:2W:3", "in W, expected Hz"),
         ("clock", "1,2", "has no unit"),
-        ("clock", "1GHz,,2GHz", "empty value"),
+        ("clock", "1GHz,,2GHz", "has an empty value"),
         ("unit_count", "1.5", "not a whole number"),
     ],
 )

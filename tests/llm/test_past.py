@@ -80,10 +80,10 @@ def test_a_pass_has_one_name() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Inside(cached=8)", "takes nothing that it keeps of earlier tokens: its forward pass takes ids; return"),
+        ("Inside(cached=8)", "has no input for the state of earlier tokens: its forward pass takes ids; return"),
         ("Forgetful(cached=8)", "takes past and returns none: expected (logits, past); return"),
-        ("Stacked()", "must be given past, and has none"),
-        ("image(cached=8)", "is not a decoder: none of its inputs is whole numbers, batch x tokens"),
+        ("Stacked()", "requires past even without earlier tokens"),
+        ("image(cached=8)", "is not a decoder: no input has integers of the shape batch x tokens"),
         ("Net(devices=2)", "got an unexpected keyword argument 'devices'"),
         ("Net(cached=two)", "cached is 'two', expected a whole number"),
     ],
@@ -156,7 +156,7 @@ def test_what_is_held_follows_from_what_a_step_is_given() -> None:
 
 def test_a_step_that_is_given_nothing_is_refused() -> None:
     decoder = attrs.evolve(Counter().decoder(), sample=lambda step, batch: Counter().sample(Step(), batch))
-    with pytest.raises(ModelError, match="a step is given no floating-point tensor to keep what came before"):
+    with pytest.raises(ModelError, match="a step has no floating-point input for the state of earlier tokens"):
         decoder.cache_bytes(10)
 
 
@@ -185,7 +185,7 @@ def test_a_file_and_a_module_of_the_program_are_served_alike(workspace: Workspac
 @pytest.mark.parametrize(
     ("model", "serving", "said"),
     [
-        ("Net", Serving(devices=(2,)), "is traced on one device, and only models known by their configuration"),
+        ("Net", Serving(devices=(2,)), "is traced on one device: only data_devices can divide its work"),
         ("Net", Serving(cache="fp8"), "takes no argument 'cache'"),
         ("Nett", Serving(), "has no Nett; did you mean Net"),
         ("Net(tokens=3)", Serving(), "unknown language model"),

@@ -225,7 +225,7 @@ def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytes
     assert "has jetson_agx_orin_64gb_gpu, jetson_agx_orin_dla, jetson_agx_orin_cpu: name one" in told(
         lambda name: at.train("resnet18", settings=Settings(hardware=(name,))), "jetson_agx_orin_module"
     )
-    with pytest.raises(UsageError, match="this takes chips, and dgx_h100 is a box of 8 h100_sxm5: name h100_sxm5"):
+    with pytest.raises(UsageError, match="this question takes chips, but dgx_h100 is a box of 8 h100_sxm5: name"):
         select_chip("dgx_h100", Settings())
     (tmp_path / "again.toml").write_text(BOX.format(hardware="hailo_8"))
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(tmp_path))

@@ -204,7 +204,7 @@ def test_a_file_with_patterns_and_the_header(tmp_path: Path) -> None:
         (["--lora", "8", "--lora-targets", "q(x"], "--lora-targets 'q(x': expected a layer's name or pattern"),
         (["--quantize", "nf4"], "--quantize needs adapters: add --lora"),
         (["--lora-targets", "q_proj"], "--lora-targets needs adapters: add --lora"),
-        (["--lora", "8", "--quantize", "bf16"], "--quantize bf16 has 16 bits or more a weight"),
+        (["--lora", "8", "--quantize", "bf16"], "--quantize bf16 has 16 or more bits per weight"),
         (["--lora", "8", "--quantize", "nf5"], "unknown weight precision 'nf5'; did you mean nf4?"),
         (["--lora", "8", "--quantize", "nf4", "--precision", "fp8"], "use --precision bf16"),
     ],

@@ -167,7 +167,7 @@ def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
         (b'{"loss": 1.0}', "JSON with loss, of unknown format; known formats: InferenceX"),
         (b"epoch,loss\n1,2\n", "text that begins with 'epoch,loss'"),
         (gzip.compress(b"x", mtime=0)[:12], "cannot be read"),
-        (b"[" * 100_000, "breaks or ends early"),
+        (b"[" * 100_000, "damaged or incomplete"),
     ],
 )
 def test_a_file_of_no_format_says_what_it_looks_like(content: bytes, what: str, tmp_path: Path) -> None:

@@ -248,10 +248,10 @@ def diff(
     settings.check_single("diff")
     for version in (before, after):
         if not isinstance(version, str):
-            raise UsageError(f"diff takes two names of models, found a {type(version).__name__}")
+            raise UsageError(f"diff takes the names of two models, found a {type(version).__name__}")
     for metric in fail_above:
         if metric not in METRICS:
-            raise UsageError(f"unknown metric {metric!r} of a change; known: {', '.join(METRICS)}")
+            raise UsageError(f"unknown metric {metric!r} in fail_above; known: {', '.join(METRICS)}")
     chosen = settings if is_choice(settings) else attrs.evolve(settings, hardware=TYPICAL)
     selection = select_hardware(chosen)
     plans = [_plan(source, name, chosen, selection) for name in (before, after)]

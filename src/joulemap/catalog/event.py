@@ -36,13 +36,13 @@ def resolve_events(shared: ArchitectureFile) -> Iterator[Event]:
             raise CatalogueError(f"{label}: is listed twice")
         if entry.divisor and entry.divisor not in divisors:
             raise CatalogueError(
-                f"{label}.divisor: {entry.divisor!r} is no coefficient of the class and no geometry with a default: "
-                "not every chip of it has that"
+                f"{label}.divisor: {entry.divisor!r} is neither a coefficient of the class nor a geometry with a "
+                "default, so some chips lack it"
             )
         whole = seen.get((entry.component, entry.part_of))
         if entry.part_of and (whole is None or whole.per != entry.per):
             raise CatalogueError(
-                f"{label}.part_of: {entry.part_of!r} is not an event above it that is counted in {entry.per}"
+                f"{label}.part_of: {entry.part_of!r}, expected an earlier event counted in {entry.per}"
             )
         seen[entry.component, entry.event] = entry
         yield Event(

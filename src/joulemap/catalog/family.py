@@ -320,5 +320,5 @@ def _read_rows(path: Path) -> tuple[tuple[int, Mapping[str, str]], ...]:
         raise CatalogueError(f"{table.name}: {error}") from error
     for number, row in rows:
         if None in row or None in row.values() or not row.get("id"):
-            raise CatalogueError(f"{table.name} line {number}: it has another number of cells than the header")
+            raise CatalogueError(f"{table.name} line {number}: its number of cells differs from the header's")
     return tuple(rows)

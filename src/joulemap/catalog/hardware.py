@@ -276,8 +276,8 @@ def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) ->
         if peak.operations_per_clock > OPERATIONS_PER_ELEMENT * rows * columns and not peak.explanation:
             raise ValueError(
                 f"peaks.{precision}: {peak.operations_per_clock:.6g} operations per clock and unit are more than "
-                f"{OPERATIONS_PER_ELEMENT:g} x the {rows:g} x {columns:g} elements of its array can make; give it an "
-                "explanation if that is meant"
+                f"{OPERATIONS_PER_ELEMENT:g} for each of the {rows:g} x {columns:g} elements of its array; add an "
+                "explanation if this is intended"
             )
 
 
@@ -286,7 +286,7 @@ def _check_texts(chip: HardwareFile) -> None:
         _check_choice("deployment", deployment, DEPLOYMENTS)
     for alias in chip.aliases:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*", alias):
-            raise ValueError(f"aliases: {alias!r} is not letters, digits and spaces, . _ + or - between them")
+            raise ValueError(f"aliases: {alias!r}, expected letters and digits, with spaces or . _ + - after the first")
     for kind, names in (
         ("power_modes", [mode.name for mode in chip.power_modes]),
         ("memory_levels", [level.name for level in chip.memory_levels]),
@@ -299,7 +299,7 @@ def _check_texts(chip: HardwareFile) -> None:
             if not name or any(character in name for character in ".@, "):
                 raise ValueError(f"{kind}: {name!r} may not be empty or hold a dot, comma, @ or space")
     if "default" in (mode.name for mode in chip.power_modes):
-        raise ValueError("power_modes: `default` is the name of a chip without a mode; choose another name")
+        raise ValueError("power_modes: `default` names the chip without a power mode; choose another name")
 
 
 def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
@@ -311,8 +311,8 @@ def _check_levels(chip: HardwareFile, shared: ArchitectureFile) -> None:
     missing = [name for name in shared.needed_levels if names and name not in names]
     if missing:
         raise ValueError(
-            f"memory_levels: there is no {' and no '.join(missing)} among {', '.join(names)}; "
-            f"of {chip.architecture} every one has {', '.join(shared.needed_levels)}"
+            f"memory_levels: {' and '.join(missing)} missing among {', '.join(names)}; "
+            f"a {chip.architecture} needs {', '.join(shared.needed_levels)}"
         )
 
 
@@ -396,7 +396,7 @@ def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[st
     if static >= resolved.tdp.value:
         raise ValueError(
             f"power_modes.{mode.name}: {static:g} W of static power is not below its tdp of {resolved.tdp.value:g} W; "
-            "give the mode a static_power of its own"
+            "state the static_power of this mode"
         )
     return resolved
 
@@ -457,7 +457,7 @@ def _resolve_limit(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Qu
         return {}
     if shared.priced_at == BOARD:
         raise ValueError(
-            f"works_at_limit: energies of {chip.architecture} were fitted to what boards draw, so the power limit adds "
+            f"works_at_limit: energies of {chip.architecture} were fitted to board power, so the power limit adds "
             "no energy; leave it out"
         )
     return {LIMIT_SHARE: LEAST_SHARE}

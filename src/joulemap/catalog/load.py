@@ -62,9 +62,11 @@ def load_hardware(path: Path) -> Hardware:
 
     label = name_file(path)
     if is_box_file(path):
-        raise CatalogueError(f"{label}: it is a box of several devices, where one chip is asked for")
+        raise CatalogueError(f"{label}: it is a box of several devices, expected a single chip")
     if is_design_file(path):
-        raise CatalogueError(f"{label}: it is a design like another chip: `joulemap compare MODEL --hardware {path}`")
+        raise CatalogueError(
+            f"{label}: it is a design based on another chip: `joulemap compare MODEL --hardware {path}`"
+        )
     chip, _ = read_file(path, HardwareFile)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")

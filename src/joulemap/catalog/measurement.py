@@ -206,7 +206,7 @@ def _read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         reader.fieldnames = names
         for name in names:
             if names.count(name) > 1:
-                raise CatalogueError(f"{path}, line 1: the column {name!r} is there twice")
+                raise CatalogueError(f"{path}, line 1: the column {name!r} occurs twice")
         for row in reader:
             if None in row or None in row.values():
                 raise CatalogueError(
@@ -304,7 +304,7 @@ def _check_drawn(row: ServingRow) -> None:
         )
         raise ValueError(f"{fault}, expected {', '.join(BOUNDARIES)}")
     if row.idle_power_w is not None and not any(name.endswith("_j") for name in drawn):
-        raise ValueError(f"{IDLE} is given without energies, which it was subtracted from")
+        raise ValueError(f"{IDLE} is given without an energy from which it was subtracted")
 
 
 def check_range(name: str, value: float) -> None:
@@ -417,7 +417,7 @@ def _read_idle(row: Mapping[str, Any], figures: Collection[str]) -> float | str:
     if row.get(IDLE) in (None, ""):
         return ""
     if "energy_j" not in figures:
-        raise ValueError(f"{IDLE} is given without energy_j, which it was subtracted from")
+        raise ValueError(f"{IDLE} is given without energy_j, from which it was subtracted")
     try:
         found = _number(row, IDLE)
     except ValueError:
@@ -431,7 +431,7 @@ def _move_to_wall(figures: Mapping[str, float], counts: Mapping[str, float]) -> 
     """Return a system's figures with its power as `wall_power_w`; ValueError for an energy without a time."""
     moved = {name: value for name, value in figures.items() if name not in DRAWN}
     if "wall_power_w" in figures:
-        raise ValueError("wall_power_w is given beside a boundary system, expected one of the two")
+        raise ValueError("wall_power_w and the boundary system are both given, expected one of them")
     power = figures.get("power_w")
     if power is None:
         batches = figures["throughput_per_s"] / counts["batch"] if "throughput_per_s" in figures else None

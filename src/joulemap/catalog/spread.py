@@ -83,10 +83,10 @@ def _resolve(shared: ArchitectureFile) -> Spreads:
             if action not in priced:
                 raise ValueError(f"energy_scales.{scale.name}: no such action {action}")
             if action in taken:
-                raise ValueError(f"energy_scales.{scale.name}: {action} is in {taken[action]} already")
+                raise ValueError(f"energy_scales.{scale.name}: {action} is already in {taken[action]}")
             taken[action] = scale.name
         if static in scale.actions and len(scale.actions) > 1:
-            raise ValueError(f"energy_scales.{scale.name}: {static} stands alone in a scale")
+            raise ValueError(f"energy_scales.{scale.name}: {static} must be the only action of its scale")
     for entry in shared.coefficients:
         if entry.spread is not None:
             _check_spread(f"coefficients.{entry.name}", entry.spread)

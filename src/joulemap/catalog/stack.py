@@ -337,13 +337,15 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
             if key == "date":
                 continue
             if key == "packed" and (unknown := set(value.values()) - set(PACKED)):
-                raise CatalogueError(f"{name}.toml: packed: {min(unknown)!r} is not a kernel: {', '.join(PACKED)}")
+                raise CatalogueError(
+                    f"{name}.toml: packed: {min(unknown)!r} is not a kernel; known: {', '.join(PACKED)}"
+                )
             if key in plain:
                 plain[key] = tuple(value) if isinstance(value, list) else value
             elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
                 numbers[key] = Quantity(**value)
             else:
-                raise CatalogueError(f"{name}.toml: {key} is not a number of a stack in its unit")
+                raise CatalogueError(f"{name}.toml: {key} is not a coefficient, or its unit is wrong")
         plain["checked"] = release.get("checked", "")
         found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
     return found

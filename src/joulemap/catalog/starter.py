@@ -156,7 +156,7 @@ def _read_description(name: str) -> tuple[str, str]:
     """Return the id of a known hardware and the text of its file."""
     ref = HardwareRef.read(name)
     if ref.mode:
-        raise UsageError(f"a file describes all power modes of a chip: ask for {ref.label}")
+        raise UsageError(f"a file describes all power modes of a chip: name {ref.label} without its mode")
     found = find_hardware(ref.label).id
     for path in (*shipped_files(), *own_files()):
         chip, content = read_file(path, HardwareFile)

@@ -189,7 +189,7 @@ class Tool:
             texts = [_spell(name, one) for one in value] if isinstance(value, list) else [_spell(name, value)]
             if parameter.param_type_name == "argument":
                 if any(text.startswith("-") for text in texts) and not self.bounds:
-                    raise UsageError(f"{name} begins with -: give an option as an argument of its own")
+                    raise UsageError(f"{name} begins with -: pass an option as a separate argument")
                 words += texts if parameter.nargs == -1 else [" ".join(texts)]
                 continue
             for text in texts if parameter.multiple else [",".join(texts)]:

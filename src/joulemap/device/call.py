@@ -289,7 +289,7 @@ def check_watched(module: object) -> torch.nn.Module:
     """Return the module; UsageError for anything else."""
     if not isinstance(module, torch.nn.Module):
         what = module.__name__ if isinstance(module, type) else type(module).__name__
-        raise UsageError(f"watch takes an nn.Module; this is of type {what}")
+        raise UsageError(f"watch takes an nn.Module, found a {what}")
     return module
 
 

@@ -32,7 +32,9 @@ ARM_FLAGS: Final = frozenset({"asimd", "neon"})
 def read_cpu() -> Cpu:
     """Return this machine's CPU; UsageError if it does not run Linux, or reports too little."""
     if platform.system() != "Linux":
-        raise UsageError(f"the processor is described from /proc and /sys of Linux; this is {platform.system()}")
+        raise UsageError(
+            f"the processor is read from /proc and /sys, which only Linux has; this is {platform.system()}"
+        )
     return describe_cpu(
         run_tool("lscpu"),
         read_text(Path("/proc/cpuinfo")),

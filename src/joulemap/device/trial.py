@@ -109,7 +109,7 @@ def check_device(device: str, runtime: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         raise UsageError("there is no CUDA device here: measure with --device cpu")
     if runtime == "engine":
-        raise UsageError("no inference engine is run here: use eager, graph or fused, or import a measurement")
+        raise UsageError("joulemap cannot run inference engines: use eager, graph or fused, or import a measurement")
     if device == "cpu" and runtime == "graph":
         raise UsageError("the runtime graph replays a captured CUDA graph, which a CPU lacks: use eager or fused")
 

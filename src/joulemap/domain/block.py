@@ -94,14 +94,12 @@ class Block:
     def __attrs_post_init__(self) -> None:
         wrong = sorted(self.columns.keys() ^ QUESTION.keys())
         if wrong:
-            raise ValueError(
-                f"a block has the columns of QUESTION, all of them and no others: not so {', '.join(wrong)}"
-            )
+            raise ValueError(f"a block needs exactly the columns of QUESTION; missing or unknown: {', '.join(wrong)}")
         lengths = {len(values) for values in self._lists.values()}
         if len(lengths) > 1:
-            raise ValueError(f"columns of a block have one length, found {', '.join(map(str, sorted(lengths)))}")
+            raise ValueError(f"columns of a block need equal lengths, found {', '.join(map(str, sorted(lengths)))}")
         if not all(isinstance(self.columns[name], str) for name in ("architecture", "formula_version", "rules")):
-            raise ValueError("a block is of one class of hardware and one version of its formulas and rules")
+            raise ValueError("a block needs one class of hardware and one version of its formulas and rules")
 
     @property
     def _lists(self) -> dict[str, Any]:

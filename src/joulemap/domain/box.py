@@ -101,7 +101,7 @@ class Box:
         if not self.devices:
             raise ValueError("devices: there is none")
         if len(names) > MOST_DEVICES:
-            raise ValueError(f"devices: {len(names)}, more than {MOST_DEVICES}")
+            raise ValueError(f"devices: found {len(names)}, expected at most {MOST_DEVICES}")
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"devices: {name} is listed twice")

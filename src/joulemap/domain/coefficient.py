@@ -78,7 +78,7 @@ def check_fitted(name: str, default: float, value: float) -> None:
         raise ValueError(f"{value:g} is not {_describe(low, high, excludes_zero=low == 0.0)}")
     ratio = value / default
     if not (1.0 - ROUNDING) / MOST_RATIO <= ratio <= MOST_RATIO * (1.0 + ROUNDING):
-        raise ValueError(f"{value:g} is more than {MOST_RATIO:g} times away from its default, {default:g}")
+        raise ValueError(f"{value:g} differs from its default, {default:g}, by more than a factor of {MOST_RATIO:g}")
 
 
 def _describe(low: float, high: float, *, excludes_zero: bool) -> str:

@@ -50,7 +50,7 @@ class MemoryConfiguration(NamedTuple):
     def check_fit(self, chip: str, memory_type: str, bus_bits: float | None) -> None:
         """Raise UsageError if a chip has no DDR modules, or fewer memory channels."""
         if not re.search(r"(?<!G)DDR", memory_type):
-            raise UsageError(f"{chip} has no memory modules but {memory_type}: leave out {self.kind}")
+            raise UsageError(f"{chip} has {memory_type} instead of memory modules: leave out {self.kind}")
         channels = re.search(_CHANNELS, memory_type)
         width = bus_bits or (CHANNEL_BITS * int(channels[1]) if channels else None)
         if width is None or self.width_bits <= width:

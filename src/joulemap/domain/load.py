@@ -32,7 +32,9 @@ def _within(least: float, most: float = math.inf) -> Callable[[Any, Attribute[An
 
 def _as_long(requests: Requests, field: Attribute[Any], column: Sequence[float]) -> None:
     if len(column) != len(requests.prompt_tokens):
-        raise UsageError(f"{field.name} has {len(column)} requests, prompt_tokens {len(requests.prompt_tokens)}")
+        raise UsageError(
+            f"{field.name} has {len(column)} values, expected {len(requests.prompt_tokens)} as in prompt_tokens"
+        )
 
 
 @frozen(kw_only=True)
@@ -145,7 +147,7 @@ class Load:
         if self.cached_tokens >= self.prompt_tokens:
             raise UsageError(
                 f"cached_tokens {self.cached_tokens} must be below prompt_tokens {self.prompt_tokens}: "
-                "the last token of a prompt is always worked out"
+                "the last token of a prompt is always computed"
             )
 
 

@@ -25,7 +25,7 @@ def _check_basis(_instance: object, attribute: attrs.Attribute[str], value: str)
 
 def _check_text(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
     if not value.strip():
-        raise ValueError(f"{attribute.name} is empty: no number without a source")
+        raise ValueError(f"{attribute.name} is empty: every number needs a source")
 
 
 def _check_number(_instance: object, attribute: attrs.Attribute[float], value: float) -> None:

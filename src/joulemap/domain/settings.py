@@ -610,18 +610,22 @@ class Serving:
     def __attrs_post_init__(self) -> None:
         """Check rules that involve several fields."""
         if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
-            raise UsageError("--speculate is a number of tokens, with --acceptance, the share of guesses that hold")
+            raise UsageError(
+                "speculate, the number of draft tokens, needs acceptance, the share of accepted ones; draft needs both"
+            )
         if bool(self.prefill_on) != bool(self.decode_on):
-            raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
+            raise UsageError("--prefill-on and --decode-on name the hardware of two pools: give both")
         for share in self.later_acceptance:
             if not 0.0 <= share <= 1.0:
                 raise UsageError(f"--acceptance has {share:g}, expected shares from 0 to 1")
         if self.prefix_hit is not None and (self.turns > 1 or self.requests):
             raise UsageError("leave out --prefix-hit: --turns and --requests determine the prefix hits")
         if self.turns > 1 and self.requests:
-            raise UsageError("--turns makes up conversations: leave it out, or --requests, whose file states them")
+            raise UsageError(
+                "--turns generates conversations and the file of --requests contains them: leave one of the two out"
+            )
         if self.pause_s and self.turns == 1:
-            raise UsageError("--pause is between the turns of a conversation: add --turns 8")
+            raise UsageError("--pause applies between the turns of a conversation: add --turns 8")
         if self.cache_tiers and self.turns == 1 and not self.requests:
             raise UsageError("--cache-tier keeps prefixes of conversations: add --turns 8 or --requests FILE")
 

@@ -70,7 +70,7 @@ def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
     found: dict[float, None] = {}
     for part in written.split(",") if isinstance(written, str) else (written,):
         if isinstance(part, str) and not part.strip():
-            raise ValueError(f"{written!r} has an empty value; {WAYS}")
+            raise ValueError(f"{written!r} has an empty value between commas; {WAYS}")
         for value in _read_part(part, constant):
             value = float(round(value)) if constant.is_whole and ":" in str(part) else value
             check_value(constant, value)

@@ -255,7 +255,9 @@ def read_weight_format(text: str) -> WeightFormat:
     if BESIDE in found:
         experts, others = (read_weight_format(part) for part in found.split(BESIDE, 1))
         if others.others:
-            raise UsageError(f"weight precision {text!r}: write that of experts and that of all else, as mxfp4+q8_0")
+            raise UsageError(
+                f"weight precision {text!r}: write the precision of experts and that of other weights, e.g. mxfp4+q8_0"
+            )
         return attrs.evolve(experts, name=f"{experts.name}{BESIDE}{others.name}", others=others, is_whole=True)
     if found not in FILES:
         found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))

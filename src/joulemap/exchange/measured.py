@@ -157,7 +157,7 @@ class Content:
             found = [part for one in decode_each(self.text) for part in (one if isinstance(one, list) else [one])]
         except (ValueError, RecursionError, csv.Error) as error:
             what = "nested too deep" if isinstance(error, RecursionError) else str(error)
-            raise CatalogueError(f"{self.path}: a file that breaks or ends early: {what}; write it again") from None
+            raise CatalogueError(f"{self.path}: the file is damaged or incomplete: {what}; write it again") from None
         return [one for one in found if isinstance(one, dict)]
 
     def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:

@@ -168,7 +168,7 @@ def _trace(request: ModelRequest) -> Workload:
         workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
         if built.own:
-            raise ModelError(f"{error}; its own inputs are {built.own}") from error
+            raise ModelError(f"{error}; its default inputs are {built.own}") from error
         if request.kind != "hf" or request.sizes is not None:
             raise
         found = _trace_with_others(built, request, error)

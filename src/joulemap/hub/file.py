@@ -54,7 +54,7 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
         made, inputs = made
     if not isinstance(made, torch.nn.Module):
         raise ModelError(
-            f"{request.model} gave a {type(made).__name__}, expected an nn.Module or a pair (module, inputs)"
+            f"{request.model} returned a {type(made).__name__}, expected an nn.Module or a pair (module, inputs)"
         )
     return made, inputs if inputs is not None else getattr(made, "example_inputs", None), bool(sizes)
 

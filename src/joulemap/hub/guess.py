@@ -139,8 +139,8 @@ def _fill_placeholders(guess: Guess) -> None:
     length = ids.shape[1] if "input_ids" in guess.given else max(ids.shape[1], len(row) + WORDS)
     if length < len(row):
         raise ModelError(
-            f"input_ids has {length} tokens, of which images, video and sound take {len(row)}: "
-            f"give --input input_ids={guess.batch},{len(row) + WORDS} or more, or smaller ones of these"
+            f"input_ids has {length} tokens, but images, video and sound take {len(row)}: "
+            f"give --input input_ids={guess.batch},{len(row) + WORDS} or more, or smaller images, video or sound"
         )
     words = [find_word(guess)] * (length - len(row))
     guess.made["input_ids"] = torch.tensor([words[:1] + row + words[1:]] * guess.batch)
@@ -227,13 +227,13 @@ def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
     if objects:
         listed = " and ".join(f"{entry}, a {kind}" for entry, kind in objects.items())
         raise ModelError(
-            f"{name} takes {listed}, which --input cannot give: make the model and its inputs in a file of your own, "
-            "and name that as path/to/file.py:NAME"
+            f"{name} takes {listed}, which --input cannot give: create the model and its inputs in your own file, "
+            "and name it as path/to/file.py:NAME"
         )
     if not names and not guess.accepted:
         raise ModelError(
-            f"{name} has a forward pass that names no inputs: call the part that is meant in a module of a file of "
-            "your own, and name that as path/to/file.py:NAME"
+            f"{name} has a forward pass without named inputs: call the intended part in a module of your own file, "
+            "and name it as path/to/file.py:NAME"
         )
     if missing or not guess.made:
         raise ModelError(

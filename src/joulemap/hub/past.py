@@ -92,7 +92,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
         )
     if not past or past == ids:
         raise ModelError(
-            f"{request.model} takes nothing that it keeps of earlier tokens: its forward pass takes "
+            f"{request.model} has no input for the state of earlier tokens: its forward pass takes "
             f"{', '.join(taken) or 'nothing'}; {ADVICE}"
         )
     usual: dict[str, Any] = {USE_CACHE: True} if USE_CACHE in taken else {}
@@ -105,7 +105,7 @@ def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[I
         made = run((), {ids: _tokens(request.sequences, sizes.cached), **usual, **({offset: 0} if offset else {})})
         held = {past: _find_past(made, past, request.model)}
     elif taken[past].default is inspect.Parameter.empty:
-        raise ModelError(f"{request.model} must be given {past}, and has none: {ADVICE}")
+        raise ModelError(f"{request.model} requires {past} even without earlier tokens: {ADVICE}")
     held |= {offset: sizes.cached} if offset else {}
     return ((), {ids: _tokens(request.sequences, sizes.tokens), **held, **usual}), notes
 
@@ -139,7 +139,7 @@ class _Example:
         leaves = [leaf for _, leaf in named_tensors(inputs)]
         ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
         if ids is None:
-            raise ModelError(f"{request.model} is not a decoder: none of its inputs is whole numbers, batch x tokens")
+            raise ModelError(f"{request.model} is not a decoder: no input has integers of the shape batch x tokens")
         usual = _first_shape(run(*inputs))
         for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some modules do not run with more tokens
             grown = {"batch": 1, "tokens": more, "cached": 3}
@@ -153,8 +153,7 @@ class _Example:
         shapes = ", ".join(f"{place.lstrip('.')} {'x'.join(map(str, leaf.shape))}" for place, leaf in
                            named_tensors(inputs)[:8])  # fmt: skip
         raise ModelError(
-            f"{request.model} runs with none of its inputs longer as a past of keys and values would be ({shapes}); "
-            f"{ADVICE}"
+            f"{request.model} has no inputs that can grow like a past of keys and values ({shapes}); {ADVICE}"
         )
 
     def sized(self, request: ModelRequest) -> Inputs:

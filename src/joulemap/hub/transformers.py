@@ -80,7 +80,7 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
     except Exception as error:
         if asked := find_request(error):
             raise ModelError(
-                f"{request.model} asks for {asked}, and nothing is downloaded: give a complete configuration"
+                f"{request.model} needs {asked}, but joulemap downloads nothing: give a complete configuration"
             ) from error
         raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
     if request.sizes is not None or any(not spec.name for spec in request.inputs):
@@ -133,7 +133,7 @@ def _check_settings(values: Any, model: str, name: str = "") -> None:
     elif isinstance(values, int) and values > MOST_PARTS and _PARTS.search(name):
         raise ModelError(f"{model}: {name} is {values:,}, expected at most {MOST_PARTS:,}: a trace runs each of them")
     elif isinstance(values, str) and "/" in values and name.endswith("implementation"):
-        raise ModelError(f"{model} asks for {values}, code of a hub, and nothing is downloaded: leave {name} out")
+        raise ModelError(f"{model} needs code of a hub, {values}, but joulemap downloads nothing: leave {name} out")
 
 
 def _take_quantization(
@@ -151,10 +151,10 @@ def _take_quantization(
     if SETTING in changes:
         changed = changes.pop(SETTING)
         if changed is not None and not isinstance(changed, dict):
-            raise UsageError(f"{SETTING} is {changed!r}, expected settings of its own: {SETTING}.bits=4, or null")
+            raise UsageError(f"{SETTING} is {changed!r}, expected nested settings such as {SETTING}.bits=4, or null")
         found = None if changed is None else _merge(found, changed)
     if found is not None and not isinstance(found, dict):
-        raise ModelError(f"{name}: {SETTING} is {found!r}, expected settings of its own")
+        raise ModelError(f"{name}: {SETTING} is {found!r}, expected an object of settings")
     return values, found
 
 
@@ -227,7 +227,7 @@ def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
         for part in parts:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise UsageError(f"--model-arg {name}={text}: {part} is set as a whole too")
+                raise UsageError(f"--model-arg {name}={text}: {part} is also set as a whole")
         place[last] = read_setting(text)
     return tree
 
@@ -263,7 +263,7 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
         elif isinstance(value, dict) and isinstance(part, Mapping):
             merged[setting] = {**part, **value}
         elif isinstance(value, dict) and part is not None and not isinstance(part, Mapping):
-            raise UsageError(f"{name}: {setting} is {part!r} and has no settings of its own")
+            raise UsageError(f"{name}: {setting} is the value {part!r}, which has no nested settings")
         else:
             merged[setting] = value
     made = kind.from_dict(merged) if values is not None else kind(**merged)

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
 """Static power actions of a chip and of a counted host, charged while either computes."""
 
-KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
+KEPT: Final = {
+    "first": "only operators before it",
+    "stretch": "only one segment without it",
+    "each": "the other operators",
+}
 """Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
 
 AROUND_PRECISION: Final = "fp32"
@@ -107,7 +111,7 @@ def check_parts(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> 
     names = names.partition(",")[0] if compiler.cut == "first" else names
     fault = f"{hardware.id}: {compiler.name} does not run {names}"
     if not work.mac_count[~fallen].any() and work.mac_count.any() and (hardware.helper or hardware.host == NO_HOST):
-        raise UnsupportedError(f"{fault}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
+        raise UnsupportedError(f"{fault}, and keeps {KEPT[compiler.cut]}: no GEMM or convolution is left for the chip")
     return fault
 
 
@@ -118,7 +122,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     """
     reason = check_parts(work, hardware, fallen)
     if hardware.helper is None:
-        raise UnsupportedError(f"{reason}, and no host is set to compute it")
+        raise UnsupportedError(f"{reason}, and no host is set as the fallback")
     return hardware.helper
 
 

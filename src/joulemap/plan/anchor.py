@@ -103,7 +103,7 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
     """
     for load in hardware.loads:
         if load.model not in load_shipped():
-            raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} does not ship")
+            raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} is not a built-in model")
     return tuple(_read_load(load.model, load.batch) for load in hardware.loads)
 
 

@@ -158,7 +158,7 @@ def _write_tree(commit: _Commit, tree: Path) -> None:
         if kind == b"blob":
             named = os.fsdecode(name)
             if any(part in ("", ".", "..") for part in named.split("/")):
-                raise ModelError(f"commit {commit.digest[:12]} has a file {named[:60]!r}, which is outside of it")
+                raise ModelError(f"commit {commit.digest[:12]} has a file {named[:60]!r}, which is outside of its tree")
             entries.append((mode, digest, tree / named))
     links: list[tuple[bytes, Path]] = []
     with tempfile.TemporaryFile(dir=tree.parent) as asked, tempfile.TemporaryFile(dir=tree.parent) as output:
@@ -212,7 +212,7 @@ def _ask_git(folder: Path, *words: str, given: IO[bytes] | None = None, output: 
             env=variables | QUIET,
         )
     except FileNotFoundError as error:
-        raise UsageError("git is not installed, and a version is named by its commit") from error
+        raise UsageError("git is not installed, but reading a version by its commit needs it") from error
     except ValueError as error:  # a null character in an argument
         raise ModelError(str(error)) from error
     if done.returncode:

@@ -121,7 +121,7 @@ class Selection:
             counts = Counter(one.id for one in parts)
             counted = ", ".join(f"{count} {name}" for name, count in counts.items())
             name = f"name one of {', '.join(counts)}" if len(counts) > 1 else f"name {next(iter(counts))}"
-            raise UsageError(f"{question} takes chips, and {box} is a box of {counted}: {name}")
+            raise UsageError(f"{question} takes chips, but {box} is a box of {counted}: {name}")
 
     def check_alike(self, question: str) -> None:
         """Raise UsageError, for a question that divides work evenly, if a box has different devices."""
@@ -129,7 +129,7 @@ class Selection:
             names = dict.fromkeys(one.id for one in parts)
             if len(names) > 1:
                 fault = f"{box} has {', '.join(names)}: name one of them"
-                raise UsageError(f"{question} splits a batch evenly over equal devices, and {fault}")
+                raise UsageError(f"{question} splits a batch evenly over equal devices, but {fault}")
 
     @property
     def spelling(self) -> dict[str, str]:
@@ -283,7 +283,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
     """Return the result of `select_one`; UsageError for a class of hardware, which is not one chip."""
     selection = select_one(hardware, settings)
-    selection.check_chips("this")
+    selection.check_chips("this question")
     for name, meant in selection.meanings.items():
         raise UsageError(f"{name} is a class of hardware: name a chip of it, e.g. {meant}")
     return selection

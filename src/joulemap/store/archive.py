@@ -191,7 +191,7 @@ def _check_names(connection: Connection, folder: Path) -> None:
     for model, stored, *values in rows.fetchall():
         key = WorkloadKey(**dict(zip(fields, values, strict=True)))
         if stored.removeprefix(SHIPPED) != key.digest or not _is_of(model, key):
-            raise CatalogueError(f"{folder} does not add up: the key of a workload of {model!r} is of {key.source!r}")
+            raise CatalogueError(f"{folder} is damaged: a workload of {model!r} has the key of {key.source!r}")
 
 
 def _is_of(model: str, key: WorkloadKey) -> bool:

@@ -161,7 +161,8 @@ def place_database(path: str | Path) -> Path:
     drive = os.path.splitdrive(text)[0]
     if re.match(r"[A-Za-z][\w+.-]*:|:", text.removeprefix(drive)) and not os.path.lexists(text):
         raise UsageError(
-            f"--db {text!r} is not a file: results are kept in one; for a file of that name, write ./{text}"
+            f"--db {text!r} looks like the address of a service, expected a file; for a file of that name, write "
+            f"./{text}"
         )
     return Path(text)
 
@@ -175,7 +176,7 @@ def check_place(path: Path) -> bool:
         if left is not None and not path.exists():  # another process may have created it meanwhile
             raise DatabaseError(
                 f"there is no database at {path}, but {left.name} remains of one: put the database back, or move "
-                f"{left.name} away to begin anew"
+                f"{left.name} away to start a new one"
             ) from None
         return left is not None
     except (OSError, ValueError) as error:
@@ -365,7 +366,7 @@ def reporting_failures(path: Path | str) -> Iterator[None]:
         if isinstance(error, REFUSED):
             raise EngineError(
                 f"{path}: the database rejected a statement of joulemap ({reason}); nothing was changed: please "
-                "report this with the command, and try it with `--calibration none` and without own hardware files"
+                "report this with the command, and try it with `--calibration none` and without your own hardware files"
             ) from error
         raise DatabaseError(f"{path}: {reason}") from error
 

@@ -136,7 +136,9 @@ def parse_query(path: Path) -> Query:
     name, version = f"{path.parent.name}.{stem}", int(number) if number.isdigit() else 0
     stated = header.get("name", name), header.get("version", version)
     if stated != (name, version):
-        raise SqlError(f"{path.name}: the header says {stated[0]} version {stated[1]}")
+        raise SqlError(
+            f"{path.name}: the header says {stated[0]} version {stated[1]}, the file name says {name} version {version}"
+        )
     try:
         parameters = read_entries(Parameter, header.get("parameters", {}))
         columns = read_entries(Column, header.get("columns", {}))
@@ -193,7 +195,10 @@ def _read_order(path: Path, sql: str) -> list[str]:
     terms = sql.rpartition("\nORDER BY ")[2].split(",")
     found = [_TERM.fullmatch(term.strip()) for term in terms]
     if not all(found):
-        raise SqlError(f"{path.name}: header keys missing order: no ORDER BY of columns alone says it")
+        raise SqlError(
+            f"{path.name}: header keys missing order: ORDER BY has more than plain columns, so the header must state "
+            "the order"
+        )
     return [one[1] + " descending" * bool(one[2]) for one in found if one]
 
 

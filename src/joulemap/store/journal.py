@@ -248,14 +248,14 @@ def _read_blocks(stream: BinaryIO, file: Path, size: int, most_bytes: int) -> It
 
 def _damaged(file: Path) -> DatabaseError:
     return DatabaseError(
-        f"{file} is damaged, the journal that {_owner(file)} needs to be as it was: `joulemap db recover` gets back "
-        "what can be read"
+        f"{file} is damaged, and {_owner(file)} needs this journal of unfinished writes: `joulemap db recover` "
+        "recovers what can be read"
     )
 
 
 def _foreign(file: Path, what: str) -> DatabaseError:
     return DatabaseError(
-        f"{file} stands in place of the {what} of {_owner(file)} but is not one: move it away, or use another --db"
+        f"{file} has the name of the {what} of {_owner(file)} but is not one: move it away, or use another --db"
     )
 
 

@@ -42,7 +42,7 @@ def _files(own: Path | None = None) -> dict[str, dict[int, str]]:
     if own is None:
         return found
     for name in sorted(set(found) & set(_files())):
-        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a query that ships; choose another")
+        raise SqlError(f"{next(iter(found[name].values()))}: {name} is the name of a built-in query; choose another")
     return {**_files(), **found}
 
 

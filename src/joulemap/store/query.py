@@ -157,7 +157,7 @@ def _answering(*queries: Query) -> Iterator[None]:
 def _find_query_of(record: type[Row]) -> Query:
     query = find_query(record.query)
     if [column.name for column in query.columns] != list(record.columns):
-        raise SqlError(f"{record.__name__} is not what the header of {query.title} says: `make rows` makes it anew")
+        raise SqlError(f"{record.__name__} is not what the header of {query.title} says: renew it with `make rows`")
     return query
 
 

@@ -291,7 +291,9 @@ def parse_statement(connection: Connection, sql: str) -> duckdb.Statement:
         sql.encode()
         statements = connection.extract_statements(sql)
     except UnicodeEncodeError as error:
-        raise SqlError(f"the statement is not text at character {error.start}: it has half a Unicode pair") from error
+        raise SqlError(
+            f"the statement is not text at character {error.start}: it has half of a surrogate pair"
+        ) from error
     except (duckdb.Error, ValueError) as error:
         raise SqlError(first_line(error)) from error
     if [name_kind(one) for one in statements] == ["CREATE", "SELECT"] and _PIVOT.match(sql):

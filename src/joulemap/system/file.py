@@ -150,7 +150,7 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Fal
             raise UsageError(f"cannot write {output}: it is a folder")
         if stat.S_ISREG(mode) and not force and not _is_ours(place):
             raise UsageError(
-                f"{output} is there already and is not as joulemap wrote it: choose another file, or replace it with "
+                f"{output} exists, and joulemap did not write it as it is now: choose another file, or replace it with "
                 "--force"
             )
     except (OSError, ValueError) as error:

@@ -13,7 +13,7 @@ def keep_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(items)
     if len(found) < len(items):
         names = [name for name, _ in items]
-        raise ValueError(f"the key {max(names, key=names.count)[:40]!r} is there twice")
+        raise ValueError(f"the key {max(names, key=names.count)[:40]!r} occurs twice")
     return found
 
 

@@ -73,7 +73,7 @@ def need_torch(what: str, package: str = "") -> None:
         )
     version = package_version("torch")
     if version == "absent":
-        raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it")
+        raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; built-in models work without it")
     release = re.match(r"(\d+)\.(\d+)", version)
     if release is not None and tuple(map(int, release.groups())) < OLDEST_TORCH:
         oldest = ".".join(map(str, OLDEST_TORCH))

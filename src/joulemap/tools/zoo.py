@@ -40,7 +40,9 @@ def keep(connection: Connection, names: Collection[str]) -> None:
     entries = [entry for entry in load_shipped().values() if entry.model in names]
     stale = [entry.model for entry in entries if entry.tracer_version != tracer_version()]
     if stale:
-        raise UsageError(f"{len(stale)} models ship by other rules, such as {stale[0]}: trace every model")
+        raise UsageError(
+            f"{len(stale)} built-in models were traced by other rules, such as {stale[0]}: trace every model"
+        )
     wanted = [
         Shipped(entry.model, batch, workload_key=f"{entry.model}:{batch}")
         for entry in entries

@@ -62,7 +62,7 @@ def read_configuration(path: Path, name: str) -> dict[str, Any]:
     except FileError as error:
         raise ModelError(f"{shown} cannot be read: {error}") from error
     except RecursionError as error:
-        raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} levels within one another") from error
+        raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} nested levels") from error
     except ValueError as error:
         raise ModelError(f"{shown} is not JSON: {str(error)[:200]}") from error
     if not isinstance(values, dict):
@@ -99,7 +99,7 @@ def _check_finite(values: Mapping[str, Any], shown: str) -> None:
     while waiting:
         name, value, level = waiting.pop()
         if level > DEEPEST:
-            raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} levels within one another")
+            raise ModelError(f"{shown} is not a configuration: more than {DEEPEST} nested levels")
         if isinstance(value, float) and not math.isfinite(value) and not name.endswith(BOUND):
             raise ModelError(f"{shown}: {name} is {value}, expected a finite number")
         if isinstance(value, Mapping):

@@ -60,7 +60,7 @@ def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[tor
         raise UnknownNameError("timm model", request.factory, timm.list_models())
     for name in _LOADS:
         if arguments.get(name):
-            raise UsageError(f"{request.model} is built without weights from elsewhere: leave out {name}")
+            raise UsageError(f"{request.model} is built without downloaded weights: leave out {name}")
     try:
         with build_on_meta():
             module: torch.nn.Module = timm.create_model(request.factory, **{"pretrained": False, **arguments})

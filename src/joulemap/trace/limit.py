@@ -55,8 +55,8 @@ class OutOfAnswersError(BaseException):
 
     def __str__(self) -> str:
         return (
-            f"data is asked {MOST_ASKED:,} times at one place whether to go on, as by a solver that adapts its steps "
-            "or a loop that waits until it converges, and no data of a trace ends it: give it a fixed number of steps "
+            f"a condition at one place read data {MOST_ASKED:,} times, as in a solver with adaptive steps or a loop "
+            "until convergence, and a trace has no data that ends it: use a fixed number of steps "
             "(torchdiffeq: method='rk4', options={'step_size': ...}), or trace one step"
         )
 

@@ -159,7 +159,7 @@ def _on_one_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if not any(tensor.is_meta for tensor in tensors) or all(tensor.is_meta or not tensor.dim() for tensor in tensors):
         return args, kwargs
     if func._schema.is_mutable and not args[0].is_meta and "batch_norm" not in func.name():
-        raise RuntimeError(f"{func.name()} writes to a tensor what is computed of weights that are not there")
+        raise RuntimeError(f"{func.name()} writes values computed from absent weights to a tensor")
     return tree_map(_without_storage, args), tree_map(_without_storage, kwargs)
 
 

@@ -100,12 +100,12 @@ def _attention(operator: SingleOperator, batch: int) -> Built:
     keys that contain their values or are stored in fewer bits.
     """
     if operator.arguments["latent"] or operator.arguments["cache"]:
-        raise ModelError(f"{operator} has no torch module: attention there has values of their own, as wide as keys")
+        raise ModelError(f"{operator} has no torch module: attention in torch needs separate values, as wide as keys")
     images, width, rows = batch * operator.size("batch"), operator.size("head_dim"), operator.size("queries")
     held = (images, operator.size("kv_heads"), operator.size("cached") + rows)
     is_causal = bool(operator.arguments["causal"])
     if is_causal and operator.size("cached"):
-        raise ModelError(f"{operator} has no torch module: causal attention there sees no cached tokens")
+        raise ModelError(f"{operator} has no torch module: causal attention in torch cannot see cached tokens")
     has_groups = operator.size("heads") != operator.size("kv_heads")
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -194,12 +194,12 @@ def _refusal(tape: Tape, name: str, args: Sequence[Any], kwargs: dict[str, Any])
     sparse = next(filter(is_sparse, tensors_in((args, kwargs))), None)
     if sparse is None:
         return (
-            "it makes a sparse tensor of a dense one, and how many of its numbers are not zero depends on data: only "
-            "dense tensors are counted, and sparse ones whose indices are given"
+            "it converts a dense tensor to a sparse one, and the number of nonzero elements depends on data: only "
+            "dense tensors and sparse tensors with given indices are counted"
         )
     shape, layout = "x".join(map(str, sparse.shape)), str(sparse.layout).removeprefix("torch.")
     what = tape.name_of(sparse_parts(sparse)[0]).rpartition(".")[0] or f"a tensor of {shape}"
     return (
-        f"{name.strip('_')} reads {what}, which is {layout}: of sparse tensors only products by dense ones are "
-        "counted; all else is of dense tensors, as x.to_dense() makes them"
+        f"{name.strip('_')} reads {what}, which is {layout}: sparse tensors are counted only in products with dense "
+        "tensors; convert other inputs with x.to_dense()"
     )

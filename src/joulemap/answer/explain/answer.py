@@ -216,7 +216,9 @@ def explain(
     """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":
-        raise UsageError("peak memory is of the whole run; explain a subgraph's energy, latency or edp")
+        raise UsageError(
+            "peak memory applies to the whole run; for a subgraph choose the metric energy, latency or edp"
+        )
     settings.check_single("explain")
     hardware = (hardware_a, hardware_b)
     for one in hardware:

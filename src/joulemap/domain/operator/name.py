@@ -382,7 +382,7 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
     if kind == "attention" and number["latent"]:
         _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
     if kind == "rotary" and number["head_dim"] % 2:
-        raise UsageError(f"rotary: head_dim is {number['head_dim']}, expected an even number: elements turn in pairs")
+        raise UsageError(f"rotary: head_dim is {number['head_dim']}, expected an even number: pairs are rotated")
     if kind == "experts":
         _check_most(kind, number, "taken", number["experts"], "experts")
         _check_divisor(kind, number, "held", "experts")
@@ -399,7 +399,7 @@ def _check_routing(routing: str) -> None:
     exponent = routing.removeprefix(POWER_LAW)
     if routing not in ("", "balanced") and not (exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)):
         raise UsageError(
-            f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none"
+            f"experts: routing is {_short(routing)}, expected none, balanced, or an exponent such as {POWER_LAW}1.2"
         )
 
 

@@ -42,7 +42,7 @@ def build_site(folder: Path, *, has_figures: bool = True) -> int:
     source = folder.parent / f"{folder.name}-source"
     for made, mark in ((folder, ".buildinfo"), (source, TREES)):
         if made.exists() and not (made / mark).exists():
-            raise UsageError(f"{made} is there and is not a site: name another folder, or remove it")
+            raise UsageError(f"{made} exists and is not a site: name another folder, or remove it")
         shutil.rmtree(made, ignore_errors=True)
     (source / TREES).mkdir(parents=True)
     lay_out(source, has_figures=has_figures)

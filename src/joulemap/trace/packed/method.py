@@ -60,7 +60,7 @@ def _gptq_format(settings: Settings) -> PackedFormat:
 def _read_auto_round(settings: Settings) -> Checkpoint:
     packing = str(settings.values.get("packing_format", "auto_round:auto_gptq"))
     if packing.rpartition(":")[2] not in ("auto_gptq", "gptq", "auto_awq", "awq"):
-        raise ModelError(f"{settings.source}: packing_format {packing} of the quantization_config is not read")
+        raise ModelError(f"{settings.source}: packing_format {packing} of the quantization_config is not supported")
     return attrs.evolve(_read_gptq(settings), method="auto-round")
 
 

@@ -65,7 +65,7 @@ def _compressed_format(weights: Settings, activations: Any, how: str) -> PackedF
     }
     block = weights.read_block(weights.values.get("block_structure")) if strategy == "block" else blocks.get(strategy)
     if block is None:
-        raise ModelError(f"{weights.source}: the strategy {strategy} of the quantization_config is not read")
+        raise ModelError(f"{weights.source}: the strategy {strategy} of the quantization_config is not supported")
     is_symmetric = is_float or weights.values.get("symmetric", True)
     is_mx = "mxfp" in how
     is_nv = is_float and bits == 4 and not is_mx

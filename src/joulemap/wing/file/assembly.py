@@ -97,7 +97,7 @@ class Assembly:
         found = self.places.get(id(value))
         if found is None:
             if not (value.is_input or value.is_weight):
-                raise ModelError(f"{value.name!r} is read before it is made")
+                raise ModelError(f"{value.name!r} is read before an operator writes it")
             is_learned = value.dtype not in INDICES
             found = self.own(value, "input" if value.is_input else "parameter" if is_learned else "constant")
         return found
@@ -257,7 +257,7 @@ def measure_attention(node: Node, query: Value, key: Value, value: Value) -> tup
     heads = int(node.attributes.get("q_num_heads", node.attributes.get("num_heads", 0)))
     pairs = int(node.attributes.get("kv_num_heads", heads)) or heads
     if not heads or query.shape[-1] % heads or value.shape[-1] % pairs:
-        raise ModelError(f"{node.op} {node.name!r} does not state its heads")
+        raise ModelError(f"{node.op} {node.name!r} does not state its number of heads")
     batch, rows, width = query.shape
     return (batch, heads, rows, width // heads), key.shape[-2] + before, value.shape[-1] // pairs
 

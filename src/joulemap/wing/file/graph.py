@@ -244,7 +244,7 @@ class _Reader(Values):
         condition = self.find(proto.input[0], proto)
         branches = {one.name: one.g for one in proto.attribute}
         if {*branches} != {"then_branch", "else_branch"}:
-            raise ModelError(f"{self.name}: If {proto.name!r} has no two branches")
+            raise ModelError(f"{self.name}: If {proto.name!r} lacks one of its two branches")
         if condition is not None and condition.known is not None:
             taken = branches["then_branch" if bool(condition.known.reshape(-1)[0]) else "else_branch"]
         else:

@@ -127,7 +127,9 @@ class Values:
             return None
         found = self.values.get(name)
         if found is None:
-            raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which no earlier one writes")
+            raise ModelError(
+                f"{self.name}: {proto.op_type} {proto.name!r} reads {name!r}, which no earlier operator writes"
+            )
         return found
 
     def add_constant(self, proto: NodeProto) -> None:
@@ -271,7 +273,10 @@ class Values:
             shape = tuple(dim.dim_value for dim in dims)
             dtype, size = DTYPES.get(kind, ("fp32", 4))
             if math.prod(shape) > MOST_ELEMENTS:
-                raise ModelError(f"{self.name}: {proto.op_type} {proto.name!r} makes {math.prod(shape):,} elements")
+                raise ModelError(
+                    f"{self.name}: {proto.op_type} {proto.name!r} has an output of {math.prod(shape):,} elements, "
+                    f"expected at most {MOST_ELEMENTS:,}"
+                )
             made.append(self.keep(Value(one, shape, dtype, size), kind))
         return made
 

@@ -272,7 +272,7 @@ def _read_buffer(table: FlatTable) -> tuple[int, bytes]:
 def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tuple[int, bytes]]) -> LiteGraph:
     tables = table.tables(0)
     if len(tables) > MOST_TENSORS:
-        raise BrokenTableError(f"it has {len(tables):,} tensors")
+        raise BrokenTableError(f"it has {len(tables):,} tensors, expected at most {MOST_TENSORS:,}")
     tensors = tuple(_read_tensor(one, buffers) for one in tables)
     graph = LiteGraph(
         tensors=tensors,
@@ -282,7 +282,7 @@ def _read_graph(table: FlatTable, codes: list[tuple[str, str]], buffers: list[tu
     )
     used = [*graph.inputs, *graph.outputs, *(index for one in graph.operators for index in (*one.inputs, *one.outputs))]
     if any(not -1 <= index < len(tensors) for index in used):
-        raise BrokenTableError("an operator reads a tensor that the file does not have")
+        raise BrokenTableError("an operator reads or writes a tensor that is not in the file")
     return graph
 
 
@@ -290,16 +290,18 @@ def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTens
     name, shape, kind = table.text(3)[:400], table.numbers(0, "i"), table.number(1, "b")
     signature, buffer = table.numbers(7, "i"), table.number(2, "I")
     if str(kind) not in load_schema()["types"] or buffer >= max(len(buffers), 1):
-        raise BrokenTableError(f"tensor {name[:60]!r} has the type {kind} and the buffer {buffer}")
+        raise BrokenTableError(
+            f"tensor {name[:60]!r} has an unknown type {kind}, or a buffer {buffer} that is not in the file"
+        )
     if len(shape) > MOST_RANK or any(one < 0 for one in shape) or math.prod(shape) > MOST_ELEMENTS:
-        raise BrokenTableError(f"tensor {name[:60]!r} has the shape {shape}")
+        raise BrokenTableError(f"tensor {name[:60]!r} has the invalid shape {shape}")
     scales = table.table(4)
     stored, known = buffers[buffer] if buffers else (0, b"")
     is_packed = table.table(6) is not None
     _, item_size, readable = find_type(kind)
     expected = -(-math.prod(shape) // 2) if kind == INT4 else math.prod(shape) * item_size
     if stored and not is_packed and (readable or kind == INT4) and stored != expected:
-        raise BrokenTableError(f"tensor {name[:60]!r} has the shape {shape} and {stored:,} bytes")
+        raise BrokenTableError(f"tensor {name[:60]!r} has {stored:,} bytes, but its shape {shape} needs {expected:,}")
     return LiteTensor(
         name=name,
         shape=shape,
@@ -315,7 +317,7 @@ def _read_tensor(table: FlatTable, buffers: list[tuple[int, bytes]]) -> LiteTens
 def _read_operator(table: FlatTable, codes: list[tuple[str, str]]) -> LiteOperator:
     index = table.number(0, "I")
     if index >= len(codes):
-        raise BrokenTableError(f"an operator has the code {index}, but the file has {len(codes)} codes")
+        raise BrokenTableError(f"an operator has the code index {index}, but the file has {len(codes)} codes")
     op, custom = codes[index]
     options = table.table(12 if op == "STABLEHLO_COMPOSITE" else 4)
     return LiteOperator(

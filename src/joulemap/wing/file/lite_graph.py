@@ -296,7 +296,9 @@ def _transpose(stage: Stage, outputs: list[Value]) -> Iterator[Made]:
     rank = len(stage.given(0).shape)
     axes = [int(one) for one in order.reshape(-1)] if order is not None else list(range(rank))[::-1]
     if sorted(axes) != list(range(rank)):
-        raise ModelError(f"{stage.operator.op} {stage.name!r} has the axes {axes}")
+        raise ModelError(
+            f"{stage.operator.op} {stage.name!r} has the axes {axes}, expected a permutation of {rank} axes"
+        )
     yield "Transpose", stage.inputs[:1], outputs, {"perm": axes}
 
 

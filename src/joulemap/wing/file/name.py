@@ -59,7 +59,9 @@ class FileNames(ModelNames):
         from joulemap.trace.source import ModelRequest, check_batch, parse_input
 
         if settings.arguments or settings.config:
-            raise UsageError(f"{name} takes no {'--config' if settings.config else 'arguments'}: it is built already")
+            raise UsageError(
+                f"{name} takes no {'--config' if settings.config else 'arguments'}: its file fixes the model"
+            )
         inputs = tuple(replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch))
         sizes = " ".join(map(str, inputs))
         digest = hashlib.sha256(f"{_find_digest(Path(name))} {sizes}".encode()).hexdigest()[:16]

@@ -139,8 +139,8 @@ def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
         names.append(selection.spelling.get(name, name) if box is None else _name_chip(box, mode))
         if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
             raise UsageError(
-                f"{box.id} has {len(box.devices)} of {box.devices[0].id}, but another named box has "
-                "a different number: name one box"
+                f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box "
+                f"{counts[box.devices[0].id]}: name one of them"
             )
     return attrs.evolve(settings, hardware=tuple(names)), counts
 

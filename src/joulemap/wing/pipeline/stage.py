@@ -246,7 +246,7 @@ def find_pipeline(name: str, settings: Settings, batch: int | None) -> Model:
     from joulemap.trace.source import ModelRequest
 
     if settings.inputs or settings.arguments or settings.config:
-        raise UsageError("a pipeline takes no --input, --model-arg or --config: its stages have inputs of their own")
+        raise UsageError("a pipeline takes no --input, --model-arg or --config: each stage has its own inputs")
     pipeline = read_pipeline(name)
     parts = tuple((find_model(one.model, settings, batch), one.count) for one in pipeline.stages)
     digest = hashlib.sha256(" ".join(part.workload_keys[-1] for part, _ in parts).encode()).hexdigest()[:16]

@@ -147,7 +147,7 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     for level in hardware.memory_levels:
         if level.name not in CACHE_LEVELS:
             raise UnsupportedError(
-                f"{hardware.id}: cache level {level.name}; those of a CPU are {', '.join(CACHE_LEVELS)}"
+                f"{hardware.id}: cache level {level.name}, expected one of {', '.join(CACHE_LEVELS)}"
             )
     level = hardware.memory_levels[-1]
     if level.per == "chip":

@@ -178,8 +178,8 @@ def is_lake(folder: Path) -> bool:
     """Return whether a folder is a lake; UsageError for one of another format, or a place that is not a folder."""
     if found := REMOTE.match(str(folder)):
         raise UsageError(
-            f"{found[1]}://{found[2]} is an object store, a lake is a folder: name one, and copy what is new between "
-            "the two (`aws s3 sync`, `rclone copy`): shards are never changed"
+            f"{found[1]}://{found[2]} is an object store, but a lake is a folder: name a folder, and copy new files "
+            "between the two (`aws s3 sync`, `rclone copy`): shards are never changed"
         )
     try:
         if not os.path.lexists(folder / MARKER):

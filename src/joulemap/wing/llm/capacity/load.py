@@ -108,8 +108,7 @@ def read_load(question: Question) -> Load | None:
     is_shared = trace is not None and trace.prefixes is not None
     if is_shared and (serving.rate_per_s or serving.in_flight):
         raise UsageError(
-            f"{serving.requests} has prefixes that requests share in its order of arrival: leave out --rate and "
-            "--in-flight"
+            f"{serving.requests} has prefixes that depend on its order of arrival: leave out --rate and --in-flight"
         )
     if serving.cache_tiers and trace is not None and not is_shared:
         raise UsageError(

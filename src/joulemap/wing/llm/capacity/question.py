@@ -260,8 +260,8 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
     found = read_decoder(source, serving.draft, settings, serving.prompt)
     if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
         raise UsageError(
-            f"{found.name} has {found.vocabulary:,} tokens and {decoder.name} {decoder.vocabulary:,}: a draft "
-            "model needs the same tokenizer"
+            f"the vocabulary of {found.name} has {found.vocabulary:,} tokens, that of {decoder.name} "
+            f"{decoder.vocabulary:,}: choose a draft model with the same tokenizer"
         )
     return found
 

@@ -134,7 +134,7 @@ def read_family(path: Path, name: str) -> Family:
         raise ModelError(f"{name}: the family file cannot be read: {error}") from error
     like = tables.pop("like", "" if name == ROOT else ROOT)
     if like and not (FOLDER / f"{like}.toml").is_file():
-        raise ModelError(f"{name}: like is {like!r}, expected a family that ships, e.g. {ROOT} or deepseek_v3")
+        raise ModelError(f"{name}: like is {like!r}, expected a built-in family, e.g. {ROOT} or deepseek_v3")
     merged = dict(load_family(like).tables) if like else {}
     for key, value in tables.items():
         outer = merged.get(key)
@@ -207,7 +207,7 @@ class Builder:
                 if isinstance(one, str) and one not in self.family.layer_types:
                     remedy = "; a family.toml beside the configuration can describe it"
                     raise ModelError(
-                        f"{self.configuration.model}: {key} has {one[:40]!r}, a block that is not known"
+                        f"{self.configuration.model}: {key} has {one[:40]!r}, which is no known block"
                         f"{'' if self.family.name == ASSUMED else remedy}"
                     )
 

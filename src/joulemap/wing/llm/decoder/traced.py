@@ -89,8 +89,8 @@ class TracedDecoder(Decoder):
                 self._held[length] = held
                 if not held:
                     raise ModelError(
-                        f"{self.name}: a step is given no floating-point tensor to keep what came before: hand its "
-                        "keys and values over as inputs, not inside the module"
+                        f"{self.name}: a step has no floating-point input for the state of earlier tokens: pass "
+                        "its keys and values as inputs, not inside the module"
                     )
         low, high = self._held
         slope = (self._held[high] - self._held[low]) / (high - low)
@@ -144,8 +144,8 @@ class TracedDecoder(Decoder):
         """Raise UsageError if GEMMs or experts are to be divided: a trace does not show how."""
         if max(devices, expert_devices, pipeline_devices) > 1:
             raise UsageError(
-                f"{self.name} is traced on one device, and only models known by their configuration are divided: "
-                "only data_devices divides its work, sequence by sequence"
+                f"{self.name} is traced on one device: only data_devices can divide its work, by sequences; "
+                "other divisions need a model known by its configuration"
             )
 
 

@@ -205,8 +205,8 @@ def _check_weights(decoder: Decoder, contents: Contents) -> Decoder:
     gap = stated - counted
     if abs(gap) > LARGEST_GAP * counted:
         raise ModelError(
-            f"{decoder.name}: its files hold {stated:,} weights, but {CONFIGURATION} describes {counted:,}: is it that "
-            f"of another model? To predict it without the files, name {CONFIGURATION}"
+            f"{decoder.name}: its files hold {stated:,} weights, but {CONFIGURATION} describes {counted:,}: does it "
+            f"belong to another model? To ignore the files, name {CONFIGURATION} alone"
         )
     if gap:
         notes.append(describe_gap("the files hold", stated, gap))

@@ -101,7 +101,7 @@ def _read_part(path: Path) -> FileHeader:
         if version not in VERSIONS:
             turned = int.from_bytes(version.to_bytes(4, "little"), "big")
             kind = "big-endian" if turned in VERSIONS else f"GGUF version {version}"
-            raise reader.refuse(f"it is {kind}; expected version 2 or 3, little-endian")
+            raise reader.refuse(f"it is {kind}, expected version 2 or 3, little-endian")
         tensor_count, key_count = _number(reader, "Q"), _number(reader, "Q")
         if tensor_count > MOST_TENSORS or key_count > MOST_KEYS:
             raise reader.refuse(f"it states {tensor_count:,} tensors and {key_count:,} keys")

@@ -227,7 +227,7 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float, gr
     if found < 1.0 and needed > capacity:
         raise UnsupportedError(
             f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
-            f"which has {capacity / 1e9:.1f}"
+            f"which has {capacity / 1e9:.1f} GB"
         )
     return max(batch if deployment.stack.waits else 1.0, found)
 

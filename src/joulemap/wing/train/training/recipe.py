@@ -137,7 +137,7 @@ class Recipe:
         if self.quantize:
             width = read_weight_format(BASE_FORMATS.get(self.quantize, self.quantize)).item_bytes
             if width >= PRECISION_BYTES[CARRIED]:
-                raise UsageError(f"--quantize {self.quantize} has 16 bits or more a weight: give nf4, int8 or int4")
+                raise UsageError(f"--quantize {self.quantize} has 16 or more bits per weight: give nf4, int8 or int4")
 
     @property
     def targets(self) -> tuple[str, ...]:
