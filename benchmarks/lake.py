@@ -227,7 +227,7 @@ def hand_out(size: int, folder: Path) -> None:
     vary |= {"dram.bandwidth": "x0.5:x2:100", "memory.cmem.capacity": f"x0.5:x2:{size // 100}"}
     source = Source(path=folder / "asked.duckdb")
     settings = Settings(hardware="tpu_v4", precision="bf16")
-    question = prepare_question(source, ["resnet50"], settings, vary, {}, None, 0, keeps=True)
+    question = prepare_question(source, ["resnet50"], settings, vary, {}, None, 0, is_kept=True)
     parts = cut_blocks(question.groups, size)
     spent = []
     for count in (10, 110):
