@@ -57,6 +57,13 @@ def test_a_batch_is_its_prompts_and_every_step_behind_a_cache_that_grows() -> No
     assert cost.joules == pytest.approx(500.0 * cost.request_s, rel=1e-12)
 
 
+def test_one_token_takes_no_decode_step_but_has_the_cost_of_one() -> None:
+    (cost,) = run_batches(Straight(), [Batch(sequences=2, prompt_tokens=100, output_tokens=1)])
+    step = 0.010 + 2 * 0.0001 + 2 * (100 + 0.5) * 1e-7
+    assert cost.request_s == pytest.approx(0.010 + 200 * 0.0001 + 200 * 50 * 1e-7, rel=1e-12)
+    assert (cost.between_s, cost.between_j) == pytest.approx((step, 500.0 * step), rel=1e-12)
+
+
 def test_a_batch_beyond_the_room_goes_in_waves() -> None:
     whole, part, waiting = run_batches(
         Straight(),

@@ -285,7 +285,7 @@ def _price(
             continue
         cost, room = costs[case], case.room
         assert room is not None
-        joules = cost.output_j / question.steps
+        joules = cost.between_j
         between, energy = widths.get(label, (None, None))
         used = room.weights + room.workspace + room.cache(question.context)
         yield ServedHere(

@@ -150,7 +150,7 @@ def read_tables(
         "prefill_s": [costs[case].first_token_s for case in served],
         "decode_s": [costs[case].between_s * question.steps for case in served],
         "prefill_j": [costs[case].prompt_j for case in served],
-        "decode_j": [costs[case].output_j for case in served],
+        "decode_j": [costs[case].between_j * question.steps for case in served],
     }
     given: dict[str, Any] = {**asked, **used, **paid, **pay}
     but = ("rows", "loads", "pools") if takes_all is not None else ("rows", "loads", "pools", "winners")

@@ -211,6 +211,6 @@ def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[s
     return {
         **take(OffloadRow, cost),
         "tokens_per_s": batch / cost.between_s,
-        "output_token_j": cost.output_j / batch / max(serving.output - 1, 1),
+        "output_token_j": cost.between_j / batch,
         **{f"{name}_fraction": float(part) / total for name, part in parts.items()},
     }

@@ -70,6 +70,9 @@ class BatchCost:
     last_step_s: float
     between_s: float
     """Mean time per output token of a sequence."""
+    between_j: float
+    """Mean energy of the time between two tokens of each sequence. Requests of one token have no decode step; the first
+    step of a longer answer stands for it, as in `between_s`."""
     request_s: float
     """Time from the start to the last token of the last sequence."""
     prompt_j: float
@@ -110,14 +113,16 @@ def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
     first = len(weights) - NODES
     seconds, joules = cost.seconds * weights, cost.joules * weights
     prompt_s, output_s = float(seconds[:first].sum()), float(seconds[first:].sum())
+    tokens, output_j = batch.steps * batch.accepted_tokens, float(joules[first:].sum()) * batch.waves
     return BatchCost(
         first_token_s=prompt_s,
         first_step_s=float(cost.seconds[first]),
         last_step_s=float(cost.seconds[-1]),
-        between_s=output_s / batch.steps / batch.accepted_tokens if batch.steps else float(cost.seconds[first]),
+        between_s=output_s / tokens if tokens else float(cost.seconds[first]),
+        between_j=output_j / tokens if tokens else float(cost.joules[first]) * batch.waves,
         request_s=(prompt_s + output_s) * batch.waves,
         prompt_j=float(joules[:first].sum()) * batch.waves,
-        output_j=float(joules[first:].sum()) * batch.waves,
+        output_j=output_j,
     )
 
 
