@@ -303,6 +303,7 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
 
 
+@pytest.mark.slow
 def test_a_pipeline_states_when_batches_start(workspace: Workspace) -> None:
     """Power is energy over the interval between batches, not over the latency of one."""
     answer = workspace.analyze("resnet50", "hailo_8", precision="int8")

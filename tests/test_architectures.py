@@ -279,6 +279,7 @@ def elementwise():
 """
 
 
+@pytest.mark.slow
 def test_an_own_model_and_one_without_macs(workspace: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text(OWN)

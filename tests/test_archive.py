@@ -366,6 +366,7 @@ def test_an_export_that_cannot_be_written_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["full.txt"]
 
 
+@pytest.mark.slow
 def test_the_commands_say_how_many(joulemap: Run, source: Path, tmp_path: Path) -> None:
     done = joulemap("db", "export", "archive", "--run", 1, "--run", 2, "--db", source)
     assert (done.returncode, done.stdout) == (ExitCode.OK, "archive: 2 runs\n")

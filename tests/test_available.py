@@ -333,6 +333,7 @@ def test_the_metric_that_is_asked_for_leads_a_comparison(workspace: Workspace) -
         assert f"{goal.advantage_ratio:.3g}x" in others.split(". ")[0]
 
 
+@pytest.mark.slow
 def test_a_break_even_takes_calendar_years_at_the_busy_hours(workspace: Workspace) -> None:
     names, usage = ("jetson_orin_nano_8gb", "a10"), Usage(utilization=5.0 / 24.0)
     answer = workspace.cost("resnet18", Settings(hardware=names, precision="int8", batch=8), between=names, usage=usage)

@@ -111,7 +111,7 @@ def calibrations(draw: st.DrawFn, architecture: str) -> tuple[Hardware, Calibrat
     return hardware, fitted(hardware, positions, factor, draw(st.floats(0.0, 1.0)))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", list_architectures())
 @settings(max_examples=4)
 @given(data=st.data())
@@ -260,7 +260,7 @@ QUESTIONS: Final = (
 )
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [*QUESTIONS[:3], *(pytest.param(one, marks=pytest.mark.slow) for one in QUESTIONS[3:])]
 )

@@ -714,6 +714,7 @@ def test_a_part_has_the_price_the_power_and_the_availability_of_its_module(
 STICKS: Final = Settings(hardware=("coral_edge_tpu", "hailo_8", "kpu_t64"), precision="int8", batch=1, takes_all=True)
 
 
+@pytest.mark.slow
 def test_an_assumed_host_is_the_host_that_is_named(workspace: Workspace) -> None:
     """The ranked energy is that of the runs with --host; the runs themselves stay those of the board."""
     assumed = workspace.recommend("resnet50", STICKS)
@@ -1087,6 +1088,7 @@ def test_an_empty_database_has_no_front(tmp_path: Path) -> None:
         workspace.query("cost.million", {"run_ids": [1]})
 
 
+@pytest.mark.slow
 def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path) -> None:
     path = tmp_path / "old.duckdb"
     shutil.copy(chosen, path)

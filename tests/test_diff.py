@@ -157,6 +157,7 @@ def test_kernels_of_the_same_work_take_their_part_of_the_doubt_away(workspace: W
     assert memory.half_width == 0.0 and memory.low_fraction == memory.change_fraction == memory.high_fraction
 
 
+@pytest.mark.slow
 def test_a_limit_fails_where_a_change_is_above_it_and_sure(joulemap: Run) -> None:
     asked = ("diff", "resnet18", "resnet34", "l4", "--fail-above", "energy=5%", "--fail-above", "memory=200%")
     done = joulemap(*asked, "--format", "json")

@@ -110,6 +110,7 @@ def test_a_run_at_other_inputs_is_no_prediction_of_a_measurement(joulemap: Run, 
     assert rows.rows == (("1x3x224x224:fp32 batch=1",),)
 
 
+@pytest.mark.slow
 def test_rows_imported_under_an_older_catalogue_are_scored(tmp_path: Path) -> None:
     file, database = tmp_path / "rows.csv", tmp_path / "r.duckdb"
     file.write_text(HEAD + "l4,resnet18,int8,3,engine,0.001,mine\n")

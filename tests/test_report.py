@@ -280,6 +280,7 @@ def test_a_page_without_what_draws_images_has_its_figures_in_characters(
     assert "<td" in text and "tpu_v4" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_converter")
 def test_a_plot_without_what_draws_images_is_an_svg_of_characters(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("plot", "sweep", "resnet18", "l4", "t4", "--batch", "1,8", "-o", "sweep.svg")

@@ -116,6 +116,7 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
 
 
+@pytest.mark.slow
 def test_rounding_to_whole_cycles_does_not_decide_an_elasticity(workspace: Workspace) -> None:
     """A faster array takes no longer: the next 0.01 % of this peak saves no cycle, 1 % does.
 

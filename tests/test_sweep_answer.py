@@ -404,6 +404,7 @@ main()
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 def test_a_fall_of_the_throughput_has_a_cause_and_every_batch_a_limit(workspace: Workspace) -> None:
     """At batch 128 the first results of resnet50, 411 MB, no longer fit the L2 cache of an L4, 48 MB; at 4 they do."""
     answer = workspace.sweep("resnet50", hardware="l4", batch=(4, 128))

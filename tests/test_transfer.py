@@ -97,6 +97,7 @@ def test_device_only_is_for_what_has_a_host() -> None:
     assert (selection.is_device_only, selection.hosts) == (True, {})
 
 
+@pytest.mark.slow
 def test_answers_tell_a_device_alone_from_others(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     usual = Settings(hardware=("coral_edge_tpu", "raspberry_pi_5"), precision=("int8",), runtime=("engine",))

@@ -350,6 +350,7 @@ def test_the_stated_remedy_is_the_setting_with_the_largest_gain(answer: Utilizat
             assert best.choice in shown[answer.scope.mark(row.hardware)]
 
 
+@pytest.mark.slow
 def test_the_peak_of_an_fp32_run_is_named_where_most_gemms_cannot_reach_it(workspace: Workspace) -> None:
     found = workspace.utilization("vit_b_16", hardware="h100_sxm5", has_advice=False)
     (row,) = found.rows

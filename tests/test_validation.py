@@ -430,6 +430,7 @@ def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibr
     assert first.latency_s < plain[0] < scaled[0]
 
 
+@pytest.mark.slow
 def test_a_row_that_an_older_catalogue_described_otherwise_is_replaced(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.evaluate(["alexnet"], hardware=["l4"])

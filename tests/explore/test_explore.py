@@ -188,6 +188,7 @@ def test_a_chip_beyond_the_reticle_is_several_dies_and_priced_as_such() -> None:
         assert_close(whole, count * float(area.find_usd(np.array([each]))[0]), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_next_command_names_the_file_of_the_chip(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(copy_text("kpu_t256"))

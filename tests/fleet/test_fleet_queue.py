@@ -353,6 +353,7 @@ def test_simulations_in_parts_are_those_of_all_at_once(monkeypatch: pytest.Monke
         assert one is not None and other is not None and attrs.asdict(one) == attrs.asdict(other)
 
 
+@pytest.mark.slow
 def test_what_a_fleet_carries_is_where_its_promise_ends() -> None:
     """Batches of 4 take 1.4 ms: of a promise of 2 ms, what waits is the most of it."""
     promise, some = within(0.002), [candidate()]

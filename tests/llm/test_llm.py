@@ -191,6 +191,7 @@ def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
         assert moved / bandwidth < (row.first_step_s or 0.0) < 2.0 * moved / bandwidth
 
 
+@pytest.mark.slow
 def test_a_limit_of_prefill_that_is_unknown_is_not_described(workspace: Workspace) -> None:
     """A prompt that fits in memory only in chunks has no stored pass, hence neither a limit nor a price."""
     serving = Serving(prompt=100_000, output=2, engine="llamacpp")

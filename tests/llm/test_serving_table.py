@@ -149,6 +149,7 @@ def test_an_unknown_column_is_named(tmp_path: Path) -> None:
         Workspace(tmp_path / "own.duckdb").import_measurements(path)
 
 
+@pytest.mark.slow
 def test_each_measured_quantity_has_a_score(scored: Scored) -> None:
     workspace, answer, asked = scored
     scores = {(row["hardware"], row["quantity"]): row for row in answer.records()}
@@ -185,6 +186,7 @@ def test_what_is_not_predicted_is_kept_with_its_reason(scored: Scored) -> None:
         workspace.validate(source="nobody at all")
 
 
+@pytest.mark.slow
 def test_predictions_are_read_until_what_they_follow_from_changes(
     table: Path, tmp_path: Path, asked: list[ServingRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:

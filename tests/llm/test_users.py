@@ -82,6 +82,7 @@ def test_the_best_servers_without_pools_are_named_beside_pools(kept: UsersAnswer
     assert answer.find_simpler(unsure) is None and "without separate pools" in str(answer.document().insights)
 
 
+@pytest.mark.slow
 def test_more_devices_are_named_where_the_fewest_are_not_a_safe_choice(tmp_path: Path) -> None:
     """One board takes 33 ms per token or little less; two take less, and their time costs less than twice as much."""
     answer = ask(
@@ -285,6 +286,7 @@ def test_options_that_are_priced_together_cost_what_each_costs_alone(tmp_path: P
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_pools_of_conversations_agree_with_the_simulation(tmp_path: Path) -> None:
     """Prompts of 56, 256 and 456 tokens, 144 answered: a prefill server keeps 0, 56 and 256 of them."""
     serving = Serving(prompt=56, output=144, turns=3, pause_s=2.0, devices=(1,), prefill_on="l4", decode_on="l4")

@@ -96,7 +96,7 @@ def test_a_frame_is_the_sum_of_the_runs_of_its_stages() -> None:
         assert_close(whole[index], parts[0][index] + 3 * parts[1][index], rel=1e-9)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["eager", "fused", "engine"])
 def test_counted_runs_take_what_separate_stages_take(runtime: Runtime, workspace: Workspace) -> None:
     asked = Settings(hardware=("l4",), precision="fp16", runtime=runtime)

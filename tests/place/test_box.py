@@ -109,6 +109,7 @@ def test_a_cap_on_the_box_stretches_its_interval() -> None:
     assert held.energy_fj / held.interval_fs <= cap * (1.0 + 1e-6)
 
 
+@pytest.mark.slow
 def test_a_box_is_compared_and_its_sums_are_those_of_its_placement(own_database: Path, tmp_path: Path) -> None:
     """With a chip beside it; what differs adds up by category, and the database passes its audit."""
     at = Workspace(own_database)

@@ -601,6 +601,7 @@ def test_a_split_is_no_surer_than_its_parts_allow() -> None:
     assert half_width(doubts["alone"].energy) >= 0.5  # 0.4 of its time and 0.3 of its power
 
 
+@pytest.mark.slow
 def test_the_next_command_names_the_file_of_a_device(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(copy_text("hailo_8"))

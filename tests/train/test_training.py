@@ -550,7 +550,7 @@ def test_frozen_weights_of_a_file_need_less_memory(tmp_path: Path) -> None:
     assert rows[0]["weight_bytes"] == rows[1]["weight_bytes"] == 4 * one
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hardware", ["a40@200W,l4@900MHz,jetson_agx_orin@30W,a40", "l4[memory_bandwidth=200GB/s]", "./mine.toml"]
 )

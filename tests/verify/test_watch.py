@@ -328,6 +328,7 @@ def test_gradients_are_of_the_module_that_made_them(monkeypatch: pytest.MonkeyPa
     assert first.own_s == dict.fromkeys(("", "inner.0", "inner.1"), 1.0)
 
 
+@pytest.mark.slow
 def test_a_training_step_is_predicted_module_by_module(workspace: Workspace) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
     with workspace.watch(model, hardware="l4", quiet=True) as watched:
