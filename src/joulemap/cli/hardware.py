@@ -161,7 +161,7 @@ def template(
 def detect(
     *,
     device: Device = option("cpu", "Device of this machine."),
-    threads: int | None = option(None, "Number of CPU cores to describe.", shown=False),
+    threads: int | None = option(None, "Describe only this many CPU cores.", shown=False),
     output: File = None,
     force: Force = False,
 ) -> None:

@@ -84,7 +84,7 @@ def _name_words(name: str) -> str:
             name = name.removesuffix(suffix)
             name += " share" if suffix == "_fraction" and not name.endswith("share") else ""
             name += " ratio" if suffix == "_ratio" else ""
-            name += "s" if suffix == "_count" and "s_" not in name else ""
+            name += "s" if suffix == "_count" and "s_" not in name and not name.endswith("ed") else ""
             break
     return name.replace("_", " ").strip()
 

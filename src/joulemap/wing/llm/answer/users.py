@@ -147,7 +147,7 @@ COLLECTED: Final = 5
 """Number of chips and precisions after which memory is freed; more save little time and take more memory."""
 
 FAR: Final = 10.0
-"""Ratio to the target from which it is shown without decimals."""
+"""Ratio to the target from which the ratio is shown without decimals."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
