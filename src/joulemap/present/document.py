@@ -262,6 +262,8 @@ class Section:
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
+    is_brief: bool = False
+    """True if a section of the details repeats all of it, so that a terminal shows one of the two."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -339,6 +341,7 @@ class Document:
         )
         return attrs.evolve(
             self,
+            sections=tuple(one for one in self.sections if not (details and one.is_brief)),
             insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),
