@@ -154,7 +154,7 @@ def _add_factors(source: str, factors: Sequence[str]) -> str:
     """Return a source with the factors that multiply its number."""
     if not factors:
         return source
-    return f"{source}. {'Factors' if len(factors) > 1 else 'Factor'}: {', '.join(factors)}"
+    return f"{source.rstrip('.')}. {'Factors' if len(factors) > 1 else 'Factor'}: {', '.join(factors)}"
 
 
 def _scale(
