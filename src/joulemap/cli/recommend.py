@@ -58,4 +58,4 @@ def recommend(
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.shortfall:
-        raise UnsupportedError(answer.shortfall)
+        raise UnsupportedError("no configuration meets every limit: the answer names the nearest miss")
