@@ -36,7 +36,7 @@ ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of 
 
 BEST: Final = (
     "best by objective | *value | *design | gain over the unchanged chip own_ratio | "
-    "statistically tied designs, itself included like_count"
+    "other designs statistically tied like_count"
 )
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
