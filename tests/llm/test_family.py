@@ -11,7 +11,7 @@ import pytest
 
 from joulemap.domain.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
-from joulemap.wing.llm.decoder.config import Attention, Experts
+from joulemap.wing.llm.decoder.config import Attention, Experts, Recurrence
 from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family
 from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.name import find_decoder
@@ -272,6 +272,30 @@ def test_attention_beside_a_state_space_is_counted_by_hand() -> None:
     assert halves.mac_count < describe_step(decoder, Step(cached=99), 1, NO_KEY).mac_count
     with pytest.raises(ModelError, match="state"):
         read_config({**falcon, "mamba_d_state": 0}, "own")
+    wide = read_config({**falcon, "head_dim": 128}, "own").layers[0].beside
+    assert isinstance(wide, Recurrence) and (wide.heads, wide.head_dim) == (24, 64)  # not the width of attention
+
+
+@pytest.mark.parametrize(
+    ("model_type", "text", "parameters"),
+    [
+        ("gemma3", {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+                    "num_hidden_layers": 34, "sliding_window": 1024}, 3_880_263_168),
+        ("llava", {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064}, 6_738_939_904),
+        ("llava_next", {"model_type": "mistral", "vocab_size": 32064, "sliding_window": None}, 7_242_256_384),
+        ("paligemma", {"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18,
+                       "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257216}, 2_508_662_784),
+    ],
+)  # fmt: skip
+def test_a_nested_configuration_omits_sizes_of_its_class(
+    model_type: str, text: dict[str, Any], parameters: int
+) -> None:
+    decoder = read_config({"model_type": model_type, "text_config": text}, "own")
+    assert describe_step(decoder, Step(), 1, NO_KEY).parameter_count == parameters
+    assert decoder.notes == ()
+    if "hidden_size" not in text:
+        with pytest.raises(ModelError, match="the configuration has no"):
+            read_config(text, "own")
 
 
 def test_a_key_that_a_known_type_does_not_read_is_named() -> None:

@@ -61,7 +61,7 @@ BLOCKS: Final[Mapping[str, type]] = {
 PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
 """Table of a family that is not a block -> the record that it fills."""
 
-_HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
+_HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes", "defaults")
 _BLOCK: Final = ("block", "like")
 
 
@@ -86,6 +86,11 @@ class Family:
     def words(self) -> frozenset[str]:
         """Words of all its expressions: the keys that it reads in any configuration, and its own names."""
         return frozenset(re.findall(r"\w+", str(self.tables)))
+
+    def find_defaults(self, model_type: str) -> Mapping[str, Any]:
+        """Return the keys that a nested configuration of this type may omit, with their values."""
+        found: Mapping[str, Any] = self.tables.get("defaults", {}).get(model_type.removesuffix("_text"), {})
+        return found
 
     def is_ignored(self, key: str) -> bool:
         """Return whether a key of a configuration changes no count."""

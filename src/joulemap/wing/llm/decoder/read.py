@@ -224,7 +224,7 @@ def read_context(mapping: Mapping[str, Any], name: str) -> int:
 
 
 def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a configuration that describes its decoder."""
+    """Return the part of a configuration that describes its decoder, with the sizes that a nested part may omit."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)
@@ -233,7 +233,8 @@ def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
             shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
             merged = {**shared, **inner}
             merged.setdefault("model_type", kind)
-            outer = merged
+            family = find_family(str(merged["model_type"]).lower())
+            outer = {**family.find_defaults(str(merged["model_type"]).lower()), **merged} if family else merged
             if any(isinstance(outer.get(other), Mapping) for other in TEXT):
                 return find_text(outer)
             break
