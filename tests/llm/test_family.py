@@ -304,6 +304,30 @@ def test_a_key_that_a_known_type_does_not_read_is_named() -> None:
     assert "frob_dim" in note
 
 
+def test_an_activation_without_a_gate_has_two_products() -> None:
+    apertus = {
+        **BASE, "hidden_size": 4096, "intermediate_size": 21504, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "hidden_act": "xielu", "qk_norm": True,
+    }  # fmt: skip
+    layer = 2 * 4096 * (4096 + 1024) + 2 * 4096 * 21504 + 2 * 4096 + 2 * 128
+    for model_type in ("apertus", "newest"):
+        decoder = read_config({**apertus, "model_type": model_type}, "own")
+        found = describe_step(decoder, Step(), 1, NO_KEY).parameter_count
+        assert found == 32 * layer + 4096 + 2 * 131072 * 4096
+    gated = {**BASE, "model_type": "newest", "hidden_act": "gelu"}
+    assert macs(gated, Step()) - macs({**gated, "hidden_act": "relu2"}, Step()) == WIDTH * INNER
+
+
+def test_classes_name_the_family_of_an_unknown_type() -> None:
+    routed = {"num_local_experts": 8, "num_experts_per_tok": 2, "attn_type_list": [1], "rotary_dim": 16}
+    known = read_config({**BASE, **routed, "model_type": "minimax_m2"}, "own")
+    named = {**BASE, **routed, "model_type": "minimax", "architectures": ["MiniMaxM2ForCausalLM"]}
+    assert read_config(named, "own").layers == known.layers
+    with pytest.raises(UnknownFamilyError):
+        read_config({**named, "architectures": ["MiniMaxText01ForCausalLM"]}, "own")
+    assert read_config({**named, "model_type": "gpt2", "n_embd": WIDTH}, "own").layers != known.layers
+
+
 def test_rows_that_tokens_see_are_summed() -> None:
     for cached, tokens, ratio, most in ((0, 10, 1, 0), (3, 5, 4, 0), (7, 20, 4, 3), (0, 9, 1, 4), (50, 3, 4, 5)):
         seen = [token // ratio for token in range(cached + 1, cached + tokens + 1)]

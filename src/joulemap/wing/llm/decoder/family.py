@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -63,6 +63,9 @@ PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
 
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes", "defaults")
 _BLOCK: Final = ("block", "like")
+
+_HEADS: Final = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
+"""End of a model class's name, which states its head: `LlamaForCausalLM`."""
 
 
 class Family:
@@ -118,10 +121,14 @@ def list_types() -> Mapping[str, str]:
     return found
 
 
-def find_family(model_type: str) -> Family | None:
-    """Return the built-in family of a model_type; None for an unknown one."""
+def find_family(model_type: str, classes: Iterable[Any] = ()) -> Family | None:
+    """Return the built-in family of a model_type, or of model classes if it is unknown; None if all are unknown."""
     types = list_types()
     name = types.get(model_type) or types.get(model_type.removesuffix("_text"))
+    if name is None:
+        joined = {one.replace("_", ""): family for one, family in types.items()}
+        names = (_HEADS.sub("", str(one)).lower() for one in classes)
+        name = next((joined[one] for one in names if one in joined), None)
     return load_family(name) if name else None
 
 

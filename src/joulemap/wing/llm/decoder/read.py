@@ -147,7 +147,8 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
     """
     outer = find_text(mapping)
     kind = str(outer.get("model_type", "")).lower()
-    family = read_family(own, f"{name}: {own.name}") if own is not None else find_family(kind)
+    classes = Configuration(name, outer).listed("architectures")
+    family = read_family(own, f"{name}: {own.name}") if own is not None else find_family(kind, classes)
     check_sizes(outer, name)
     builder = Builder(family or load_family(ASSUMED), name, outer)
     try:
