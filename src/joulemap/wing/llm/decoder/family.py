@@ -213,9 +213,16 @@ class Builder:
         return Decoder(**{"name": self.configuration.model, "model_type": model_type, "layers": tuple(layers), **rest})
 
     def _check_layers(self) -> None:
-        """Raise ModelError for a kind of layer that the family has no block for."""
+        """Raise ModelError for a kind of layer that the family has no block for, and for a list that is too short.
+
+        Published lists may be longer: they describe layers of multi-token prediction too.
+        """
         for key in ("layer_types", "layers_block_type"):
-            for one in self.configuration.listed(key):
+            kinds = self.configuration.listed(key)
+            count = self._read("layer", "count", self.family.tables["layer"]["count"], 0, int) if kinds else 0
+            if len(kinds) < count:
+                raise ModelError(f"{self.configuration.model}: {key} has {len(kinds)} entries for {count} layers")
+            for one in kinds:
                 if isinstance(one, str) and one not in self.family.layer_types:
                     remedy = "; a family.toml beside the configuration can describe it"
                     raise ModelError(
