@@ -3,8 +3,8 @@
     model_type ─► family file ─► tables of block.toml with the changes of the family ─► Decoder
 
 A family names its `types` and its base family (`like`). `[let]` names values, `[layer]` chooses the mixer and the
-network of each layer, `[decoder]` fills the rest, and any other table is a block. Expressions are those of
-`expression`.
+network of each layer, `[decoder]` fills the rest, `[defaults]` has the keys that a nested configuration may omit, and
+any other table is a block. Expressions are those of `expression`.
 """
 
 from __future__ import annotations
