@@ -210,6 +210,42 @@ def test_what_a_list_names_stays_wide() -> None:
         assert_close(weight_bytes(decoder, precision), held, rel=1e-3)
 
 
+FOUR_BITS: dict[str, Any] = {"quant_method": "awq", "bits": 4, "group_size": 128}
+AWQ_BITS = 4 + 20 / 128
+"""Bits per weight in groups of 128 with a scale of 16 bits and a zero of 4."""
+
+NF4: dict[str, Any] = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+
+
+@pytest.mark.parametrize(
+    ("values", "attention", "mlp"),
+    [
+        ({**FOUR_BITS, "modules_to_not_convert": ["mlp"]}, LAYERS * AWQ_BITS, LAYERS * 16),
+        ({**FOUR_BITS, "modules_to_not_convert": ["self_attn"]}, LAYERS * 16, LAYERS * AWQ_BITS),
+        ({**FOUR_BITS, "modules_to_not_convert": ["layers.0."]}, 16 + AWQ_BITS, 16 + AWQ_BITS),
+        ({**NF4, "llm_int8_skip_modules": ["self_attn", "lm_head"]}, LAYERS * 16, LAYERS * 4.5),
+        ({**NF4, "llm_int8_skip_modules": ["self", "lm_head"]}, LAYERS * 4.5, LAYERS * 4.5),
+        (
+            {"quant_method": "auto-round", "bits": 2, "group_size": 32, "extra_config": {
+                **{f"model.layers.0.self_attn.{name}_proj": {"bits": 8} for name in "qkvo"},
+                r".*layers\.1\.self_attn.*": {"bits": 16}, "model.layers.9.mlp": {"group_size": 64}}},
+            8 + 24 / 32 + 16, LAYERS * (2 + 18 / 32),
+        ),
+    ],
+)  # fmt: skip
+def test_each_method_compares_names_by_its_own_rule(values: dict[str, Any], attention: float, mlp: float) -> None:
+    held = (attention * ATTENTION + mlp * 3 * MLP) / 8 + REST
+    assert_close(weight_bytes(decoder_of(values)), held, rel=1e-12)
+
+
+def test_a_final_dot_of_a_name_ends_it() -> None:
+    wide = decoder_of({**FOUR_BITS, "modules_to_not_convert": ["model.layers.1."]}, num_hidden_layers=12)
+    eight = decoder_of({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.1."]}, num_hidden_layers=12)
+    for decoder in (wide, eight):
+        assert [all(not name for _, name in layer.stored) for layer in decoder.layers] == [True] * 12
+        assert [index for index, layer in enumerate(decoder.layers) if layer.stored] == [1]
+
+
 def test_layers_that_differ_in_their_formats_are_told_apart() -> None:
     left = [f"model.layers.{index}" for index in (0, 5)]
     decoder = decoder_of({"quant_method": "fp8", "modules_to_not_convert": left}, num_hidden_layers=24)

@@ -11,7 +11,7 @@ import pytest
 
 from joulemap.domain.workload import NO_KEY
 from joulemap.system.errors import ModelError, UnknownFamilyError
-from joulemap.wing.llm.decoder.config import Attention, Experts
+from joulemap.wing.llm.decoder.config import Attention, Experts, Recurrence
 from joulemap.wing.llm.decoder.family import FOLDER, ROOT, load_family
 from joulemap.wing.llm.decoder.layer import describe_step
 from joulemap.wing.llm.decoder.name import find_decoder
@@ -272,12 +272,60 @@ def test_attention_beside_a_state_space_is_counted_by_hand() -> None:
     assert halves.mac_count < describe_step(decoder, Step(cached=99), 1, NO_KEY).mac_count
     with pytest.raises(ModelError, match="state"):
         read_config({**falcon, "mamba_d_state": 0}, "own")
+    wide = read_config({**falcon, "head_dim": 128}, "own").layers[0].beside
+    assert isinstance(wide, Recurrence) and (wide.heads, wide.head_dim) == (24, 64)  # not the width of attention
+
+
+@pytest.mark.parametrize(
+    ("model_type", "text", "parameters"),
+    [
+        ("gemma3", {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+                    "num_hidden_layers": 34, "sliding_window": 1024}, 3_880_263_168),
+        ("llava", {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064}, 6_738_939_904),
+        ("llava_next", {"model_type": "mistral", "vocab_size": 32064}, 7_242_256_384),
+        ("paligemma", {"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18,
+                       "num_attention_heads": 8, "num_key_value_heads": 1, "vocab_size": 257216}, 2_508_662_784),
+    ],
+)  # fmt: skip
+def test_a_nested_configuration_omits_sizes_of_its_class(
+    model_type: str, text: dict[str, Any], parameters: int
+) -> None:
+    decoder = read_config({"model_type": model_type, "text_config": text}, "own")
+    assert describe_step(decoder, Step(), 1, NO_KEY).parameter_count == parameters
+    assert decoder.notes == ()
+    if "hidden_size" not in text:
+        with pytest.raises(ModelError, match="the configuration has no"):
+            read_config(text, "own")
 
 
 def test_a_key_that_a_known_type_does_not_read_is_named() -> None:
     assert read_config({**BASE, "model_type": "llama", "rope_theta": 1e6}, "own").notes == ()
     (note,) = read_config({**BASE, "model_type": "llama", "frob_dim": 64}, "own").notes
     assert "frob_dim" in note
+
+
+def test_an_activation_without_a_gate_has_two_products() -> None:
+    apertus = {
+        **BASE, "hidden_size": 4096, "intermediate_size": 21504, "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 131072, "hidden_act": "xielu", "qk_norm": True,
+    }  # fmt: skip
+    layer = 2 * 4096 * (4096 + 1024) + 2 * 4096 * 21504 + 2 * 4096 + 2 * 128
+    for model_type in ("apertus", "newest"):
+        decoder = read_config({**apertus, "model_type": model_type}, "own")
+        found = describe_step(decoder, Step(), 1, NO_KEY).parameter_count
+        assert found == 32 * layer + 4096 + 2 * 131072 * 4096
+    gated = {**BASE, "model_type": "newest", "hidden_act": "gelu"}
+    assert macs(gated, Step()) - macs({**gated, "hidden_act": "relu2"}, Step()) == WIDTH * INNER
+
+
+def test_classes_name_the_family_of_an_unknown_type() -> None:
+    routed = {"num_local_experts": 8, "num_experts_per_tok": 2, "attn_type_list": [1], "rotary_dim": 16}
+    known = read_config({**BASE, **routed, "model_type": "minimax_m2"}, "own")
+    named = {**BASE, **routed, "model_type": "minimax", "architectures": ["MiniMaxM2ForCausalLM"]}
+    assert read_config(named, "own").layers == known.layers
+    with pytest.raises(UnknownFamilyError):
+        read_config({**named, "architectures": ["MiniMaxText01ForCausalLM"]}, "own")
+    assert read_config({**named, "model_type": "gpt2", "n_embd": WIDTH}, "own").layers != known.layers
 
 
 def test_rows_that_tokens_see_are_summed() -> None:
@@ -336,6 +384,7 @@ def test_an_unknown_type_is_read_by_its_keys_and_says_so() -> None:
         ({"model_type": "newest", "layer_types": ["conv"]}, "conv"),
         ({"model_type": "qwen3", "layer_types": ["conv"]}, "conv"),
         ({"model_type": "deepseek_v4"}, "hc_mult"),
+        ({"model_type": "gpt_oss", "num_hidden_layers": 24, "layer_types": ["full_attention"] * 10}, "10 entries"),
     ],
 )
 def test_an_unknown_block_is_one_line(change: dict[str, Any], word: str) -> None:

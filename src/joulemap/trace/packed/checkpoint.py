@@ -2,7 +2,8 @@
 
 A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, the library's
 exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source: transformers,
-`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`.
+`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`;
+vllm, `is_layer_skipped_awq` and `is_layer_skipped_bnb`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ from joulemap.trace.packed.format import PackedFormat
 Kind = Literal["linear", "conv1d", "experts"]
 """Kind of a matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts."""
 
+Rule = Literal["path", "exact", "component", "substring"]
+"""Comparison of excluded names with a module's path.
+
+`path` is its beginning, its end or an expression; `component` (bitsandbytes) any name between its dots too; `substring`
+(AWQ) any part of it; `exact` is that of compressed-tensors.
+"""
+
 ANY: Final = ("Linear",)
 """Targets that mean all linear layers, including experts."""
 
@@ -30,6 +38,9 @@ LONGEST_EXPRESSION: Final = 1_000
 
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 """Pattern of a repeated group that contains repetitions or alternatives; matching it takes exponential time."""
+
+_FINAL: Final = re.compile(r"(?<!\\)\.$")
+"""Pattern of the dot that ends a path; as an expression it would match any character."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,8 +76,7 @@ class Checkpoint:
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
     """True if the library's default exceptions stay unconverted too."""
-    is_exact: bool = False
-    """True if names are compared as in compressed-tensors, not by their beginning, their end or as expressions."""
+    rule: Rule = "path"
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
     is_in_blocks: bool = False
     """True if nothing outside the repeated layers is converted."""
@@ -94,7 +104,7 @@ class Checkpoint:
             if any(_matches(pattern, name) for name in names):
                 return stored
         for group in self.groups:
-            is_meant = not self.is_exact or _find_targets(group.targets).match(matrix)
+            is_meant = self.rule != "exact" or _find_targets(group.targets).match(matrix)
             if is_meant and matrix.kind in group.kinds:
                 return group.stored
         return None
@@ -102,9 +112,16 @@ class Checkpoint:
     def _is_skipped(self, matrix: Matrix, defaults: Collection[str]) -> bool:
         if self.is_in_blocks and not matrix.is_in_blocks and not set(matrix.names) & set(self.outside):
             return True
-        if self.is_exact:
+        if self.rule == "exact":
             return _find_targets(self.skipped).match(matrix)
-        skipped = (*self.skipped, *(defaults if self.has_default_skips else ()))
+        own = self.skipped
+        if self.rule == "substring":
+            if any(key in name for key in own for name in matrix.names):
+                return True
+            own = ()
+        if self.rule == "component" and any(not set(own).isdisjoint(name.split(".")) for name in matrix.names):
+            return True
+        skipped = (*own, *(defaults if self.has_default_skips else ()))
         ends, expression = _compile_names(skipped)
         return any(name.endswith(ends) or bool(expression and expression.match(name)) for name in matrix.names)
 
@@ -159,11 +176,11 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
 
-    All keys form one expression, because a list names every module of every layer.
+    All keys form one expression, because a list names every module of every layer. A final dot ends a path.
     """
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
-    for several in (known, [re.escape(key) for key in known]):
+    for several in ([_FINAL.sub(r"\.", key) for key in known], [re.escape(key) for key in known]):
         with contextlib.suppress(re.error):  # flags and repeated group names are invalid in a joined one
             joined = "|".join(f"(?:{key})" for key in several)
             return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None

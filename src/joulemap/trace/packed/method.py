@@ -6,6 +6,7 @@ linear layers (`qweight`, `qzeros`, `scales`, `g_idx`); bitsandbytes, `quantize_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,6 +22,9 @@ BNB_BLOCK: Final = 64
 
 MX_BLOCK: Final = 32
 """Weights that share an eight-bit scale. Source: OCP Microscaling Formats, version 1.0."""
+
+WIDE: Final = 16
+"""Bits from which auto-round leaves a layer unconverted. Source: vllm, `AutoRoundConfig.check_quantized`."""
 
 MXFP4: Final = PackedFormat(bits=4, is_float=True, block=(1, MX_BLOCK), scale="float8_e8m0fnu")
 
@@ -61,7 +65,18 @@ def _read_auto_round(settings: Settings) -> Checkpoint:
     packing = str(settings.values.get("packing_format", "auto_round:auto_gptq"))
     if packing.rpartition(":")[2] not in ("auto_gptq", "gptq", "auto_awq", "awq"):
         raise ModelError(f"{settings.source}: packing_format {packing} of the quantization_config is not supported")
-    return attrs.evolve(_read_gptq(settings), method="auto-round")
+    named: dict[str, PackedFormat | None] = {}
+    overrides: list[tuple[str, PackedFormat | None]] = []
+    for name, change in settings.read_part("extra_config").items():
+        changed = settings.narrow({**settings.values, **change} if isinstance(change, Mapping) else settings.values)
+        stored = _gptq_format(changed) if changed.read_number("bits") < WIDE else None
+        if re.fullmatch(r"[\w.-]+", name):
+            named[name] = stored
+        else:
+            overrides.append((f".*(?:{name})", stored))  # an expression may match at any place
+    checkpoint = _read_gptq(settings)
+    outside = (*checkpoint.outside, *(name for name, stored in named.items() if stored))
+    return attrs.evolve(checkpoint, method="auto-round", named=named, overrides=tuple(overrides), outside=outside)
 
 
 def _read_awq(settings: Settings) -> Checkpoint:
@@ -80,6 +95,7 @@ def _read_awq(settings: Settings) -> Checkpoint:
             ),
         ),
         skipped=settings.read_names("modules_to_not_convert") or (),
+        rule="substring",
         has_default_skips=True,
     )
 
@@ -106,6 +122,7 @@ def _read_bitsandbytes(settings: Settings) -> Checkpoint:
         method="bitsandbytes",
         groups=(Group(stored=stored),),
         skipped=skipped,
+        rule="component",
         has_default_skips=has_defaults,
         kinds=frozenset({"linear", "conv1d"}),
         remark=remark,

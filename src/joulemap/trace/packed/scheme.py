@@ -47,7 +47,7 @@ def read_compressed_tensors(settings: Settings) -> Checkpoint:
         method=str(settings.values["quant_method"]),
         groups=tuple(groups),
         skipped=settings.read_names("ignore", "exclude_modules") or (),
-        is_exact=True,
+        rule="exact",
         remark=", zeros of sparse weights counted" if is_sparse else "",
     )
 

@@ -3,8 +3,8 @@
     model_type ─► family file ─► tables of block.toml with the changes of the family ─► Decoder
 
 A family names its `types` and its base family (`like`). `[let]` names values, `[layer]` chooses the mixer and the
-network of each layer, `[decoder]` fills the rest, and any other table is a block. Expressions are those of
-`expression`.
+network of each layer, `[decoder]` fills the rest, `[defaults]` has the keys that a nested configuration may omit, and
+any other table is a block. Expressions are those of `expression`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -61,8 +61,11 @@ BLOCKS: Final[Mapping[str, type]] = {
 PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
 """Table of a family that is not a block -> the record that it fills."""
 
-_HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes")
+_HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes", "defaults")
 _BLOCK: Final = ("block", "like")
+
+_HEADS: Final = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
+"""End of a model class's name, which states its head: `LlamaForCausalLM`."""
 
 
 class Family:
@@ -86,6 +89,11 @@ class Family:
     def words(self) -> frozenset[str]:
         """Words of all its expressions: the keys that it reads in any configuration, and its own names."""
         return frozenset(re.findall(r"\w+", str(self.tables)))
+
+    def find_defaults(self, model_type: str) -> Mapping[str, Any]:
+        """Return the keys that a nested configuration of this type may omit, with their values."""
+        found: Mapping[str, Any] = self.tables.get("defaults", {}).get(model_type.removesuffix("_text"), {})
+        return found
 
     def is_ignored(self, key: str) -> bool:
         """Return whether a key of a configuration changes no count."""
@@ -113,10 +121,14 @@ def list_types() -> Mapping[str, str]:
     return found
 
 
-def find_family(model_type: str) -> Family | None:
-    """Return the built-in family of a model_type; None for an unknown one."""
+def find_family(model_type: str, classes: Iterable[Any] = ()) -> Family | None:
+    """Return the built-in family of a model_type, or of model classes if it is unknown; None if all are unknown."""
     types = list_types()
     name = types.get(model_type) or types.get(model_type.removesuffix("_text"))
+    if name is None:
+        joined = {one.replace("_", ""): family for one, family in types.items()}
+        names = (_HEADS.sub("", str(one)).lower() for one in classes)
+        name = next((joined[one] for one in names if one in joined), None)
     return load_family(name) if name else None
 
 
@@ -201,9 +213,16 @@ class Builder:
         return Decoder(**{"name": self.configuration.model, "model_type": model_type, "layers": tuple(layers), **rest})
 
     def _check_layers(self) -> None:
-        """Raise ModelError for a kind of layer that the family has no block for."""
+        """Raise ModelError for a kind of layer that the family has no block for, and for a list that is too short.
+
+        Published lists may be longer: they describe layers of multi-token prediction too.
+        """
         for key in ("layer_types", "layers_block_type"):
-            for one in self.configuration.listed(key):
+            kinds = self.configuration.listed(key)
+            count = self._read("layer", "count", self.family.tables["layer"]["count"], 0, int) if kinds else 0
+            if len(kinds) < count:
+                raise ModelError(f"{self.configuration.model}: {key} has {len(kinds)} entries for {count} layers")
+            for one in kinds:
                 if isinstance(one, str) and one not in self.family.layer_types:
                     remedy = "; a family.toml beside the configuration can describe it"
                     raise ModelError(

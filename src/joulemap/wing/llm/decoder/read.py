@@ -147,7 +147,8 @@ def read_config(mapping: Mapping[str, Any], name: str, *, own: Path | None = Non
     """
     outer = find_text(mapping)
     kind = str(outer.get("model_type", "")).lower()
-    family = read_family(own, f"{name}: {own.name}") if own is not None else find_family(kind)
+    classes = Configuration(name, outer).listed("architectures")
+    family = read_family(own, f"{name}: {own.name}") if own is not None else find_family(kind, classes)
     check_sizes(outer, name)
     builder = Builder(family or load_family(ASSUMED), name, outer)
     try:
@@ -224,7 +225,7 @@ def read_context(mapping: Mapping[str, Any], name: str) -> int:
 
 
 def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of a configuration that describes its decoder."""
+    """Return the part of a configuration that describes its decoder, with the sizes that a nested part may omit."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)
@@ -233,7 +234,8 @@ def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
             shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
             merged = {**shared, **inner}
             merged.setdefault("model_type", kind)
-            outer = merged
+            family = find_family(str(merged["model_type"]).lower())
+            outer = {**family.find_defaults(str(merged["model_type"]).lower()), **merged} if family else merged
             if any(isinstance(outer.get(other), Mapping) for other in TEXT):
                 return find_text(outer)
             break
