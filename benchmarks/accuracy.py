@@ -128,8 +128,8 @@ For these errors, a correction did not lower held-out errors, or a single board 
   boards takes 1.1x to 1.3x the prediction. In PipeWeave's tables, GEMMs of 3 to 5 rows read 2.5 to 2.9 of 4.0 TB/s on
   this board, where 3.0 to 3.2 are predicted. This explains a quarter of the difference.
 - **Prefill** takes 2.3x the prediction on RTX 6000 Ada (80 to 101 TFLOP/s) and 1.4x on L40 (98 to 99). An L20 of the
-  same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a GEMM of 0.46 s runs
-  at 54 TFLOP/s, although the power cap allows 135.
+  same die with 92 of 142 units reaches 103 to 109. Decode is predicted correctly. On the L40, a long GEMM (0.46 s)
+  runs slower, at 54 TFLOP/s, although the power cap allows 135.
 - **fp8 GEMMs without quantization** in PipeWeave's tables: on H20, times are equal for 1 to 128 rows, and 4x the
   prediction below 32 rows. On H800 and H200, times are 1.5x to 2x the prediction. The tables do not name the kernels.
 - **Frameworks on A100**: at fp16 and batch 256, ResNet-50 reaches 3,160 images/s in TensorFlow 1 and 5,027 in PyTorch;

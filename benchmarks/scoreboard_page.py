@@ -81,8 +81,8 @@ are [single operators](#operators-with-each-board-held-out) and fp8 on L40S, whi
 quantization kernel but not its numbers. The extra half-width of 0.2 for engines on CPUs was chosen with rows of
 CPUs. The static power of the A100 PCIe 80 GB was compared with rows of joulebench.
 
-Intervals are scored with groups held out: the board for whole models, the source for served models. They should contain
-80 % of the rows. `docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
+The 80 % intervals are scored with groups held out: the board for whole models, the source for served models.
+`docs/scoreboard.csv` has all numbers of this page, and the errors by year of the board.
 [Accuracy](accuracy.md) reports the errors of [rows used for fitting](#which-rows-are-not-here).
 """
 
@@ -91,7 +91,7 @@ Here the mean or the median error of the other predictor is lower on the rows th
 of these rows on which joulemap is closer. Predictions of others are as published.
 """
 
-BEHIND: Final = "Mean error of the other predictor : of joulemap, on the rows that both predict.\n"
+BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both predict.\n"
 
 
 BOARDS: Final = """\

@@ -179,7 +179,7 @@ def test_ranges_by_hand(name: str, value: float, *, is_valid: bool) -> None:
 def test_a_fit_is_held_to_more() -> None:
     assert fitted_range("device_time_scale") == (1.0, math.inf)
     for default, value in ((1.0, 0.9), (1.0, 21.0), (1.0, 0.0)):
-        with pytest.raises(ValueError, match="is"):
+        with pytest.raises(ValueError, match=r"is|differs"):
             check_fitted("device_time_scale", default, value)
     check_fitted("start_clocks.light", 1.0, 20.0)
     assert all(low <= high for low, high in RANGES.values())
@@ -199,7 +199,7 @@ def test_a_file_beyond_a_range_is_refused(name: str, tmp_path: Path) -> None:
     )
     path = tmp_path / "mine.toml"
     path.write_text(calibration_text(inside).replace(f"value = {1.5 * default!r}", f"value = {value!r}"))
-    with pytest.raises(CatalogueError, match=re.escape(f"coefficients.{name}: {value:g} is")):
+    with pytest.raises(CatalogueError, match=re.escape(f"coefficients.{name}: {value:g} ")):
         read_calibration(path)
 
 

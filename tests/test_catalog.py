@@ -214,7 +214,7 @@ def test_logic_scales_to_the_node_of_the_chip() -> None:
     found = action(load_catalogue().find("h100_sxm5"), "tensor_core", "fp16_mac")
     assert_close(found.energy_per_action_fj, 1_580.0 * 0.65 * 1.22 / 1.12, rel=1e-9)
     assert found.basis == "scaled"
-    assert "from 7 to 4 nm" in found.source
+    assert "(7 to 4 nm)" in found.source
 
 
 def test_a_crossbar_is_as_long_as_the_die() -> None:
@@ -222,7 +222,7 @@ def test_a_crossbar_is_as_long_as_the_die() -> None:
     found = action(load_catalogue().find("h100_sxm5"), "crossbar", "load")
     fitted_fj = 9_400.0 * math.sqrt(132 / 108) * (4 / 7) ** 0.4 * 1.22
     assert_close(found.energy_per_action_fj, fitted_fj / 1.12, rel=1e-12)
-    assert "for a die of 132 units at 4 nm" in found.source
+    assert "(die of 132 units at 4 nm)" in found.source
 
 
 def test_units_become_si() -> None:
@@ -372,7 +372,7 @@ def test_a_power_mode_does_not_make_a_recalled_number_surer() -> None:
 
 def test_an_energy_scaled_from_a_recalled_one_is_recalled() -> None:
     found = action(load_catalogue().find("h100_sxm5"), "integer_unit", "index_operation")
-    assert "x 0.650 from 7 to 4 nm" in found.source
+    assert "0.650 (7 to 4 nm)" in found.source
     assert found.basis == "recalled"
 
 

@@ -123,8 +123,8 @@ def test_a_send_beyond_a_link_crosses_the_network() -> None:
     ("hardware", "devices", "told"),
     [
         ("jetson_agx_orin_64gb_gpu", 2, "jetson_agx_orin_64gb_gpu has no link to others of its kind"),
-        ("h100_sxm5", 16, "h100_sxm5 has links for at most 8 devices"),
-        ("epyc_9654", 4, "epyc_9654 has links for at most 2 devices"),
+        ("h100_sxm5", 16, "16 connected devices are needed; links of h100_sxm5 connect at most 8"),
+        ("epyc_9654", 4, "4 connected devices are needed; links of epyc_9654 connect at most 2"),
     ],
 )
 def test_a_link_that_a_chip_lacks_is_refused_in_a_line(hardware: str, devices: int, told: str) -> None:

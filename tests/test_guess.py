@@ -128,7 +128,7 @@ Remembering.forward.__annotations__["session"] = VideoSession
 
 
 def test_an_input_that_is_no_tensor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelError, match="takes session, a VideoSession, which --input cannot give: make the model"):
+    with pytest.raises(ModelError, match="takes session, a VideoSession, which --input cannot give"):
         trace(monkeypatch, Remembering)
 
 

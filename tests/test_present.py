@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 from conftest import Run
 from joulemap.domain.table import Column, Table
 from joulemap.present.cell import (
+    separate_alike,
     show,
     show_amount,
     show_chance,
@@ -393,3 +394,9 @@ def test_a_chosen_share_has_the_digits_that_it_was_chosen_with() -> None:
 
 def test_a_bound_is_a_number_of_its_column() -> None:
     assert Grid(headings=("a", "b"), rows=(("over 99 %", "x"), ("12 %", "y"), ("under 6.4 %", "z"))).numbers == {0}
+
+
+def test_integers_of_a_column_are_separated_alike() -> None:
+    assert separate_alike(["131,072", "7498", "38"]) == ["131,072", "7,498", "38"]
+    assert separate_alike(["7498", "38"]) == ["7498", "38"]
+    assert separate_alike(["131,072", "7498 mm2", ""]) == ["131,072", "7498 mm2", ""]

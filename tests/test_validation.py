@@ -293,7 +293,7 @@ def test_json_and_empty_files(tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match="line 2: unknown column colour; known: hardware"):
         workspace.import_measurements(empty)
     empty.write_text(HEADER.replace("power_w", "latency_s"))
-    with pytest.raises(CatalogueError, match="line 1: the column 'latency_s' is there twice"):
+    with pytest.raises(CatalogueError, match="line 1: the column 'latency_s'"):
         workspace.import_measurements(empty)
     with pytest.raises(CatalogueError, match="cannot be read"):
         workspace.import_measurements(tmp_path / "none.csv")

@@ -16,14 +16,14 @@ off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "en
 control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of instructions, tokens, configuration and scheduling, exact" }
 board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "energy of voltage regulators, and the energy that only the power limit implies, exact" }
 static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x time between batches, exact" }
-compute_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, compute" }
-register_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, register" }
-on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, on-chip memory" }
-interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, interconnect" }
-off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, off-chip memory" }
-control_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, control" }
-board_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, board" }
-static_fraction = { type = "DOUBLE", null = true, meaning = "share of the energy, static" }
+compute_fraction = { type = "DOUBLE", null = true, meaning = "share of compute in the energy of the run" }
+register_fraction = { type = "DOUBLE", null = true, meaning = "share of registers in the energy of the run" }
+on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of on-chip memory in the energy of the run" }
+interconnect_fraction = { type = "DOUBLE", null = true, meaning = "share of interconnect in the energy of the run" }
+off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "share of off-chip memory in the energy of the run" }
+control_fraction = { type = "DOUBLE", null = true, meaning = "share of control in the energy of the run" }
+board_fraction = { type = "DOUBLE", null = true, meaning = "share of the board in the energy of the run" }
+static_fraction = { type = "DOUBLE", null = true, meaning = "share of static energy in the energy of the run" }
 compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, compute" }
 register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, register" }
 on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per MAC of the model, on-chip memory" }

@@ -22,7 +22,7 @@ most_moved_ratio = { type = "DOUBLE", null = true, meaning = "value of most_move
 precisions = { type = "VARCHAR[]", meaning = "precisions of the measurements" }
 runtimes = { type = "VARCHAR[]", meaning = "runtimes of the measurements" }
 latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative latency error: with families held out, or as fitted for a single family" }
-energy_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative energy error, likewise; null where no energy was measured" }
+energy_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative energy error: with families held out, or as fitted for a single family; null where no energy was measured" }
 */
 SELECT
     c.calibration, c.hardware, c.place, c.hardware_generation,

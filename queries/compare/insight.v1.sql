@@ -1,12 +1,12 @@
 /*
 record = "Insight"
-summary = "Energy of the best run against each other run, with the category that explains most of the difference"
+summary = "Energy of the best run against that of every other run, with the category that explains most of the difference"
 grain = "one row per pair of the lowest-energy run with another"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in the labels" }
 [columns]
-best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy, per inference where batches differ, with its configuration where the runs differ in that" }
-other_hardware = { type = "VARCHAR", meaning = "run compared with best_hardware, likewise" }
+best_hardware = { type = "VARCHAR", meaning = "run with the lowest energy (per inference if batches differ); its configuration is added if the runs differ in configuration" }
+other_hardware = { type = "VARCHAR", meaning = "run compared with best_hardware, named in the same way" }
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other run over that of the best" }
 latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency per inference of the other run over that of the best" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other run minus that of the best; per batch, or per inference where batches differ" }

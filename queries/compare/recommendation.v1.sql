@@ -9,7 +9,7 @@ among_ids = { type = "INTEGER[]", default = [], meaning = "runs of run_ids to ch
 [columns]
 is_among = { type = "BOOLEAN", meaning = "true if chosen from among_ids alone" }
 goal = { type = "VARCHAR", values = "MetricName", meaning = "metric: energy, latency, throughput, memory or edp of a batch; where batches differ, also energy_per_inference and edp_per_inference" }
-hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
+hardware = { type = "VARCHAR", meaning = "the winner, with its configuration if the runs differ in configuration; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "value of the goal, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "factor by which the winner is better than the runner-up; null without a runner-up" }

@@ -7,11 +7,11 @@ order = ["position in run_ids", "run_id", "aspect in the order energy_per_infere
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones are omitted" }
 least_ratio = { type = "DOUBLE", default = 1.2, meaning = "ratio to the median from which an aspect is a strength or a weakness" }
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "thresholds of the grades, as for `utilization.summary`: good or better is a strength, poor or worse a weakness" }
-least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of idle units from which it is a weakness" }
-least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "share of launch-bound time from which it is a weakness" }
-least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of memory-bound time from which it is a weakness" }
+least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of idle units from which they are a weakness" }
+least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "share of launch-bound time from which this time is a weakness" }
+least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "share of memory-bound time from which this time is a weakness" }
 [columns]
-aspect = { type = "VARCHAR", meaning = "aspect: energy_per_inference, latency and power against the median; utilization, idle units, launch-bound and memory-bound time of its own" }
+aspect = { type = "VARCHAR", meaning = "aspect: energy_per_inference, latency and power, relative to the median; or utilization, idle units, launch-bound and memory-bound time, of the run alone" }
 verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
 value = { type = "DOUBLE", meaning = "value in unit" }
 unit = { type = "VARCHAR", meaning = "unit of value: J, s, W, or 1 for a fraction" }

@@ -7,10 +7,10 @@ order = ["energy_per_inference_j, refused runs last", "hardware", "run_id"]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, as listed by `run.list`" }
 baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the first evaluated run" }
 [columns]
-label = { type = "VARCHAR", meaning = "hardware, with precision, batch and runtime where the runs differ in one" }
+label = { type = "VARCHAR", meaning = "hardware, with precision, batch and runtime if the runs differ in any of these" }
 energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference over the baseline's" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
-baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration where the runs differ in that" }
+baseline_hardware = { type = "VARCHAR", null = true, meaning = "hardware that ratios are relative to, with its configuration if the runs differ in configuration" }
 */
 SELECT
     r.model, r.batch, r.hardware, n.label, r.architecture, r.precision, r.runtime, r.status, r.energy_j,

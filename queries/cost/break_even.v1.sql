@@ -4,9 +4,9 @@ summary = "Number of inferences from which the option with the higher initial pr
 grain = "one row; none where one of the options has no price"
 order = ["the only row"]
 [parameters]
-hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest available hardware" }
+hardware_a = { type = "VARCHAR", default = "", meaning = "hardware of option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest available hardware" }
 way_a = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for bought where no hardware is named" }
-hardware_b = { type = "VARCHAR", default = "", meaning = "option B, likewise" }
+hardware_b = { type = "VARCHAR", default = "", meaning = "hardware of option B, as for hardware_a" }
 way_b = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for rented where no hardware is named" }
 [columns]
 hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power mode is not the default" }

@@ -4,7 +4,7 @@ grain = "one row per run, refused ones included"
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to label" }
 [columns]
-label = { type = "VARCHAR", meaning = "hardware, with the rest of the configuration where the runs differ in that" }
+label = { type = "VARCHAR", meaning = "hardware, with the rest of the configuration if the runs differ in it" }
 is_batch_varying = { type = "BOOLEAN", meaning = "true if the runs differ in batch, so that values per inference are compared" }
 */
 SELECT

@@ -45,7 +45,7 @@ is_computing = { type = "BOOLEAN", meaning = "true if the rest of its latency, w
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency; not additive" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; sums to E T" }
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
-rank = { type = "BIGINT", meaning = "rank by edp_share_fraction in its run, 1 for the largest" }
+rank = { type = "BIGINT", meaning = "rank by share of the run's energy-delay product, 1 for the largest" }
 cumulative_fraction = { type = "DOUBLE", meaning = "sum of this share and all larger ones; 1 in the last row" }
 compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to arithmetic: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
 memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "part of edp_share_fraction due to data movement" }
@@ -80,7 +80,7 @@ ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "ridge point: 
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bandwidth of the off-chip memory, as published" }
 separate_energy_j = { type = "DOUBLE", unit = "J", of = "operator", meaning = "energy as a kernel of its own, static energy included" }
-separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "separate latency, as a kernel of its own" }
+separate_latency_s = { type = "DOUBLE", unit = "s", of = "operator", meaning = "latency as a kernel of its own" }
 saved_energy_j = { type = "DOUBLE", unit = "J", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
 saved_latency_s = { type = "DOUBLE", unit = "s", of = "operator", null = true, meaning = "saving by fusion: separate minus own; null where it is not fused" }
 */

@@ -35,13 +35,13 @@ separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "separate: bytes 
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; sums to E T of the fused run" }
 separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: (E_i T + E t_i) / 2; sums to E T of the separate operators" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "fused energy" }
-separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate energy, as a kernel of its own" }
+separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy as separate kernels" }
 saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "saving of energy: separate minus fused, exact; negative where fusion costs" }
 saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "saving of energy: separate minus fused; negative where fusion costs" }
 saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over separate_energy_j" }
 saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "saved_energy_j over the saving of the run" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "fused latency" }
-separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate latency, as a kernel of its own" }
+separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "latency as separate kernels" }
 saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "saving of latency: separate minus fused, exact; negative where fusion costs" }
 saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "saving of latency: separate minus fused; negative where fusion costs" }
 saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "saved_latency_s over separate_latency_s" }

@@ -1,6 +1,6 @@
 /*
 record = "EdpOperatorShare"
-summary = "Energy-delay product of a run by operator, with bias additions listed separately, by part and cumulatively"
+summary = "Energy-delay product of each operator of a run, by part and cumulative"
 grain = "one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay product"
 [columns]
 name = { type = "VARCHAR", meaning = "name of the operator; for a bias, the name of its GEMM followed by .bias" }

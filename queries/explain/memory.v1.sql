@@ -9,7 +9,7 @@ place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
 part_count = { type = "BIGINT", meaning = "always 1" }
 price_a = { type = "DOUBLE", null = true, meaning = "bytes per element on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "bytes per element on B; null without a count" }
-difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in B" }
+difference_exact = { type = "HUGEINT", meaning = "exact term of B minus A, in bytes" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "share of the whole difference; negative with the opposite sign" }
 */

@@ -9,8 +9,8 @@ compiler = { type = "VARCHAR", meaning = "name of the compiler" }
 cut = { type = "VARCHAR", meaning = "part of a partly supported model that the compiler keeps: first (all up to the first unsupported operator), stretch (one stretch of operators) or each (every supported operator)" }
 operators = { type = "VARCHAR[]", meaning = "supported operators: kinds, operations, or operations of one kind as conv.conv2d" }
 host = { type = "VARCHAR", meaning = "hardware that computes the unsupported operators by default; empty for none" }
-basis = { type = "VARCHAR", meaning = "basis of the list" }
-source = { type = "VARCHAR", meaning = "source of the list" }
+basis = { type = "VARCHAR", meaning = "basis of the list of operators" }
+source = { type = "VARCHAR", meaning = "source of the list of operators" }
 */
 SELECT
     o.compiler,

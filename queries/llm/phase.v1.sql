@@ -36,7 +36,7 @@ run_energy_j = { type = "DOUBLE", unit = "J", meaning = "energy of the stored pa
 latency_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the time to first token or of the time between tokens, from measurements of served models" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "half-width of the 80 % interval of the logarithm of the energy per request or per output token, from measurements of served models" }
 bound = { type = "VARCHAR", meaning = "largest part of the time: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine (time that the engine adds to the passes)" }
-bound_fraction = { type = "DOUBLE", meaning = "share of that part in the phase's time" }
+bound_fraction = { type = "DOUBLE", meaning = "share of the phase's time in the part named in bound" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "energy of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
 rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "cost of a million tokens of the phase, all devices rented" }

@@ -17,7 +17,7 @@ budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latenc
 throughput_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second at throughput_batch" }
 throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at throughput_batch" }
-energy_batch = { type = "INTEGER", null = true, meaning = "batch of the least energy per inference" }
+energy_batch = { type = "INTEGER", null = true, meaning = "batch with the lowest energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy per inference at energy_batch" }
 energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "latency at energy_batch" }
 zone_low_batch = { type = "INTEGER", null = true, meaning = "smallest efficient batch: efficient batches adjoin energy_batch, with at least zone_fraction of its inferences per joule" }

@@ -505,7 +505,7 @@ FROM (
     (3, 'misc_engine', 'misc engine', 'unit_count'),
     (4, 'processor', 'board processor', '')
 ) AS v (place, component, unit_name, quantity);
-COMMENT ON VIEW other_units IS 'Kinds of units that run operators that the main units cannot';
+COMMENT ON VIEW other_units IS 'Kinds of units for operators that the main units cannot run';
 COMMENT ON COLUMN other_units.place IS 'Position; if several of these units work in a subgraph, the last one names it';
 COMMENT ON COLUMN other_units.component IS 'Component in the ledger';
 COMMENT ON COLUMN other_units.unit_name IS 'Name of one unit';
@@ -636,7 +636,7 @@ JOIN LATERAL (
 JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
 LEFT JOIN other_units AS u ON u.place = p.other_place
 LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest AND f.quantity = u.quantity;
-COMMENT ON VIEW subgraph_results IS 'Each subgraph on the hardware of a run. Its edp_share_js add up to the EDP of the run, its edp_js do not. Only runs with has_ledger';
+COMMENT ON VIEW subgraph_results IS 'Each subgraph on the hardware of a run. The values of edp_share_js add up to the EDP of the run; those of edp_js do not. Only runs with has_ledger';
 COMMENT ON COLUMN subgraph_results.unit_name IS 'Name of the units that compute it: those of the hardware, or others such as a vector unit';
 COMMENT ON COLUMN subgraph_results.units_used_count IS 'Units (of unit_name) with work in the fullest wave';
 COMMENT ON COLUMN subgraph_results.units_total_count IS 'Number of the units named by unit_name';
@@ -740,7 +740,7 @@ JOIN LATERAL (
     WHERE c.run_id = r.run_id
     GROUP BY c.subgraph_index
 ) AS n ON n.subgraph_index = p.subgraph_index;
-COMMENT ON VIEW operator_results IS 'Each operator''s share of a run, which add up exactly, and its cost as a separate kernel. Only runs with has_ledger';
+COMMENT ON VIEW operator_results IS 'Share of each operator in the energy and latency of a run, and its cost as a separate kernel. The shares add up to the run exactly. Only runs with has_ledger';
 COMMENT ON COLUMN operator_results.kernel_count IS 'Kernels per batch: 1 for the leading operator of a kernel, else 0';
 COMMENT ON COLUMN operator_results.moved_bytes IS 'The operator''s share of the bytes that cross the boundary of its kernel, per batch';
 COMMENT ON COLUMN operator_results.latency_s IS 'The operator''s share of the latency of its kernel, per batch; the operators add up to their subgraph';

@@ -97,7 +97,7 @@ def test_commands_tell_of_such_a_footer_and_leave_it_out(lake: Path, change: Cha
 
 
 def test_a_footer_with_a_key_twice_or_unknown_is_refused_as_files_of_the_catalogue_are() -> None:
-    with pytest.raises(FooterError, match="the key 'format' is there twice"):
+    with pytest.raises(FooterError, match="the key 'format' occurs twice"):
         parse_footer('{"format": 1, "format": 2}')
     with pytest.raises(FooterError, match="its footer: unknown key formt, did you mean format"):
         parse_footer('{"formt": 1}')

@@ -76,7 +76,7 @@ def test_the_digest_of_a_block_is_of_all_that_its_answer_depends_on() -> None:
 
 
 def test_a_block_whose_columns_do_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="not so batch, more"):
+    with pytest.raises(ValueError, match="missing or unknown: batch, more"):
         Block(columns={name: value for name, value in make_columns(more=1).items() if name != "batch"})
     with pytest.raises(ValueError, match="found 1, 2"):
         Block(columns=make_columns(batch=[1, 2]), varied={"clock": ("Hz", np.ones(1))})

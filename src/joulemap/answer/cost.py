@@ -115,16 +115,17 @@ EVEN: Final = {
 UNLIKE: Final = Template(
     "not ranked, because only {compared} are compared: {prices}[; and {more} more] (--seller chooses the kind)"
 )
-UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (--details lists them)")
+UNPRICED: Final = Template("{count:n chip} left out, because no {noun} is known (see --details)")
 
 PRICE_GIVEN: Final = Template("the price of {name} is given")
 
 COSTS_TITLE: Final = "Parts of the cost"
 PRICES_TITLE: Final = "Prices"
 UNPRICED_TITLE: Final = "Hardware without such a price, each at its lowest energy"
-CARBON_TITLE: Final = Template("Carbon of a million {unit} by grid")
-CARBON_HEADINGS: Final = ("region", "grid", "year", "carbon")
-CARBON_ENERGY: Final = "energy"
+CARBON_TITLE: Final = Template("Carbon of a million {unit} by grid[, from {energies:and}]")
+ENERGY_ON: Final = Template("{energy} on {name}")
+CO2_ON: Final = Template("CO2 on {name}")
+CARBON_HEADINGS: Final = ("region", "grid", "year", "grid intensity")
 
 LIMITED_NOTE: Final = Template("{limits:list}: {count} left out")
 SCOPE_NOTE: Final = (
@@ -252,7 +253,7 @@ class CostAnswer(RankedAnswer):
                 Section(COSTS_TITLE, self._show_costs(priced, limit)),
                 Section(PRICES_TITLE, self._show_prices(priced, limit)),
                 Section(UNPRICED_TITLE, self._lay_rows(unpriced, FIGURES, limit, noun="chips")),
-                Section(CARBON_TITLE(unit=self._unit), self._show_grids()),
+                self._show_grids(),
                 self._assume("cost", "carbon"),
             ),
             notes=self._notes(priced),
@@ -406,23 +407,24 @@ class CostAnswer(RankedAnswer):
             )
         ]
 
-    def _show_grids(self) -> Grid:
+    def _show_grids(self) -> Section:
         runs = {row.run_id: row for row in self.grid}
         names = {row.run_id: self.name(row) for row in self.rows if row.run_id in runs}
         grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
-        energies = (show(row.kwh_per_million, "", "kWh") for row in runs.values())
-        return Grid(
-            headings=(*CARBON_HEADINGS, *(names[run] for run in runs)),
-            rows=(
-                ("", CARBON_ENERGY, "", "", *energies),
-                *(
-                    (row.region, row.name, str(row.year), f"{row.gco2_per_kwh:.3g} g/kWh",
-                     *(show(grams[row.region, run], "", "g") for run in runs))
-                    for row in {row.region: row for row in self.grid}.values()
-                ),
+        energies = [
+            ENERGY_ON(energy=show(row.kwh_per_million, "", "kWh"), name=names[run]) for run, row in runs.items()
+        ]
+        headings = [CO2_ON(name=names[run]) for run in runs]
+        drawn = Grid(
+            headings=(*CARBON_HEADINGS, *headings),
+            rows=tuple(
+                (row.region, row.name, str(row.year), f"{row.gco2_per_kwh:.3g} g/kWh",
+                 *(show(grams[row.region, run], "", "g") for run in runs))
+                for row in {row.region: row for row in self.grid}.values()
             ),
-            keep=("grid", *(names[run] for run in runs)),
+            keep=("grid", *headings),
         )  # fmt: skip
+        return Section(CARBON_TITLE(unit=self._unit, energies=energies or None), drawn)
 
     def _show_prices(self, rows: Sequence[CostOption], limit: int) -> Grid:
         return self._lay(

@@ -42,7 +42,7 @@ METRICS: Final = ("latency", "energy", "memory", "cost")
 NOTHING: Final[Mapping[str, float]] = {}
 
 TITLE: Final = Template("{before} -> {after}{settings}")
-HEADLINE: Final = Template("From {before} to {after}: {change:list}.")
+HEADLINE: Final = Template("From {before} to {after}[ across {count} chips]: {change:list}.")
 EQUAL: Final = Template("Both versions are equal in {metrics:and}[ on all {count} chips].")
 CHANGE: Final = Template("{metric} {first}[ to {last}][ ({sure})]")
 ON_BOTH: Final = "significant on both chips"
@@ -69,8 +69,8 @@ KEPT: Final = Template("no change exceeds its limit beyond the uncertainty: {lim
 LIMIT: Final = Template("{metric} {limit}")
 
 SAME_WORK: Final = Template(
-    "{share} of the energy of {before} is in kernels that {after} also has, so their errors cancel; the 80 % intervals "
-    "cover the errors of all other kernels"
+    "{share} of the energy of {before} is in kernels that {after} also has, whose errors cancel; the 80 % intervals "
+    "cover the errors that other kernels do not share"
 )
 NO_SAME_WORK: Final = "the two versions share almost no kernels, so their prediction errors do not cancel"
 LEAST_SHARED: Final = 0.01
@@ -80,7 +80,7 @@ NOTES: Final = (
     "change: after / before - 1, with its 80 % interval",
     "both versions share the errors of identical kernels, of the chip and of its class, and part of the errors of "
     "kernels of similar size; only the other errors make the change uncertain",
-    "operators have no interval of their own, because errors are known only for whole models",
+    "changes of single operators have no interval here: these intervals are computed for whole models",
     "memory is counted, so it is exact; cost is per million inferences, rented where a rental price is known, else "
     "bought, with the same price before and after",
 )
@@ -152,11 +152,16 @@ class DiffAnswer(RunAnswer):
 
     def _describe_change(self, rows: Sequence[VersionFigure]) -> str:
         """Return the headline: the change of each metric, or that both versions are equal."""
+        count = len({row.hardware for row in rows})
         if rows and all(row.value_a == row.value_b for row in rows):
-            count = len({row.hardware for row in rows})
             metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]
             return EQUAL(self, metrics=metrics, count=count if count > 1 else None)
-        return HEADLINE(self, change=[one for metric in METRICS if (one := _describe(metric, rows))])
+        count = len({row.hardware for row in rows})
+        return HEADLINE(
+            self,
+            count=count if count > 1 else None,
+            change=[one for metric in METRICS if (one := _describe(metric, rows))],
+        )
 
     def _describe_same_work(self) -> str:
         """Return the share of the earlier version's errors that cancel, and what the intervals cover.

@@ -53,16 +53,16 @@ COLUMNS: Final[Mapping[FusionDivision, str]] = {
     "operator": "operator name | operation | pattern fusion_pattern",
 }
 AMOUNTS: Final = (
-    " | kernels kernel_count | energy saved saved_energy_j | share of its energy saved_energy_fraction | "
-    "time saved saved_latency_s | share of its time saved_latency_fraction | EDP saved saved_edp_share_js | "
+    " | kernels kernel_count | energy saved saved_energy_j | share of separate energy saved_energy_fraction | "
+    "time saved saved_latency_s | share of separate time saved_latency_fraction | EDP saved saved_edp_share_js | "
     "share of all EDP saved saved_edp_share_fraction | off-chip bytes saved saved_dram_bytes | "
     "bytes moved saved saved_moved_bytes | extra passes pass_bytes | energy energy_j | "
     "separate energy separate_energy_j | time latency_s | separate time separate_latency_s"
 )
 KERNELS: Final = Template("{separate_kernel_count} → {kernel_count}")
 KEEP: Final = (
-    "energy saved | time saved | share of all EDP saved | operation | kernel | share of its energy | "
-    "share of its time | kernels | extra passes"
+    "energy saved | time saved | share of all EDP saved | operation | kernel | share of separate energy | "
+    "share of separate time | kernels | extra passes"
 )
 REST: Final = Template("saving {energy:J}")
 
@@ -76,7 +76,7 @@ SAME_SIGN: Final = Template("{amounts:and} {direction}")
 MIXED: Final = Template("{first} (but {second})")
 LARGEST: Final = Template(
     "{fusion_pattern} saves most: {saved_energy_j:J} and {saved_latency_s:s} in {subgraph_count:n subgraph}, "
-    "{saved_edp_share_fraction:%} of the energy x delay saved"
+    "{saved_edp_share_fraction:%} of the energy x delay saved[, because {reason}]"
 )
 BYTES: Final = Template(
     "[{inside} of the bytes that operators read and write stay inside kernels; ]"
@@ -212,7 +212,7 @@ class FusionAnswer(RunAnswer):
         given = {"less": saved if saved > 0 else None, "more": -saved if saved < 0 else None}
         return [
             *describe_costs(self.subgraphs, total)[:1],
-            *((LARGEST(self.patterns[0]),) if len(self.patterns) > 1 and total.saved_edp_js > 0 else ()),
+            *((self._describe_largest(),) if len(self.patterns) > 1 and total.saved_edp_js > 0 else ()),
             BYTES(
                 total,
                 **given,
@@ -221,6 +221,12 @@ class FusionAnswer(RunAnswer):
             ),
             *describe_unfused(self.subgraphs, total)[:1],
         ][:INSIGHTS]
+
+    def _describe_largest(self) -> str:
+        """Return the pattern that saves most, with the reason if it has as many kernels without fusion."""
+        first = self.patterns[0]
+        reason = "" if first.kernel_count < first.separate_kernel_count else _find_change(first, self.total)
+        return LARGEST(first, reason=reason)
 
     def _lay_facts(self) -> Grid:
         total = self.total
@@ -322,7 +328,7 @@ def _find_cost(row: FusionSubgraph, total: FusionTotal) -> str:
     return STREAMED if row.saved_dram_bytes < 0 else BUSIER
 
 
-def _find_change(row: FusionSubgraph, total: FusionTotal) -> str:
+def _find_change(row: FusionSubgraph | FusionPattern, total: FusionTotal) -> str:
     if total.separate_runtime == "eager":
         return LAUNCHED
     if row.separate_pass_bytes > row.pass_bytes:

@@ -75,10 +75,10 @@ MAIN: Final[Mapping[str, str]] = {
 PEAK: Final = Template("peak {precision}")
 OFFER: Final = Template("{basis}: {told}")
 
-SURE: Final = Template(
-    "{recalled_fact_count} of {fact_count} numbers are recalled and {assumed_fact_count} assumed; of {action_count} "
-    "energies per action, {recalled_action_count} recalled and {assumed_action_count} assumed"
-)
+SURE: Final = Template("{recalled} of {count} {noun} are recalled and {assumed} assumed")
+SURE_OF_ONE: Final = Template("{some} of {count} {noun} are {basis}")
+SURE_OF_NONE: Final = Template("none of {count} {noun} is recalled or assumed")
+NUMBERS_NOUN, ENERGIES_NOUN = "numbers", "energies per action"
 
 ROOFLINE: Final = "Roofline"
 ROOFLINE_COLUMNS: Final = (
@@ -114,7 +114,7 @@ POWER_WITHOUT_HOST: Final = Template(
     "example, adds it"
 )
 ALIASES: Final = Template("aliases: {aliases:list}")
-MODES: Final = Template("power modes: {modes:list}")
+MODES: Final = Template("power modes: {modes:list}; without one, the clock is {clock} and the power cap {tdp}")
 PROJECTION: Final = Template("estimated: {numbers}")
 GUESSED: Final = "not known, so estimated: "
 """Beginning of a projection that only lists assumed numbers."""
@@ -171,7 +171,14 @@ class HardwareAnswer(Answer):
             title=TITLE(one, mark=self._mark),
             answer=self._summarize(),
             sections=(Section(FIGURES, lay_lines(FIGURE_COLUMNS, self._list_figures())),),
-            sure=SURE(one),
+            sure="; ".join(
+                (
+                    _describe_bases(one.fact_count, one.recalled_fact_count, one.assumed_fact_count, NUMBERS_NOUN),
+                    _describe_bases(
+                        one.action_count, one.recalled_action_count, one.assumed_action_count, ENERGIES_NOUN
+                    ),
+                )
+            ),
             details=(
                 Section(ROOFLINE, self._lay(self.ridge, ROOFLINE_COLUMNS)),
                 Section(LINKS, self._lay(self.links, LINK_COLUMNS)),
@@ -260,7 +267,9 @@ class HardwareAnswer(Answer):
         if one.aliases:
             yield ALIASES(one)
         if one.power_modes:
-            yield MODES(modes=[f"{one.hardware}@{mode}" for mode in one.power_modes])
+            found = {row.quantity: _show_amount(row.value, row.unit) for row in self.facts}
+            modes = [f"{one.hardware}@{mode}" for mode in one.power_modes]
+            yield MODES(modes=modes, clock=found["clock"], tdp=found["tdp"])
         if one.projection:
             yield PROJECTION(numbers=one.projection.removeprefix(GUESSED))
         if one.unavailable:
@@ -268,6 +277,15 @@ class HardwareAnswer(Answer):
         calibrations = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         yield from calibrations or [UNCALIBRATED]
         yield from describe_meanings(self.meanings)
+
+
+def _describe_bases(count: int, recalled: int, assumed: int, noun: str) -> str:
+    """Return how many of some numbers are recalled and assumed."""
+    if recalled and assumed:
+        return SURE(recalled=recalled, assumed=assumed, count=count, noun=noun)
+    if not recalled and not assumed:
+        return SURE_OF_NONE(count=count, noun=noun)
+    return SURE_OF_ONE(some=recalled or assumed, count=count, noun=noun, basis="recalled" if recalled else "assumed")
 
 
 def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:

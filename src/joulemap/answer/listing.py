@@ -17,6 +17,7 @@ from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import known_hardware, opening_catalogue, opening_chips
 from joulemap.plan.source import Source
+from joulemap.present.cell import show_count
 from joulemap.present.document import Document, Lines, Section
 from joulemap.present.template import Template
 from joulemap.row.hardware import ListedHardware
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from joulemap.domain.box import Box
 
 CLASSES: Final = Template(
-    "{count:n chip}: {classes:list}[; {unavailable} not available][; chip families contain {members} "
+    "{chips}[: {classes:list}][, {unavailable} not available][; {members} listed only in chip families "
     "(`joulemap hardware list --family all`)]."
 )
 EVERY_FAMILY: Final = "all"
 """Name of all families in a list."""
 
 CLASS: Final = Template("{count} {architecture}")
+MORE: Final = Template("{count} more are")
+SOME: Final = "others that pass the filters may be"
 NO_MATCH: Final = "No chip matches."
 
 BOX: Final = Template("{box}: {name}")
@@ -100,18 +103,23 @@ def _opening_family(family: str) -> Iterator[Connection]:
 
 
 def describe_classes(rows: Table[ListedHardware], *, has_families: bool = False, is_filtered: bool = False) -> str:
-    """Return the numbers of listed chips per class, of unavailable chips and, unless filtered, of chips in families."""
+    """Return the numbers of listed chips per class, of unavailable chips and, unless filtered, of chips in families.
+
+    A filter by class alone counts as none.
+    """
     counts = Counter(row.architecture for row in rows).most_common()
     if not counts:
         return NO_MATCH
-    classes = [CLASS(count=count, architecture=architecture) for architecture, count in counts]
     from joulemap.catalog.family import list_members
 
+    listed = {architecture for architecture, _ in counts}
+    members = sum(len(counts) > 1 or one.architecture in listed for one in list_members().values())
+    alone = next(iter(listed)) if len(counts) == 1 else None
     return CLASSES(
-        count=len(rows),
-        classes=classes,
+        chips=show_count(len(rows), f"{alone} chip" if alone else "chip"),
+        classes=None if alone else [CLASS(count=count, architecture=architecture) for architecture, count in counts],
         unavailable=sum(not row.is_available for row in rows) or None,
-        members=("more" if is_filtered else f"{len(list_members())} more") if has_families else None,
+        members=(SOME if is_filtered else MORE(count=members)) if has_families and members else None,
     )
 
 

@@ -487,12 +487,22 @@ class Scope:
         is_many = len([key for key in groups if not key[0]]) > SHOWN_HOSTS
         if is_many:
             groups = {key: names for key, names in groups.items() if key[0]}
+        short = {host: names for (is_counted, host), names in groups.items() if not is_counted}
+        first, *others = short.items() or [("", [])]
         return [
             *([text.NO_HOST(host=self.settings.host)] if is_idle else []),
             *([text.ALONE(hardware=alone)] if alone else []),
+            *(text.HOSTED(hardware=names, host=host) for (is_counted, host), names in groups.items() if is_counted),
             *(
-                (text.HOSTED if is_counted else text.HOSTLESS)(hardware=names, host=host)
-                for (is_counted, host), names in groups.items()
+                [
+                    text.HOSTLESS(
+                        hardware=[name for names in short.values() for name in names],
+                        host=first[0],
+                        others=[text.HOSTLESS_OTHER(hardware=names, host=host) for host, names in others] or None,
+                    )
+                ]
+                if short
+                else []
             ),
             *([text.MANY_HOSTLESS(hardware=shorten(many, SHOWN_FALLEN))] if is_many else []),
             *([text.HOST_RANKED] if is_short else []),

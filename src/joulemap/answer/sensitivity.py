@@ -39,12 +39,12 @@ DRAWN: Final = Template("{row.word} has the largest effect: {ends:and} at the en
 
 COLUMNS: Final = Template(
     "constant word | [*{owner} | ]value | *range spread | *{metric.label} over range metric_value | "
-    "*width of range span_fraction | elasticity | *basis"
+    "*{metric.label} width span_fraction | elasticity | *basis"
 )
 ALL_TITLE: Final = Template("{hardware}: {metric.label} {value}, constants with the largest effect first")
 ALL_COLUMNS: Final = Template(
-    "constant | *value | *low | *high | source of range spread | {metric.label} at low metric_low | "
-    "{metric.label} at high metric_high | *width of range span_fraction | *energy elasticity energy_elasticity | "
+    "constant | *value | *low | *high | source of low and high spread | {metric.label} at low metric_low | "
+    "{metric.label} at high metric_high | *{metric.label} width span_fraction | *energy elasticity energy_elasticity | "
     "*latency elasticity latency_elasticity | method | *basis"
 )
 FROM: Final = Template("from {end}")
@@ -66,7 +66,7 @@ CAPPED_NOTE: Final = Template(
 )
 RANGE_NOTE: Final = (
     "range: from the constant's own entry, the fit of its class, or its basis; the metric is computed at the value and "
-    "both ends, not between them. Width of range: the largest minus the smallest of these, relative to the run"
+    "both ends, not between them. Width: the largest minus the smallest of these, relative to the run"
 )
 STILL_NOTE: Final = Template("{count} other constants have no effect here; --format json lists them")
 
@@ -161,7 +161,8 @@ class SensitivityAnswer(RunAnswer):
         each = max(limit // max(len(names), 1), FEWEST)
         chosen = [row for name in names for row in self._choose(name, each)]
         moving = {name: len(self._moving(name)) for name in names}
-        way = f"--details --limit {max(moving.values())}" if max(moving.values()) > 2 * limit else "--details"
+        most = max(moving.values())
+        way = f"--limit {most * len(names)}" if most > 2 * limit else "--details"
         return self._compose(
             TITLE(title=self.scope.title, metric=METRIC[self.metric], paid=self.paid),
             (Section("", self._decisive(chosen, names).out_of(sum(moving.values()), len(chosen), "constants", way)),),

@@ -93,7 +93,10 @@ OMITTED: Final = Template(
 )
 HOST_RANKED: Final = "`recommend` ranks energy and power with a host"
 HOSTED: Final = Template("energy and power of {hardware:and} include the static power of {host} as the host")
-HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`{host}`, for example, adds one)")
+HOSTLESS: Final = Template(
+    "the energy of {hardware:and} excludes a host (`{host}`, for example, adds one[; {others:list}])"
+)
+HOSTLESS_OTHER: Final = Template("for {hardware:and}, `{host}`")
 MANY_HOSTLESS: Final = Template("the energy of {hardware:and} excludes a host (`--host` adds one)")
 LAUNCHED: Final = Template("eager: {host} launches kernels of {hardware:and} in {seconds:s} each[; {how}]")
 BESIDE: Final = "a core on the same chip"

@@ -227,7 +227,7 @@ class _Dependence:
     number: int
     """Index of the parameter."""
     kernels: Integers
-    """Kernels of the group that it changes."""
+    """Kernels of the group that the parameter changes."""
     stack: Stack
     """Stack of only these kernels."""
 

@@ -34,9 +34,9 @@ class LinkDefaultEntry:
     """Link as in the file."""
 
     name: str
-    """Link name; empty for the default of all other links."""
+    """Link name; empty in the entry for all links without their own entry."""
     generation: str = ""
-    """Generation; empty for the default of the link's other generations."""
+    """Generation of the link; empty in the entry for all generations without their own entry."""
     latency_us: LinkNumberEntry
     energy_pj: LinkNumberEntry
 

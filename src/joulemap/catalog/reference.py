@@ -120,12 +120,13 @@ def resolve_reference(
         found = better.get((entry.component, entry.action))
         if found is not None:
             factor, basis, source = 1.0, found.basis, found.source
+            factors: tuple[str, ...] = ()
         else:
-            factor, basis, source = _scale(entry, node_nm, unit_count, chip_energy)
+            factor, basis, source, factors = _scale(entry, node_nm, unit_count, chip_energy)
         energy_pj = (found.energy_pj if found is not None else entry.energy_pj * factor) / carved
         if is_whole:
             basis = least_sure("derived", basis)
-            source = f"{source}; / {carved:g}: fitted to board power, whose regulator loss is a separate action"
+            factors = (*factors, f"1 / {carved:g} (fitted to board power, whose regulator loss is a separate action)")
         actions.append(
             EnergyAction(
                 category=entry.category,
@@ -138,7 +139,7 @@ def resolve_reference(
                 low_fj=None if found else entry.low_pj * factor / carved * FJ_PER_PJ,
                 high_fj=None if found else entry.high_pj * factor / carved * FJ_PER_PJ,
                 basis=basis,
-                source=source,
+                source=_add_factors(source, factors),
                 count_formula=entry.count,
             )
         )
@@ -149,28 +150,39 @@ def resolve_reference(
     return EnergyReference((*actions, *link_actions(links), loss_action(regulator_loss), static))
 
 
+def _add_factors(source: str, factors: Sequence[str]) -> str:
+    """Return a source with the factors that multiply its number."""
+    if not factors:
+        return source
+    return f"{source.rstrip('.')}. {'Factors' if len(factors) > 1 else 'Factor'}: {', '.join(factors)}"
+
+
 def _scale(
     entry: ActionEntry, node_nm: float, unit_count: float, chip_energy: Quantity | None
-) -> tuple[float, str, str]:
-    """Return the factor from an action's energy in its class to that on a chip, its basis and its source."""
+) -> tuple[float, str, str, tuple[str, ...]]:
+    """Return the factor from an action's energy in its class to that on a chip, its basis, its source and its parts.
+
+    Parts are texts, each a factor and its reason.
+    """
     factor, basis, source = 1.0, entry.basis, entry.source
+    parts: list[str] = []
     if entry.scaling in BELOW_7NM:
         if entry.node_nm is None:
             raise ValueError(f"actions.{entry.component}.{entry.action}: scaling {entry.scaling} needs node_nm")
         factor = node_factor(entry.node_nm, node_nm, entry.scaling)
         if factor != 1.0:
             basis = least_sure("scaled", basis)
-            source = f"{source}; x {factor:.3f} from {entry.node_nm:g} to {node_nm:g} nm"
+            parts.append(f"{factor:.3f} ({entry.node_nm:g} to {node_nm:g} nm)")
     elif entry.scaling == "die":
         factor = die_factor(node_nm, unit_count)
         basis = least_sure("scaled", basis)
-        source = f"{source}; x {factor:.3f} for a die of {unit_count:g} units at {node_nm:g} nm"
+        parts.append(f"{factor:.3f} (die of {unit_count:g} units at {node_nm:g} nm)")
     is_off_core = entry.category != UNATTRIBUTED and entry.common_category in OFF_CORE
     if chip_energy is not None and chip_energy.value != 1.0 and not is_off_core:
         factor *= chip_energy.value
         basis = least_sure(basis, chip_energy.basis)
-        source = f"{source}; x {chip_energy.value:g}: {chip_energy.source}"
-    return factor, basis, source
+        parts.append(f"{chip_energy.value:g} ({chip_energy.source})")
+    return factor, basis, source, tuple(parts)
 
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:

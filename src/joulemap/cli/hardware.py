@@ -79,7 +79,11 @@ def list_(
 
     keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
-    summary = describe_classes(rows, has_families=not family, is_filtered=any(filters.values()))
+    summary = describe_classes(
+        rows,
+        has_families=not family,
+        is_filtered=any(value for name, value in filters.items() if name != "architecture"),
+    )
     output.write_table(rows, SHOWN, keep=keep, most=most, answer=summary)
 
 
@@ -161,7 +165,7 @@ def template(
 def detect(
     *,
     device: Device = option("cpu", "Device of this machine."),
-    threads: int | None = option(None, "Number of CPU cores to describe.", shown=False),
+    threads: int | None = option(None, "Describe only this many CPU cores.", shown=False),
     output: File = None,
     force: Force = False,
 ) -> None:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from joulemap.cli.command import command, option
+from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import LimitOptions, UsageOptions
-from joulemap.cli.option.run import CandidateRunOptions, Check, Limit, Model
+from joulemap.cli.option.run import HOST_HELP, CandidateRunOptions, Check, Limit, Model
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import MetricName
 from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class RecommendedRunOptions(CandidateRunOptions):
+    """Options for running models in all candidate configurations, each with the host that its chip needs."""
+
+    host: str = option(
+        "",
+        HOST_HELP,
+        metavar="HARDWARE",
+        shown="the assumed host of each chip",
+        complete=complete_hardware,
+        is_advanced=True,
+    )
 
 
 @command
@@ -20,7 +36,7 @@ def recommend(
     limit: Limit = 10,
     check: Check = False,
     hardware: CandidateHardwareOptions,
-    run: CandidateRunOptions,
+    run: RecommendedRunOptions,
     usage: UsageOptions,
     output: OutputOptions,
 ) -> None:
@@ -42,4 +58,4 @@ def recommend(
     )
     output.write(answer.document(limit=limit, repeated=output.repeat(run)), answer if check else None)
     if answer.shortfall:
-        raise UnsupportedError(answer.shortfall)
+        raise UnsupportedError("no configuration meets every limit: the answer names the nearest miss")

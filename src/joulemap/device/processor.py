@@ -256,8 +256,9 @@ def _caches_of_files(files: Iterable[Mapping[str, str]]) -> tuple[CpuCache, ...]
 
 
 def _caches_of_lscpu(fields: Mapping[str, str], cores: int) -> tuple[CpuCache, ...]:
-    """Return the caches that lscpu lists: totals as `96 KiB (2 instances)`, or one instance, as `32K` in older
-    versions.
+    """Return the caches that lscpu lists.
+
+    New versions print the total, as in `96 KiB (2 instances)`; older ones print the size of one instance, as in `32K`.
     """
     caches = []
     for level, label in ((1, "L1d"), (2, "L2"), (3, "L3")):

@@ -141,7 +141,7 @@ def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyActi
         low_fj=action.low_fj * scale.factor if is_open and action.low_fj is not None else None,
         high_fj=action.high_fj * scale.factor if is_open and action.high_fj is not None else None,
         basis=scale.basis(action.basis),
-        source=f"{source}; x {scale.factor:.5g}: {action.source}",
+        source=f"{action.source}. Calibration factor: {scale.factor:.5g} ({source})",
     )
 
 

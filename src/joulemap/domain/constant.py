@@ -37,7 +37,7 @@ QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",
     "clock": "clock",
     "clock_boost": "highest clock",
-    "clock_die": "highest clock of the die",
+    "clock_die": "highest clock of its die",
     "memory_capacity": "memory size",
     "memory_bandwidth": "memory bandwidth",
     "tdp": "power limit",

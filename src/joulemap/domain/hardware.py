@@ -128,8 +128,8 @@ neighbours in one, two or three dimensions. `switch`: every two devices at full 
 
 
 LOAD_COVERS: Final = ("board", "system")
-"""Scope of a power measured under a load. A system contains its board, so the board draws at most the power of the
-system."""
+"""Possible scopes of a power measured under load. A system contains its board, so the board draws at most the power of
+the system."""
 
 
 def _in_unit(unit: str) -> Callable[[object, attrs.Attribute[Any], object], None]:
@@ -332,7 +332,7 @@ class Hardware:
     launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
     unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
     clock: Quantity = attrs.field(validator=_in_unit(UNITS["clock"]))
-    """Clock used for computing time."""
+    """Clock from which times are calculated."""
     clock_base: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_base"]))
     clock_boost: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["clock_boost"]))
     """Highest clock of this board."""
@@ -757,7 +757,7 @@ class Hardware:
         return attrs.evolve(self, reference=self.reference.with_actions(rows))
 
     def at_boundary(self, boundary: Boundary, version: str, around: Surrounding | None = None) -> Hardware:
-        """Return this hardware, with anchored energies and at its power mode, at an energy boundary.
+        """Return this hardware at an energy boundary. It must already have its anchored energies and its power mode.
 
         `version` is the version of the formulas that anchored the energies. At `chip`, a run's energy excludes the
         board. The power limit still includes it, so times do not change. At `system`, a run's energy includes `around`.

@@ -121,7 +121,7 @@ class CspStage(nn.Module):
         self.last = Convolution(2 * inner, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
+        """Return a tensor of shape (batch, `width` channels, height of `x`, width of `x`)."""
         result: torch.Tensor = self.last(torch.cat((self.body(self.first(x)), self.beside(x)), 1))
         return result
 
@@ -136,7 +136,7 @@ class SplitStage(nn.Module):
         self.last = Convolution((2 + len(blocks)) * inner, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
+        """Return a tensor of shape (batch, `width` channels, height of `x`, width of `x`)."""
         parts = list(self.first(x).chunk(2, 1))
         for block in self.blocks:
             parts.append(block(parts[-1]))
@@ -155,7 +155,7 @@ class PyramidPool(nn.Module):
         self.is_chain = is_chain
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, `width` channels, and the height and width of `x`."""
+        """Return a tensor of shape (batch, `width` channels, height of `x`, width of `x`)."""
         parts = [self.first(x)]
         for pool in self.pools:
             parts.append(pool(parts[-1 if self.is_chain else 0]))
@@ -215,7 +215,7 @@ class Focus(nn.Module):
         self.convolution = Convolution(12, width, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width channels, and half the height and width of the picture."""
+        """Return a tensor of shape (batch, width channels, height / 2, width / 2)."""
         corners = [x[..., row::2, column::2] for column in (0, 1) for row in (0, 1)]
         result: torch.Tensor = self.convolution(torch.cat(corners, 1))
         return result
@@ -232,7 +232,7 @@ class MaskPrototypes(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, masks, and twice the height and width of `x`."""
+        """Return a tensor of shape (batch, masks, 2 height, 2 width)."""
         result: torch.Tensor = self.body(x)
         return result
 
@@ -467,7 +467,7 @@ class InvertedBottleneck(nn.Module):
         self.shortcut = stride == 1 and channels == width
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, `width` channels, and the height and width of `x` over the stride."""
+        """Return a tensor of shape (batch, `width` channels, height / stride, width / stride)."""
         result: torch.Tensor = self.rest(self.expand(x))
         return x + result if self.shortcut else result
 
@@ -483,7 +483,7 @@ class MobileNetV1(nn.Module):
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, 1000."""
+        """Return a tensor of shape (batch, 1000)."""
         result: torch.Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
         return result
 

@@ -106,7 +106,7 @@ def load_published() -> Mapping[str, Published]:
 
 
 def _parse(text: str) -> InputSpec:
-    """Return the input in a text; a dot in its name nests it."""
+    """Return the input that a text describes; a dot in the input's name nests it."""
     name, _, sizes = text.partition("=")
     return attrs.evolve(parse_input(f"{name.rpartition('.')[2]}={sizes}"), name=name)
 

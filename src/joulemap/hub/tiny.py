@@ -59,7 +59,7 @@ class VisualWakeWords(nn.Module):
         self.example_inputs = torch.empty(1, 3, 96, 96, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, 2."""
+        """Return a tensor of shape (batch, 2)."""
         result: torch.Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
         return result
 
@@ -75,7 +75,7 @@ class ResidualStack(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width and the smaller picture."""
+        """Return a tensor of shape (batch, width channels, height / stride, width / stride)."""
         result: torch.Tensor = self.activation(self.body(x) + self.shortcut(x))
         return result
 
@@ -92,7 +92,7 @@ class ImageClassification(nn.Module):
         self.example_inputs = torch.empty(1, 3, 32, 32, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, 10."""
+        """Return a tensor of shape (batch, 10)."""
         result: torch.Tensor = self.classifier(self.pool(self.stacks(self.stem(x))).flatten(1))
         return result
 
@@ -110,7 +110,7 @@ class KeywordSpotting(nn.Module):
         self.example_inputs = torch.empty(1, 1, 49, 10, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, 12."""
+        """Return a tensor of shape (batch, 12)."""
         result: torch.Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
         return result
 

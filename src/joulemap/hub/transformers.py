@@ -22,7 +22,7 @@ from joulemap.trace.packed.convert import SETTING, store_weights
 from joulemap.trace.source import InputSpec, ModelRequest
 
 HEADS: Final = ("Model", "Encoder", "Decoder", "Backbone")
-"""Endings of class names that are models, besides names with `For`."""
+"""Endings of the names of classes that are models, besides names with `For`."""
 
 _WORDS: Final = {"true": True, "false": False, "null": None}
 

@@ -127,7 +127,9 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
         return _cross_hosts(hardware, links, devices, stride)
     if not able:
         most = max(map(_count_devices, links))
-        raise UnsupportedError(f"{hardware.id} has links for at most {most:g} devices")
+        raise UnsupportedError(
+            f"{devices} connected devices are needed; links of {hardware.id} connect at most {most:g}"
+        )
     link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
     rate, peers = link.bandwidth.value, 1.0
     ring, domain = rate, _count_devices(link)

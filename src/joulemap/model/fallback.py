@@ -215,7 +215,7 @@ def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
 
 
 def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integers:
-    """Return the stretch number of each operator over both parts; views and constants belong to the stretch before."""
+    """Return the number of the stretch (of chip or host) of each operator; views and constants join the one before."""
     rows = np.flatnonzero(is_computed)
     changes = np.zeros(len(side), dtype=np.int64)
     changes[rows[1:]] = side[rows[1:]] != side[rows[:-1]]

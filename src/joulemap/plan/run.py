@@ -90,7 +90,7 @@ class Plan:
         return tuple(planned)
 
     def target(self, entry: HardwareEntry, mode: str, *, tf32: bool) -> Target:
-        """Return the target of a chip at a power mode, with its set constants."""
+        """Return the target of a chip at a power mode, with the constants that the question sets."""
         key = entry, mode, tf32
         if key not in self._targets:
             allowing = (AllowingTf32(),) if tf32 else ()

@@ -152,7 +152,7 @@ class Selection:
 
 
 def make_entry(hardware: Hardware) -> HardwareEntry:
-    """Return the entry of a record, with the additions of its kind."""
+    """Return the catalogue entry of hardware, extended with the fields of its kind (such as a wing's kind)."""
     entry, kind = HardwareEntry.of(hardware), find_kind(hardware.architecture)
     return entry if kind is None else kind.extend_entry(entry)
 

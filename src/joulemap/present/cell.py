@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -84,7 +85,7 @@ def _name_words(name: str) -> str:
             name = name.removesuffix(suffix)
             name += " share" if suffix == "_fraction" and not name.endswith("share") else ""
             name += " ratio" if suffix == "_ratio" else ""
-            name += "s" if suffix == "_count" and "s_" not in name else ""
+            name += "s" if suffix == "_count" and "s_" not in name and not name.endswith("ed") else ""
             break
     return name.replace("_", " ").strip()
 
@@ -140,6 +141,17 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     number = float(value)
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
+
+
+def separate_alike(cells: list[str]) -> list[str]:
+    """Return the cells of a column; integers of four digits get a separator if longer ones have separators."""
+    if not any(_SEPARATED.fullmatch(one) for one in cells):
+        return cells
+    return [f"{int(one):,}" if _FOUR_DIGITS.fullmatch(one) else one for one in cells]
+
+
+_SEPARATED: Final = re.compile(r"\d{1,3}(,\d{3})+")
+_FOUR_DIGITS: Final = re.compile(r"\d{4}")
 
 
 def _show_fraction(value: float) -> str:

@@ -16,7 +16,16 @@ import attrs
 from joulemap.domain.dimension import DISTINGUISHING
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_count, show_in, show_quantity
+from joulemap.present.cell import (
+    PROJECTION_NOTE,
+    heading,
+    mark_projected,
+    separate_alike,
+    show,
+    show_count,
+    show_in,
+    show_quantity,
+)
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
@@ -262,6 +271,8 @@ class Section:
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
     is_tight: bool = False
     """True if the blocks are lines without space between them."""
+    is_brief: bool = False
+    """True if a section of the details repeats all of it, so that a terminal shows one of the two."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -339,6 +350,7 @@ class Document:
         )
         return attrs.evolve(
             self,
+            sections=tuple(one for one in self.sections if not (details and one.is_brief)),
             insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),
@@ -396,7 +408,7 @@ def grid(
             return show_quantity(value, read(row, "unit"))
         return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 
-    cells = [[cell(row, what) for row in shown] for _, what in chosen]
+    cells = [separate_alike([cell(row, what) for row in shown]) for _, what in chosen]
     values = {name: [read(row, name) for row in shown] for name in DISTINGUISHING if name in places and not is_plain}
     for name in _find_lacking(chosen, cells, values) if values else ():
         place = 1 + max((at for at, (_, what) in enumerate(chosen) if _field(what) in DISTINGUISHING), default=0)

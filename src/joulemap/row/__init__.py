@@ -19,7 +19,7 @@ class Row(tuple[Any, ...]):
     """
 
     query: ClassVar[str]
-    """`topic.name`."""
+    """Name of the query, as `topic.name`."""
     columns: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls, query: str) -> None:

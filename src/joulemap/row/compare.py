@@ -105,8 +105,8 @@ class HardwareNumber(Row, query="compare.geometry"):
 
 
 class Insight(Row, query="compare.insight"):
-    """Energy of the best run against each other run, with the category that explains most of the difference; one
-    row per pair of the lowest-energy run with another.
+    """Energy of the best run against that of every other run, with the category that explains most of the
+    difference; one row per pair of the lowest-energy run with another.
     """
 
     best_hardware: str

@@ -81,9 +81,8 @@ class EdpShare(Row, query="edp.distribution"):
 
 
 class EdpOperatorShare(Row, query="edp.operator"):
-    """Energy-delay product of a run by operator, with bias additions listed separately, by part and cumulatively;
-    one row per operator, and one for biases that GEMMs add themselves; shares sum to the run's energy-delay
-    product.
+    """Energy-delay product of each operator of a run, by part and cumulative; one row per operator, and one for
+    biases that GEMMs add themselves; shares sum to the run's energy-delay product.
     """
 
     rank: int

@@ -84,7 +84,7 @@ CREATE TEMP TABLE chosen_action_id AS
 
 
 def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -> dict[str, Entry]:
-    """Write everything that these runs consist of: one Parquet file per table, rows in stored order."""
+    """Write all stored data of these runs: one Parquet file per table, rows in stored order."""
     _choose(connection, run_ids)
     return {
         table: _copy(

@@ -196,8 +196,8 @@ def inherit(
 ) -> Query:
     """Return a query with undeclared columns defined as in the queries that it calls, or else in `words.toml`.
 
-    Parameters are those of its SQL. Columns are those of its last SELECT, or the declared ones if some of them are
-    missing there: the first SELECT of a UNION names them.
+    The parameters are those named in the query's SQL. The columns are those of its last SELECT. The declared columns
+    replace them if the last SELECT lacks one, as in a UNION, where the first SELECT names the columns.
     """
     had: dict[str, Column] = {}
     parameters = {parameter.name: parameter for parameter in query.parameters}

@@ -28,7 +28,8 @@ def quote_text(text: str) -> str:
 Values = Mapping[str, Any] | Sequence[Any]
 
 LONG: Final = 32
-"""Integers above which a list is written as one text: the engine binds each element of a list as an expression."""
+"""Longest list of integers that is not written as one text. The engine binds each element of a list as an expression,
+which is slow for long lists."""
 
 MOST: Final = 2**31 - 1
 """Largest number of the engine's type for integers."""

@@ -89,8 +89,7 @@ def check_applied(applied: Mapping[int, str]) -> None:
     changed = [version for version, checksum in applied.items() if known.get(version, checksum) != checksum]
     if changed:
         raise DatabaseError(
-            f"was made by another version of joulemap, with other tables in schema {changed[0]}: "
-            "delete it, or choose another --db"
+            "was made by another version of joulemap, with other tables: delete it, or choose another --db"
         )
     if max(applied, default=0) > SCHEMA_VERSION:
         raise DatabaseError(

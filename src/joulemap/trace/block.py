@@ -43,7 +43,7 @@ class ConvBlock(nn.Module):
         self.example_inputs = torch.empty(1, channels, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width, size / stride, size / stride."""
+        """Return a tensor of shape (batch, width, size / stride, size / stride)."""
         result: torch.Tensor = self.activation(self.norm(self.conv(x)))
         return result
 
@@ -80,7 +80,7 @@ class DepthwiseBlock(nn.Module):
         self.example_inputs = torch.empty(1, channels, size, size, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, width, size, size."""
+        """Return a tensor of shape (batch, width, size, size)."""
         y = self.activation(self.norm1(self.depthwise(x)))
         result: torch.Tensor = self.activation(self.norm2(self.pointwise(y)))
         return result
@@ -97,7 +97,7 @@ class AttentionHead(nn.Module):
         self.example_inputs = torch.empty(1, tokens, width, device="meta")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a tensor of batch, tokens, head."""
+        """Return a tensor of shape (batch, tokens, head)."""
         return nn.functional.scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
 
 

@@ -75,7 +75,7 @@ def build_timm(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[tor
 
 
 def _takes(timm: Any, request: ModelRequest) -> str:
-    """Return the arguments that a timm model takes, as text: of the first of its classes that names any."""
+    """Return, as text, the arguments of a timm model: those of the first of its classes that names any."""
     with build_on_meta():
         module = timm.create_model(request.factory, pretrained=False)
     for kind in type(module).__mro__:

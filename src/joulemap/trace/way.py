@@ -32,7 +32,7 @@ Way = Literal["meta", "real"]
 NOTES: Final[dict[Way, str]] = {"meta": "", "real": "built with its weights in memory, because without them it fails"}
 
 LARGE: Final = 2**22
-"""Elements of a tensor beyond which a copy of a module has it without storage."""
+"""Maximum elements of a tensor that keeps its storage when its module is copied."""
 
 MOST_MADE: Final = 2**20
 """Maximum elements of a tensor that is filled on META. A forward pass reads no value of a larger one; a constructor

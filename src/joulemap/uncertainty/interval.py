@@ -1,5 +1,7 @@
 """Half-widths of the 80 % intervals of predictions, for many at once.
 
+‖a, b‖ is the root of the sum of the squares, as for independent errors.
+
     latency  ‖errors of its group, own numbers‖          own numbers: those that bound each part of the latency
     price    ‖parts of one basis summed, separate bases‖
     power    ‖P, growth (1 - host's share), host (host's share)‖      the last two at the boundary `system`

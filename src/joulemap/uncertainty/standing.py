@@ -162,7 +162,7 @@ class Candidate:
     cost: float
     """Logarithm of the metric's value if lower is better, else its negative."""
     price_half_width: float = 0.0
-    """Half-width of the price within the cost, as a logarithm; 0 without a price."""
+    """Half-width that the price adds to the logarithm of the cost; 0 without a price."""
     price_key: str = ""
     seller: str = ""
 

@@ -123,7 +123,7 @@ CATEGORY_COLUMNS: Final = (
     "category common_category | *energy energy_j | *share share_fraction | *energy per MAC energy_per_mac_j | "
     "*largest action action | *overhead is_overhead | *actions kind_count | categories of the class categories"
 )
-ACTION_COLUMNS: Final = "action |{count} count | energy each price |{energy} | share share_fraction | basis | per"
+ACTION_COLUMNS: Final = "action |{count} count | energy each price | per |{energy} | share share_fraction | basis"
 ACTION_COUNTS: Final = (" count", " energy energy_j")
 ACTION_COUNTS_PER_MAC: Final = (" count per MAC", " energy per MAC energy_per_mac_j")
 ACTION_KEEP: Final = "energy | energy per MAC | count | count per MAC | energy each | share | basis"

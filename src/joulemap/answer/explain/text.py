@@ -103,7 +103,7 @@ ROLE_COLUMNS: Final = (
     "actions B actions_b"
 )
 
-TERM_TABLE: Final = "Terms: action by action"
+TERM_TABLE: Final = "Difference by action"
 TERM_COLUMNS: Final = (
     "term | category category_a | *action | *difference +difference_j | *share of difference share_fraction | "
     "*count A count_a | *count B count_b | *energy each of A energy_per_action_a_j | "

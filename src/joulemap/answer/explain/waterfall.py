@@ -20,7 +20,7 @@ SHOWN: Final = 14
 """Maximum causes with their own step; the rest share one step."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
-"""Metric -> exact units per SI unit."""
+"""Metric -> exact units (fJ, fs, half fJ fs, bytes) per SI unit (J, s, J s, bytes). EDP terms are exact only twice."""
 
 
 @frozen

@@ -146,7 +146,7 @@ class AnalyzeAnswer(PartsAnswer):
         named = {
             "name": self.scope.mark(total.hardware),
             "kind": text.PART if is_by_part else text.CATEGORY,
-            "largest": largest,
+            "largest": text.LARGEST_NAMES.get(largest, largest),
             "share": share,
             "bottleneck": longest.bottleneck,
             "time": longest.latency_fraction,
@@ -209,8 +209,8 @@ class AnalyzeAnswer(PartsAnswer):
             title, below = text.RUN_TABLE(by=by), self._prove(text.PLURALS[by], rows, self.total)
             whole, shown = self._parts(by, len(rows)), self._parts(by, limit)
             shown = shown.out_of(len(rows), limit, text.PLURALS[by])
-        yield show_under(title, shown)
-        yield Section(f"{title}, whole", (whole, below) if shown.cut else below)
+        yield attrs.evolve(show_under(title, shown), is_brief=bool(shown.cut))
+        yield Section(text.ALL_ROWS(title=title), (whole, below) if shown.cut else below)
         if by == "event":
             yield Section(text.FORMULA_TABLE, self._lay_events(text.FORMULA_TREE, text.FORMULA_LINE))
 

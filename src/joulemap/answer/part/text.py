@@ -32,6 +32,9 @@ RUN_HEADLINE: Final = Template(
 
 RUN_TABLE: Final = Template("Energy by {by}")
 EVENT_TABLE: Final = Template("Events[ of {subgraph}]")
+ALL_ROWS: Final = Template("{title}, all rows")
+LARGEST_NAMES: Final[Mapping[str, str]] = {"static": "static power"}
+"""Largest category or part of a headline -> its words, if they differ."""
 
 RUN_COLUMNS: Final[Mapping[RunDivision, str]] = {
     "category": "*category | common categories common_categories | parts | actions kind_count | *energy energy_j | "
@@ -86,7 +89,8 @@ RUN_FACTS: Final = (
     "throughput | {throughput_per_s:1/s} | {pace}",
     "energy x delay | {edp_js:Js}",
     "average power | {average_power_w:W} | static {static_power_w:W}, power cap {tdp_w:W}",
-    "clock | {clock_fraction:%} | {clock_hz:Hz}; energy per action {voltage_factor:%} of that at the highest voltage",
+    "clock | {clock_hz:Hz} | {clock_fraction:%} of the full clock; energy per action {voltage_factor:%} of that at the "
+    "highest voltage",
     "compute utilization | {compute_utilization_fraction:%} | {attained_ops_per_s:ops/s} of {peak_ops_per_s:ops/s}",
     "bandwidth utilization | {bandwidth_utilization_fraction:%} | "
     "{dram_bytes:B} moved; the memory has {memory_bandwidth_bytes_per_s:B/s}",
@@ -101,7 +105,7 @@ OVERLAPPING: Final = Template("batches overlap: one every {interval_s:s}, limite
 BOTTLENECK_TABLE: Final = "Bottlenecks"
 BOTTLENECKS: Final = (
     "bottleneck | subgraphs subgraph_count | time latency_s | time share latency_fraction | energy energy_j | "
-    "energy share energy_fraction | its time in all subgraphs busy_s"
+    "energy share energy_fraction | such time in all subgraphs (overlapping) busy_s"
 )
 
 CAPPED: Final = Template(
@@ -216,7 +220,7 @@ EDP_FACTS: Final = (
     "by part | | compute {compute_share_fraction:%}, memory {memory_share_fraction:%}, "
     "control {control_share_fraction:%}, static {static_share_fraction:%}",
     "own EDP | {own_edp_js:Js} | sum of energy x latency of each subgraph: {own_edp_fraction:%} of the run's",
-    "kernels | {subgraph_count} | subgraphs, {operator_count} operators",
+    "subgraphs | {subgraph_count} | {operator_count} operators",
 )
 CUT_TABLE: Final = Template("Concentration by {by}")
 CUT_COLUMNS: Final = "additive EDP cut_fraction | {by}s top_count | reached share reached_fraction | last {by} last"

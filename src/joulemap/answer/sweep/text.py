@@ -48,7 +48,7 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
         "*highest throughput throughput_per_s | latency at highest throughput throughput_latency_s | "
         "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
         "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
-        "largest batch largest_batch | batch scaling largest_batch_scaling_ratio"
+        "largest batch run largest_batch | batch scaling largest_batch_scaling_ratio"
     ),
     "batch": Template(
         "{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "

@@ -138,8 +138,8 @@ class UtilizationAnswer(RunAnswer):
     def _find_better(self, row: Utilization, *, is_lower: bool = False) -> Remedy | None:
         """Return the remedy for the bottleneck of a run: the setting that reduces energy x delay most.
 
-        If no setting helps, it is the first remedy that may change the accuracy or the hardware. With `is_lower` it is
-        a lower precision.
+        If no setting helps, the remedy is the first that may change the accuracy or the hardware. With `is_lower`, the
+        remedy is a lower precision.
         """
         rows = [one for one in self.remedies or () if one.run_id == row.run_id and one.is_better]
         named = [one for one in rows if one.place is not None]

@@ -89,8 +89,8 @@ ZONE_COLUMNS: Final = (
     "*refused batch refused_batch"
 )
 ZONE_MEANING: Final = (
-    "efficient batches have both utilization and inferences per joule within 90 % of the best batch tried; the best "
-    "batch has the largest product of both, and latency and memory are those of the best batch"
+    "efficient batches reach at least 90 % of the highest utilization and of the most inferences per joule of any "
+    "batch tried; the best batch has the largest product of both, and latency and memory are those of the best batch"
 )
 
 PRECISION_TABLE: Final = "Gain of each precision"
@@ -133,7 +133,8 @@ GRADES: Final = Template("grades by share of the peak, or of the roofline: {boun
 GRADE: Final = Template("{grade} from {least_fraction:set %}")
 REMEDY_MEANING: Final = (
     "a remedy is a run that differs in one setting and has at least 5 % less energy x time per inference; of larger "
-    "batches, it is the smallest within 90 % of the best"
+    "batches, it is the smallest with at least 90 % of the largest reduction. The table shows the setting (batch, "
+    "runtime or lower power mode) that reduces it most; a lower precision or another chip only if no setting helps"
 )
 UNTRACED: Final = Template("other batches were not tried: {untraced}")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords
 
 ONE_HARDWARE: Final = "Chip id, alias, class or file, optionally with @MODE; see `joulemap hardware list`."
-SEVERAL_HARDWARE: Final = "Ids, aliases, classes (gpu: one chip, gpus: all), files or folders."
+SEVERAL_HARDWARE: Final = "Ids, aliases, classes (gpu: default chip, gpus: all), files or folders."
 
 
 def several_hardware(shown: str) -> Any:

@@ -204,7 +204,7 @@ class RunOptions(ModelOptions):
         "",
         HOST_HELP,
         metavar="HARDWARE",
-        shown="none; recommend adds one",
+        shown="none",
         complete=complete_hardware,
         is_advanced=True,
     )

@@ -68,7 +68,7 @@ class OperatorCost:
     special_count: int = attrs.field(default=0, validator=_whole)
     """Exponentials, roots, divisions and similar functions."""
     kind: str = attrs.field(default="", validator=_known)
-    """Kind of operation, one of `operators.kind`; empty for a matmul if it has MACs, else for elementwise."""
+    """Kind of operation, one of `operators.kind`. Empty means matmul for an operator with MACs, else elementwise."""
     gemm: tuple[int, ...] = attrs.field(default=(), validator=_sizes)
     """(M, N, K, groups) of the operator's GEMM.
 

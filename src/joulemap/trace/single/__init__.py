@@ -25,7 +25,7 @@ from joulemap.trace.single.routing import route
 from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
-"""Second operand if it is a number: the exponent of a square."""
+"""Second operand of a binary operator that is given a number, such as the exponent of a square."""
 
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}

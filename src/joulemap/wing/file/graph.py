@@ -26,6 +26,7 @@ MOST_UNROLLED: Final = 20_000
 """Maximum operators of all steps of loops."""
 
 IDLE: Final = frozenset({"Identity", "Constant"})
+"""Operators that compute nothing."""
 
 RECURRENT: Final[Mapping[str, tuple[int, ...]]] = {"LSTM": (0, 5, 6), "GRU": (0, 5), "RNN": (0, 5)}
 """Recurrent operators -> inputs that have the batch as the second axis in layout 0: sequences and first states."""
@@ -37,7 +38,6 @@ ROWWISE: Final = frozenset(
 
 PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention")
 """Parts of the names of operators with MACs."""
-"""Operators that compute nothing."""
 
 WIDE: Final = ("fp16", "bf16")
 STORED: Final[Mapping[str, str]] = {**dict(zip(WIDE, WIDE, strict=True)), "int8": "int8", "uint8": "int8"}
@@ -341,7 +341,7 @@ class _Reader(Values):
         return found
 
     def stack(self, name: str, values: Sequence[Value], proto: NodeProto) -> None:
-        """Add the values of all steps of a loop as one."""
+        """Add one value that stacks the values of all steps of a loop."""
         if not name or not values:
             return
         first = values[0]

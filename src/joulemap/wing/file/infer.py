@@ -308,7 +308,7 @@ class Values:
 
 
 def _call(proto: NodeProto) -> str:
-    """Return the operator of a node with its name, or else with that of its first output."""
+    """Return the operator of a node, named after the node or else after its first output."""
     return f"{proto.op_type} {proto.name or next(iter(proto.output), '')!r}"
 
 

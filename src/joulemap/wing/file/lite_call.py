@@ -52,7 +52,7 @@ def _convolve(node: Node) -> AtenCall:
 
 
 def _convolve_deep(node: Node) -> AtenCall:
-    """Return the call of CONV_3D, whose weights lie depth, height, width, input, output."""
+    """Return the call of CONV_3D, whose weights have the layout (depth, height, width, inputs, outputs)."""
     x, weight = node.given(0), node.given(1)
     *kernel, width, outputs = weight.shape
     strides, pads, dilations = _window(node, x, kernel)
@@ -62,7 +62,7 @@ def _convolve_deep(node: Node) -> AtenCall:
 
 
 def _convolve_channels(node: Node) -> AtenCall:
-    """Return the call of DEPTHWISE_CONV_2D, whose weights lie 1, height, width, channel."""
+    """Return the call of DEPTHWISE_CONV_2D, whose weights have the layout (1, height, width, channels)."""
     x, weight = node.given(0), node.given(1)
     _, *kernel, outputs = weight.shape
     strides, pads, dilations = _window(node, x, kernel)

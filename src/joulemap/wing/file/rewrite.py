@@ -222,7 +222,7 @@ def join_gate(links: Links, node: Node) -> Found:
 
 
 def join_norm(links: Links, node: Node) -> Found:
-    """Join (x - mean) / √(variance + ε) · weight + bias to a layer norm, and the same without a mean to an RMS norm."""
+    """Merge (x - mean) / √(variance + ε) · weight + bias into a layer norm, or, without a mean, into an RMS norm."""
     if node.op != "Sqrt":
         return None
     added = links.maker(node.given(0), "Add")

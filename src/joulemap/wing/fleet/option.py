@@ -33,7 +33,7 @@ class DemandOptions:
     rate: str = option("", "Request rate (Poisson arrivals), e.g. 2000/s.", metavar="RATE")
     rates: Path | None = option(
         None,
-        "Rates over a day, with columns hour or time_s and rate_per_s; or requests, with arrival_s.",
+        "Rates over a day (columns rate_per_s, and hour or time_s) or single requests (column arrival_s).",
         metavar="FILE.csv",
         is_advanced=True,
     )

@@ -49,7 +49,9 @@ class RegretAnswer(Answer):
         )
         chips = self._lay(self.rows, text.CHIPS, limit=limit, noun="chips", ranked="regret")
         return Document(
-            title=text.REGRET_TITLE(self, count=len(self.models)),
+            title=(text.REGRET_TITLE if len(self.models) > 1 else text.REGRET_TITLE_OF_ONE)(
+                self, count=len(self.models), model=self.models[0], chips=len(self.rows)
+            ),
             answer=f"{self._describe_least()}.",
             sections=(Section(text.CHIPS_HEADING, chips), Section(text.WINNERS_HEADING, winners)),
             insights=self._list_insights(),
@@ -64,13 +66,22 @@ class RegretAnswer(Answer):
         first = self.rows[0]
         if first.model_count < len(self.models):
             return text.NO_CHIP
-        is_best = (first.worst_ratio or 0.0) < TIE_RATIO
-        return (text.BEST_OF_ALL if is_best else text.LEAST_REGRET)(first, objective=self.objective)
+        if (first.worst_ratio or 0.0) >= TIE_RATIO:
+            return text.LEAST_REGRET(first, objective=self.objective)
+        alone = self.winners[0] if len(self.models) == 1 else None
+        return text.BEST_OF_ALL(
+            first,
+            leads=text.LEADS.get(self.objective) or text.LEADS_IN(self),
+            scope="" if alone else text.EVERY_MODEL,
+            chance=alone.probability if alone else None,
+            runner_up=alone.runner_up if alone else None,
+            tie=text.TIE(count=alone.alike_count or None) if alone else "",
+        )
 
     def _list_insights(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]
         sure = sum(not one.alike_count for one in known)
-        return (text.SURE_WINNERS(sure=sure or "none", known=len(known)),) if known else ()
+        return (text.SURE_WINNERS(sure=sure or "none", known=len(known)),) if known and len(self.models) > 1 else ()
 
 
 def _format_alike(alike: str) -> str:

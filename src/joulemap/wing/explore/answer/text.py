@@ -35,7 +35,8 @@ ONE_DESIGN_OVERSIZE: Final = "; the best design exceeds the reticle limit of one
 ONE_OVERSIZE_ON_FRONT: Final = "; one of the front exceeds the reticle limit of one die"
 
 BEST: Final = (
-    "best by objective | *value | *design | gain over the unchanged chip own_ratio | designs tied in it like_count"
+    "best by objective | *value | *design | gain over the unchanged chip own_ratio | "
+    "statistically tied designs, itself included like_count"
 )
 FRONT_HEADING: Final = "Front"
 OUTCOMES: Final[Mapping[str, str]] = {
@@ -151,12 +152,22 @@ NONE_MEETS: Final = Template("{none} meets the limits; the nearest is {base} wit
 MISSED_LIMIT: Final = Template("{label} of {value} is {excess:x} {option} {limit}")
 
 # explore --all
-REGRET_TITLE: Final = Template("{count:n model} on the catalogue: one chip for all of them, by {objective}")
+REGRET_TITLE: Final = Template("{count:n model} on all {chips:n chip} that run any: one chip for all, by {objective}")
+REGRET_TITLE_OF_ONE: Final = Template("{model} on all {chips:n chip} that run it, by {objective}")
 LEAST_REGRET: Final = Template(
     "{hardware} has the least regret in {objective}: {regret_ratio:x} relative to each model's best chip on average, "
     "and {worst_ratio:x} at worst ({worst_model})"
 )
-BEST_OF_ALL: Final = Template("{hardware} is the best chip for every model in {objective}")
+BEST_OF_ALL: Final = Template("{hardware} {leads}{scope}[ ({chance:chance} confidence against {runner_up}{tie})]")
+EVERY_MODEL: Final = " for every model"
+TIE: Final = Template("[, statistically tied with {count:n chip}]")
+LEADS: Final[Mapping[str, str]] = {
+    "energy": "uses the least energy",
+    "latency": "has the lowest latency",
+    "throughput": "has the highest throughput",
+}
+"""Objective -> its best chip, in words."""
+LEADS_IN: Final = Template("is best in {objective}")
 NO_CHIP: Final = "no chip runs all models"
 CHIPS_HEADING: Final = "One chip for all models"
 CHIPS: Final = (

@@ -143,7 +143,10 @@ def _repeat(scale: ErrorScale, held_out: float | None, least: float, count: int)
 def find_scale_of(
     doubt: Doubt, quantity: DoubtQuantity, hardware: Hardware, configuration: Configuration, work: str, size: float
 ) -> ErrorScale:
-    """Return the error scale of a configuration on a chip of this peak; ValueError if no errors are known."""
+    """Return the error scale of a configuration on a chip with a peak of `size` operations per second.
+
+    Raises ValueError if no errors are known.
+    """
     subject = _describe_subject(hardware, configuration, work, size)
     found = find_scale(doubt.scales, quantity, subject, doubt.floors)
     if found is None:

@@ -125,7 +125,7 @@ class Space:
         return found
 
     def end_block(self, start: int, most: int) -> int:
-        """Return the end of the largest sub-grid of at most `most` designs that begins at a number."""
+        """Return the end of the largest sub-grid of at most `most` designs that begins at design `start`."""
         size = self.size
         for one in self.parameters:
             count, size = len(one.values), size // len(one.values)

@@ -168,7 +168,7 @@ class Survey:
         return Outcomes.join(parts).take(np.argsort(order))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
-        """Find the Pareto front within the limits and its band.
+        """Find the Pareto front within the limits, and the designs that are statistically tied with it.
 
         `doubt` is (group, group) -> difference of their designs; a missing pair counts as zero.
         """

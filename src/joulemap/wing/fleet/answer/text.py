@@ -101,7 +101,7 @@ COSTS: Final = (
     "hardware @label | *devices | *rented per month rented_per_month | *bought per month bought_per_month | "
     "CO2 per month gco2_per_month | kWh per month #kwh_per_month | *maximum power power_w | "
     "mean power mean_power_w | *idle power idle_power_w | "
-    "time busy busy_fraction | first limit at 1.5x the load fails_first"
+    "time busy busy_fraction | first limit up to 1.5x the load fails_first"
 )
 QUEUES: Final = (
     "hardware @label | quantity! | *rate rate_per_s | load load_ratio | p50 p50_s | *p99 p99_s | target promise_s | "
@@ -140,7 +140,7 @@ NEAREST: Final[Mapping[str, Template]] = {
 }
 SHARE_UNDER: Final = "under 0.1 %"
 HEADROOM: Final = Template(
-    "[{name} alone: ]{nearest}; capacity is {capacity} {rate}[; at 1.5x the load, {first} is the first limit to break]"
+    "[{name} alone: ]{nearest}; capacity is {capacity} {rate}[; up to 1.5x the load, {first} breaks first]"
     "[, then {then}]"
 )
 DIVIDED: Final = Template("each server divides the model over {devices:n device}{experts}")
@@ -153,7 +153,9 @@ LEAST_ENERGY: Final = Template(
     "a fleet of {fleet} uses the least energy: {value:kWh} per month[ with cooling (PUE {pue:plain})]; it draws "
     "{power_w:W} at {rate}"
 )
-GROWTH: Final = Template("the capacity of {label} is {capacity} the highest rate[; at 1.5x the load, {first} breaks]")
+GROWTH: Final = Template(
+    "the capacity of {label} is {capacity} the highest rate[; up to 1.5x the load, {first} breaks first]"
+)
 
 SURE: Final = Template("80 % interval of the number of devices[ of {name}]: {low}\N{EN DASH}{devices}")
 SURE_OF_ONE: Final = Template("80 % interval of the number of devices[ of {name}]: {devices} at both ends")

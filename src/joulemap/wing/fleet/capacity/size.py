@@ -197,7 +197,7 @@ def _fit(
                 fewest[kind] = min(fewest.get(kind, devices), devices)
 
     def find_limit(option: Option) -> float:
-        """Return the most devices of an option that may be chosen."""
+        """Return the number of devices above which an option can no longer be chosen."""
         return fewest.get(kinds[option.candidate], math.inf) - is_counted
 
     def list_least(names: Sequence[str]) -> list[Tried]:

@@ -118,8 +118,8 @@ class LlmAnswer(RunAnswer):
         asked = text.FILE_REQUESTS if self.serving.requests else text.BATCH_REQUESTS
         return text.TITLE(
             self.serving,
-            model=self.model,
-            alias=self.alias,
+            model=self.alias or self.model,
+            like=self.model if self.alias else "",
             requests=asked(self.serving, lengths=lengths, batches=batches),
             precisions=tuple(dict.fromkeys(row.precision for row in self.rows)),
             stored=self.stored,
@@ -455,7 +455,8 @@ class LlmAnswer(RunAnswer):
         if self.loads.rows:
             yield text.LOAD_NOTE
             yield from [text.POOL_NOTE] if self.pools.rows else []
-            yield text.BATCHES_BELOW(count=len(text.BATCH_NOTES))
+            yield text.BATCHES_BELOW(count=1 + len(text.BATCH_NOTES))
+        yield text.TOKEN_NOTE(hosts=text.HOSTS if self.scope.settings.boundary == "system" else "")
         yield from text.BATCH_NOTES
         if not self.loads.rows:
             yield text.BATCH_NOTE

@@ -8,7 +8,7 @@ from typing import Final
 from joulemap.present.template import Template
 
 TITLE: Final = Template(
-    "{model}[ (architecture of {alias})]: "
+    "{model}[ (same sizes as {like})]: "
     "{requests}, {precisions:and}{stored}[, {cache} cache], {engine}[, arrivals at {rate_per_s:1/s}]"
     "[, {flown}][, {speculate:n draft token} per step, acceptance {acceptance:set %}][{later}]{reused}"
 )
@@ -61,7 +61,7 @@ LOAD_ALONE: Final = Template(
 )
 LOAD_OF_ONE: Final = Template("{label} has a p99 TTFT of {first_token_p99_s:s} and a p99 TPOT of {between_p99_s:s}")
 LOAD_ENERGY: Final = Template(
-    "{uses} {output_token_j:J} per output token (prompts included[; {idle:%} is idle time])[, {tied}]"
+    "{uses} {output_token_j:J} per output token (prompts included[; {idle:%} is idle energy])[, {tied}]"
 )
 LEAST: Final = Template("{label} uses the least energy[ {among}]:")
 LEAST_TOO: Final = Template("it also uses the least energy[ {among}]:")
@@ -136,7 +136,7 @@ UNSUPPORTED_COUNT: Final = Template("{count:n chip} without the precision (--not
 MEMORY: Final = (
     "hardware @label | *batch | *weights weight_bytes | *KV cache cache_bytes | activations activation_bytes | "
     "reserved reserved_bytes | *used memory_fraction | *largest batch largest_batch | "
-    "*longest context largest_context | minimum devices needed_device_count"
+    "*longest context #largest_context | minimum devices needed_device_count"
 )
 PHASES: Final = (
     "hardware @label | *batch | *phase | *time phase_s | *one pass run_latency_s | *J/token energy_per_token_j | "
@@ -197,16 +197,19 @@ DOUBTED: Final[Mapping[str, str]] = {
 
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
-    "release, such as vllm@2025; so does any model if all hardware is CPUs outside data centres, with q4_k_m weights "
-    "unless a precision is given"
+    "release, such as vllm@2025; any model does if all hardware is CPUs outside data centres; its weights are "
+    "then q4_k_m unless --precision or --weight-precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "
     "explain their columns"
 )
+TOKEN_NOTE: Final = Template(
+    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices"
+    "[ and {hosts}]; `explain` and `edp` show one pass on one device, without engine overhead"
+)
+HOSTS: Final = "their share of idle host energy"
 BATCH_NOTES: Final = (
-    "decode J/token: energy of an output token after the first, which belongs to prefill. It includes all devices and "
-    "their share of idle host energy; `explain` and `edp` show one pass on one device, without engine overhead",
     "memory: share of a device's memory used by weights, the final cache of the whole batch, activations and the "
     "engine's reserve; largest batch: maximum sequences of this length that fit",
     "limit: largest part of the time: memory (bandwidth), compute, operands (on-chip data movement, with units "

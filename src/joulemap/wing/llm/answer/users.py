@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from joulemap.wing.llm.serving.batch import BatchCost
 
 TITLE: Final = Template(
-    "{model}[ (architecture of {alias})], {users:n user}[ {each}] with one request at a time: "
+    "{model}[ (same sizes as {like})], {users:n user}[ {each}] with one request at a time: "
     "prompt {prompt:#}, output {output:#}{wanted}, {engine}"
     "{stored}[, {speculate:n draft token} per step, acceptance {acceptance:set %}]{later}{reused}"
 )
@@ -123,7 +123,7 @@ SIMPLER: Final = Template(
 COLUMNS: Final = (
     "servers @label | *precision | *TTFT first_token_s | *TPOT between_s | *met met | "
     "*USD/M tokens #usd_per_million? | *energy/M tokens million_j | CO2/M tokens gco2_per_million? | "
-    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest largest_users | "
+    "prompt and output tokens/s ~tokens_per_s | users per server users_per_server | largest batch largest_users | "
     "request latency request_s | "
     "USD/request #request_usd? | J/request request_j | CO2/request request_gco2? | "
     "*prefix hits prefix_hit_fraction? | hits in lower tiers tier_hit_fraction? | "
@@ -147,19 +147,19 @@ COLLECTED: Final = 5
 """Number of chips and precisions after which memory is freed; more save little time and take more memory."""
 
 FAR: Final = 10.0
-"""Ratio to the target from which it is shown without decimals."""
+"""Ratio to the target from which the ratio is shown without decimals."""
 
 LEFT_OUT: Final = Template("Left out: {reasons}")
 NOTES: Final = (
     "M tokens: a million, prompts and outputs together. TTFT, TPOT and request latency are means of the steady state, "
     "where each user's next request follows the last one; --in-flight gives percentiles",
-    "servers: the fewest devices within the target, such as 2 (l4 x4) for two servers of four devices each; a server "
-    "has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row with "
-    "more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: separate "
-    "servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert whole "
-    "on one of them",
+    "servers: the fewest devices that meet the target, such as 2 of l4 x4, two servers of four devices each; "
+    "a server has at most the devices of a node. If the fewest meet the target with less than 80 % probability, a row "
+    "with more devices follows, unless a cheaper row of the same chip has that probability. 1 prefill + 2 decode: "
+    "separate servers for the phases, if these take fewer devices. ep2: two devices share the experts, each expert "
+    "whole on one of them",
     "met: yes, with its probability, if the mean times are within the target; else no, with the largest ratio of a "
-    "mean time to its target; largest: maximum requests that fit in the memory of a server",
+    "mean time to its target; largest batch: maximum requests that fit in the memory of a server",
 )
 WANTED: Final = Template("[, mean TTFT up to {first_token_s:s}][, mean TPOT up to {between_s:s}]")
 
@@ -236,8 +236,8 @@ class UsersAnswer(RunAnswer):
         wanted = WANTED(self.target)
         return TITLE(
             self.serving,
-            model=self.model,
-            alias=self.alias,
+            model=self.alias or self.model,
+            like=self.model if self.alias else "",
             users=self.target.users,
             each=EACH if self.target.users > 1 else None,
             wanted=wanted,

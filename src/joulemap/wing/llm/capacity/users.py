@@ -410,15 +410,14 @@ def find_other(found: Deployed) -> Deployed | None:
 
 
 def name_servers(found: Deployed) -> str:
-    """Return the servers of a deployment with their hardware, such as `2 (l4 x4)` or `1 prefill + 2 decode mi300x`."""
+    """Return the servers of a deployment, such as `2 of l4 x4` or `1 prefill + 2 decode of mi300x`."""
     case = found.case
     server = case.hardware if case.world == 1 else f"{case.hardware} x{case.world}"
     if case.experts > 1:
         server += f" ep{case.experts}"
-    enclosed = server if server == case.hardware else f"({server})"
     if found.prompt_servers:
-        return f"{found.prompt_servers} prefill + {found.servers} decode {enclosed}"
-    return server if found.servers == 1 else f"{found.servers} {enclosed}"
+        return f"{found.prompt_servers} prefill + {found.servers} decode of {server}"
+    return f"{found.servers} of {server}"
 
 
 def _split(found: Deployed, most_devices: int = MOST_DEVICES) -> Deployed | None:

@@ -1,14 +1,19 @@
 """Expressions of family files: sizes of a block from the keys of a configuration.
 
-    need(hidden_size, n_embd)                    first key that exists, at least 1; an error names the keys if none does
-    first(num_key_value_heads, 0) or heads       first key that exists, at least 0; the last argument is the default
-    flag(attention_bias, true)                   true or false
-    share(partial_rotary_factor, 0.5)            number from 0 to 1
-    text(hidden_act)    listed(layer_types)      text; list or `3,4,5`, empty if the key has none
-    has(kv_lora_rank)   unknown(layer_types)     whether a key exists; refuse its value
+    need(hidden_size, n_embd)               count, at least 1, under the first key that exists; an error if none does
+    first(num_key_value_heads, 0)           count, at least 0, under the first key that exists; else the last argument
+    flag(attention_bias, true)              true or false
+    share(partial_rotary_factor, 0.5)       number from 0 to 1
+    text(hidden_act)                        text; empty if the key has none
+    listed(layer_types)                     list, or a text such as `3,4,5`; empty if the key has none
+    expanded(attention_types)               list of (names, repetitions), with the names repeated
+    has(kv_lora_rank)                       true if the key exists
+    unknown(layer_types)                    an error that names the key and its value
+    len, int, min, max, str                 as in Python, for any values
 
-Keys of the configuration are arguments of these functions only, with a dot for nested ones. Other names are values of
-`[let]`, tables of the family, and `i`, the index of the layer. Operators are Python's arithmetic and logic.
+Only the functions above the last line take keys of the configuration, with a dot for nested ones. Other names are
+values of `[let]`, tables of the family, `true`, `false`, `none`, and `i`, the index of the layer. Operators are + - *
+// %, comparisons, `in`, `and`, `or`, `not`, `a if b else c`, indexing and list brackets.
 """
 
 from __future__ import annotations

@@ -166,9 +166,9 @@ def _read_hybrid(
 
 
 def _read_even(value: Any, key: str, name: str, has_gaps: bool) -> Any:
-    """Return a size that may be given layer by layer; ModelError if layers differ.
+    """Return a size that a file gives once or per layer; ModelError if layers differ.
 
-    With `has_gaps` some layers lack the part of that size, and state zero.
+    With `has_gaps`, layers of size zero are ignored: they lack the part that has this size.
     """
     if not isinstance(value, list):
         return value

@@ -63,7 +63,7 @@ K_QUANT: Final = "_k"
 """Part of the names of llama.cpp's weight formats with nested scales, as in `q4_k_m`."""
 
 ANSWER: Final = "_answer"
-"""End of the kinds of numbers for attention of one token per sequence."""
+"""Suffix of the number kinds that describe attention of one token per sequence."""
 
 LIBRARY_SHARES: Final = (
     "wide_share",

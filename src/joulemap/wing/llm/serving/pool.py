@@ -2,9 +2,9 @@
 
 arrivals ─► prefill pool, first token ─► KV cache over the link ─► decode pool, remaining tokens ─► done
 
-Every server is a `queue` server. The server with the earliest time steps next; decode servers never step beyond the
-time of the prefill servers. A decode server sees a request as a prompt whose KV cache holds all but the first token.
-The requests of a pool go to its servers in turn.
+Every server is a `queue` server. The server that is earliest in time makes the next step. Decode servers never step
+beyond the time of the prefill servers. A decode server sees a request as a prompt whose KV cache holds all but the
+first token. The requests of a pool go to its servers in turn.
 """
 
 from __future__ import annotations

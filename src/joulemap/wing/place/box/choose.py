@@ -111,7 +111,7 @@ def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
 
 
 def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
-    """Return True if a node cannot run, as node x device."""
+    """Return a mask of the nodes that cannot run, as node x device."""
     open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, open_to] = ~problem.can_run[:, open_to]

@@ -222,7 +222,7 @@ def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
 def _add_loss(made: Forward, workload: Workload, parts: dict[int, int]) -> None:
     """Add a cross-entropy of the pass's outputs in single precision.
 
-    Other losses are of similar size.
+    Other losses cost about as much.
     """
     written = {tensor for call in made.calls for tensor, _ in call.writes}
     for index in (parts.get(index, index) for index, one in enumerate(workload.tensors) if one.is_output):

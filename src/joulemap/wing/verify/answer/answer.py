@@ -18,10 +18,11 @@ from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_interval
+from joulemap.present.cell import show, show_interval, show_span
 from joulemap.present.document import Document, Section, Text, show_under
 from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 from joulemap.wing.verify.answer import text
 from joulemap.wing.verify.answer.cause import MOST, CauseRow, find_causes
 from joulemap.wing.verify.answer.file import Reading, check_options, read_file
@@ -42,6 +43,9 @@ PAIR: Final = 2
 
 OTHER_CHIP: Final = "--hardware "
 """First word of the note that a file names another chip."""
+
+CLOSE_DIGITS: Final = 4
+"""Significant digits of a measured value and of an interval whose end is near it."""
 
 FAR: Final = 10.0
 """Ratio, in either direction, above which no configuration can be the cause, because something else was measured.
@@ -182,10 +186,37 @@ def _show(value: float | None, quantity: str, high: float | None = None) -> str:
     return show_interval(value, unit, math.log(high / value) if value and high else None)
 
 
+def _is_close(row: VerifiedRow | CauseRow) -> bool:
+    """Return whether the measured value equals an end of the interval at two digits, so that more must be shown."""
+    return row.measured is not None and f"{row.measured:.1e}" in {
+        f"{end:.1e}" for end in (row.low, row.high) if end is not None
+    }
+
+
+def _show_measured(row: VerifiedRow | CauseRow) -> str:
+    return _show_close(row.measured, row.quantity) if _is_close(row) else _show(row.measured, row.quantity)
+
+
+def _show_predicted(row: VerifiedRow | CauseRow) -> str:
+    shown = _show(row.predicted, row.quantity, row.high)
+    if not _is_close(row) or row.low is None or row.high is None:
+        return shown
+    ends = show_span(*(_show_close(end, row.quantity) for end in (row.low, row.high)))
+    return f"{_show(row.predicted, row.quantity)} ({ends})"
+
+
+def _show_close(value: float | None, quantity: str) -> str:
+    """Return a value with one more digit than usual, where a comparison depends on it."""
+    unit = next(unit for end, unit in UNITS.items() if quantity.endswith(end))
+    if value is None or not unit.isalpha():
+        return _show(value, quantity)
+    return format_si(value, unit, CLOSE_DIGITS)
+
+
 CELLS: Final[Mapping[str, Any]] = {
     "quantity": lambda row: _name(row.quantity),
-    "measured": lambda row: _show(row.measured, row.quantity),
-    "predicted": lambda row: _show(row.predicted, row.quantity, row.high),
+    "measured": _show_measured,
+    "predicted": _show_predicted,
     "is_inside": lambda row: text.VERDICTS[row.is_inside],
     "standing": lambda row: text.STANDINGS[row.standing],
     "inside_count": text.EXPLAINED,
@@ -197,8 +228,8 @@ def _describe_effect(row: CauseRow) -> str:
     return text.EFFECT(
         row,
         quantity=_name(row.quantity),
-        predicted=_show(row.predicted, row.quantity, row.high),
-        measured=_show(row.measured, row.quantity),
+        predicted=_show_predicted(row),
+        measured=_show_measured(row),
         verdict=text.VERDICTS[row.is_inside].lower() or "without an interval",
         judged=row.judged_count if row.judged_count > 1 else None,
     )
@@ -351,5 +382,7 @@ def _calibrate(
             raise
         return [], text.NOT_CALIBRATED(error=error)
     one = answer.calibration
-    effect = text.CALIBRATED(one) + (text.CALIBRATION_KEPT(answer) if write else text.CALIBRATION_OFFERED)
+    effect = text.CALIBRATED(one, defaults=1.0 - one.latency_credibility) + (
+        text.CALIBRATION_KEPT(answer) if write else text.CALIBRATION_OFFERED
+    )
     return forecast(source, [Case(row=row) for row in singles], one), effect

@@ -221,7 +221,7 @@ def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Ite
 
 
 def _suppose_kept(row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:
-    """Yield weights and inputs that stay in the last on-chip memory between calls."""
+    """Yield the supposition that weights and inputs stay in the last on-chip memory between calls, if it is faster."""
     hardware = read_known([entry.digest])[entry.digest]
     levels = [(one.name, one.bandwidth.value) for one in hardware.memory_levels if one.bandwidth is not None]
     if levels and levels[-1][1] > hardware.memory_bandwidth.value:

@@ -57,7 +57,7 @@ LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, A
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
 )
-"""Weight format in the name of a checkpoint."""
+"""Pattern of the weight format in the name of a checkpoint."""
 
 WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
 """Other tools' names of weight precisions -> name here; empty for the checkpoint's."""
@@ -293,7 +293,7 @@ def _name_decoder(given: str, path: Path, *, is_stated: bool) -> str:
 
 
 def _list_spellings(given: str) -> tuple[str, str, str]:
-    """Return a model name as given, without its folders, and without its weight format."""
+    """Return three spellings of a model name: as given, without folders, and also without its weight format."""
     kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", given)  # a folder of the Hugging Face cache
     own = kept[1] if kept else given.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     return given, own, STORED.split(own, maxsplit=1)[0]

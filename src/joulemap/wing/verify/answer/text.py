@@ -66,8 +66,8 @@ EFFECT: Final = Template(
     "[; {inside_count} of {judged} configurations would be inside]"
 )
 CALIBRATED: Final = Template(
-    "the last column uses a calibration to {row_count:n measurement}, weighted {latency_credibility:%} against class "
-    "defaults"
+    "the last column uses a calibration to {row_count:n measurement}, which counts {latency_credibility:%}; class "
+    "defaults count {defaults:%}"
 )
 CALIBRATED_SERVED: Final = Template(
     "later predictions of {engine} on {hardware} multiply {parts:and}; their intervals keep their width[; {left}]; "
