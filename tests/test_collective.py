@@ -12,7 +12,7 @@ from joulemap.domain.operator.name import COLLECTIVES, find_operator
 from joulemap.domain.reference import LINK_ACTION
 from joulemap.domain.workload import NO_KEY, Workload
 from joulemap.model.bulk import Total, evaluate_all
-from joulemap.model.communication import Path, find_path
+from joulemap.model.communication import Path, find_path, find_send
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.trace.single import describe
 
@@ -107,6 +107,16 @@ def test_paths_by_hand() -> None:
     # the pair of an A100 on a PCIe board is its bridge, more go through the host
     assert find_path(find("a100_pcie_80gb"), 2).ring_rate == 300e9
     assert find_path(find("a100_pcie_80gb"), 4).ring_rate < 32e9
+
+
+def test_a_send_beyond_a_link_crosses_the_network() -> None:
+    """Sixteen H100: 50 GB/s and 5 us of the network, in place of 450 GB/s and 0.55 us of a link that joins eight."""
+    h100 = find("h100_sxm5")
+    start, ramp = 13400 / h100.full_clock.value, 33000 / h100.full_clock.value
+    near, far = (seconds(f"send(elements={128 * MIB},devices={devices})", h100) for devices in (8, 16))
+    assert_close(near, start + ramp + 0.55e-6 + 256 * MIB / 450e9, rel=1e-6)
+    assert_close(far, start + ramp + 5e-6 + 256 * MIB / 50e9, rel=1e-6)
+    assert find_send(h100, 8) == find_path(h100, 8)
 
 
 @pytest.mark.parametrize(

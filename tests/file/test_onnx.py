@@ -25,7 +25,7 @@ from joulemap.trace.source import parse_input
 from joulemap.wing.file.assemble import assemble
 from joulemap.wing.file.assembly import view_at
 from joulemap.wing.file.graph import find_fixed_batch, read_program
-from joulemap.wing.file.name import find_precision
+from joulemap.wing.file.name import NAMES, find_precision
 from joulemap.wing.file.proto import load_onnx
 from joulemap.wing.file.rewrite import join_chains
 from joulemap.workspace import Workspace
@@ -262,11 +262,52 @@ def test_a_recurrent_layer_counts_as_its_trace(tmp_path: Path, layer: nn.Module)
     torch.onnx.export(layer.eval(), (x,), str(path), dynamo=False, opset_version=17)
     from joulemap.hub.held import request_module
 
-    traced, found = request_module(layer, x)[1], read(path)
+    traced, found = request_module(layer, x)[1], read(path, batch=3)
     for what in ("mac_count", "elementwise_count", "special_count", "step_count", "gemm_k"):
         counts = [[getattr(one, what) for one in work.operators if one.mac_count] for work in (found, traced)]
         assert counts[0] == counts[1]
     assert found.parameter_count == traced.parameter_count
+
+
+@pytest.mark.parametrize(
+    ("taken", "inputs", "batches", "batch"),
+    [
+        ([30, 2, 8], (), (), 2),
+        (["t", "b", 8], ("30x2x8",), (), 2),
+        (["t", "b", 8], ("30x1x8",), (4,), 4),
+        ([30, "b", 8], (), (4,), 4),
+        (["t", "b", 8], (), (4,), None),
+    ],
+)
+def test_the_batch_of_a_recurrent_layer_is_the_second_size(
+    tmp_path: Path, taken: list[int | str], inputs: tuple[str, ...], batches: tuple[int, ...], batch: int | None
+) -> None:
+    """A step of 30 of one sequence is (8 + 16) x 4 x 16 MACs."""
+    nodes = [
+        helper.make_node("Add", ["x", "b"], ["a"]),
+        helper.make_node("LSTM", ["a", "w", "r"], ["y"], hidden_size=16),
+    ]
+    weights = {"b": floats(8), "w": floats(1, 64, 8), "r": floats(1, 64, 16)}
+    path = write(tmp_path / "m.onnx", nodes, weights, taken, made=[taken[0], 1, taken[1], 16])
+    settings = Settings(batch=batches, inputs=inputs)
+    model = NAMES.find_claimed(str(path), settings, next(iter(batches), None))
+    if batch is None:  # the number of steps is not known
+        with pytest.raises(UsageError):
+            NAMES.describe(model, print)
+        return
+    work = NAMES.describe(model, print)
+    assert (model.request.batch, work.batch) == (batch, batch)
+    assert sum(one.mac_count for one in work.operators) == batch * 30 * (8 + 16) * 4 * 16
+
+
+def test_a_transposed_recurrent_layer_has_the_batch_first(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[1, 0, 2]),
+        helper.make_node("GRU", ["a", "w", "r"], ["", "y"], hidden_size=16),
+    ]
+    weights = {"w": floats(1, 48, 8), "r": floats(1, 48, 16)}
+    path = write(tmp_path / "m.onnx", nodes, weights, ["b", 30, 8], made=[1, "b", 16])
+    assert sum(one.mac_count for one in read(path, batch=4).operators) == 4 * 30 * (8 + 16) * 3 * 16
 
 
 def test_a_file_is_a_model_of_every_question(tmp_path: Path) -> None:

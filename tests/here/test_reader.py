@@ -9,9 +9,9 @@ import pytest
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UsageError
 from joulemap.wing.here import text
-from joulemap.wing.here.machine import Memory
+from joulemap.wing.here.machine import Machine, Memory
 from joulemap.wing.here.match import match_machine
-from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_xpu
+from joulemap.wing.here.reader import parse_memory, read_lspci, read_machine, read_nvidia, read_xpu
 from joulemap.wing.here.recording import load_recording
 
 MACHINES = Path(__file__).parent / "machine"
@@ -57,6 +57,21 @@ def test_two_cards_count_as_two_at_their_own_power_limit() -> None:
     assert (card.label, card.count) == ("l40s", 2)
     (card, *_) = match_machine(read_machine(load_recording(MACHINES / "gaming_pc.json"))).usable
     assert card.hardware == "rtx_3090@300W"
+    assert card.memory_bytes == 24576 * 2**20
+
+
+@pytest.mark.parametrize(("line", "hardware", "power_w"), [
+    ("NVIDIA GeForce RTX 4090, 24564 MiB, 450.00 W", "rtx_4090", 450.0),
+    ("NVIDIA GeForce RTX 4060 Ti, 8188 MiB, 165.00 W", "rtx_4060_ti[tdp=165W]", 165.0),
+    ("NVIDIA RTX A6000, 49140 MiB, 300.00 W", "rtx_a6000", 300.0),
+    ("NVIDIA RTX A6000, 46068 MiB, 300.00 W", "rtx_a6000[memory_capacity=44.99GB]", 300.0),
+])  # fmt: skip
+def test_a_card_has_the_memory_and_the_limit_that_its_driver_reports(line: str, hardware: str, power_w: float) -> None:
+    # the engine finds 1.0737 bytes per nominal byte: 46068 MiB, with error correction on, are 1.0737 x 44.99 GB
+    machine = Machine(system="Linux", graphics=tuple(read_nvidia(f"name, memory.total [MiB], power.limit [W]\n{line}")))
+    (card,) = match_machine(machine).usable
+    assert (card.hardware, card.power_w) == (hardware, power_w)
+    assert card.memory_bytes == float(line.split(", ")[1].split()[0]) * 2**20
 
 
 @pytest.mark.parametrize(("name", "label"), [

@@ -88,6 +88,24 @@ def test_devices_divide_the_heads_and_hold_the_model(
     assert {one.devices for _, one in found} == numbers
 
 
+@pytest.mark.parametrize(
+    ("serving", "is_possible"),
+    [
+        (Serving(devices=(8,), pipeline_devices=2), True),
+        (Serving(devices=(16,)), False),
+        (Serving(devices=(8,), data_devices=2, pipeline_devices=2), False),
+    ],
+)
+def test_stages_reach_beyond_a_link_and_the_devices_of_a_stage_do_not(
+    tmp_path: Path, serving: Serving, *, is_possible: bool
+) -> None:
+    from joulemap.wing.llm.capacity.case import OK, list_served
+
+    settings = Settings(hardware=("h100_sxm5",), precision=("bf16",), batch=(1,))
+    _, _, (case,) = list_served(Source(path=tmp_path / "a.duckdb"), "llama-3.1-8b", settings, serving)
+    assert (case.status == OK) == is_possible
+
+
 def test_what_a_server_can_do_follows_from_its_passes() -> None:
     """A deployment's stand-in: prompts of 1,000 tokens take 110 ms; steps 10 ms and 0.1 ms for each sequence."""
     surface = StraightPass(sequence_s=1e-4)

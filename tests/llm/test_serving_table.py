@@ -14,6 +14,7 @@ import pytest
 import joulemap.wing.llm.prediction as plan
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.measurement import find_unpredicted
 from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.public import find_public_table
@@ -96,6 +97,8 @@ def test_a_table_is_stored_once_and_listed_as_it_was_told(table: Path, tmp_path:
     workspace = Workspace(database)
     assert workspace.import_measurements(table) == (5, 0)
     assert workspace.import_measurements(table) == (0, 5)
+    assert all(name in find_unpredicted(table) for name in ("abacus_9000", "own/model"))
+    assert not any(name in find_unpredicted(table) for name in ("h100", "Llama"))
     rows = workspace.served_measurements().records()
     assert [row["batch"] for row in rows if row["source"] == "one stand"] == [8.0, 16.0]
     assert {row["hardware"] for row in rows} == {"h100_sxm5", "a100_sxm4_80gb", "abacus_9000"}

@@ -21,6 +21,7 @@ from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.model import Model
+from joulemap.plan.name import is_name
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
 from joulemap.plan.workload import (
@@ -52,6 +53,7 @@ Place = tuple[str, int]
 
 ROWS: Final = Template("{count:n row} of {models:list}[ and {more} more]")
 LEFT_OUT: Final = Template("{models}: {reason}")
+UNPREDICTED: Final = Template("stored, but `validate` cannot predict rows with unknown names: {names:list}")
 UNMEASURED: Final = "only throughput, power or memory; a fit needs latency or energy"
 NO_PRECISION: Final = Template("{hardware} has no {precision}; it has {precisions:list}")
 
@@ -157,6 +159,19 @@ def find_doubt(path: str | Path) -> str:
     """Return why the rows of a public table are not scored; empty for any other table or file."""
     table = find_public_table(str(path))
     return table.doubt if table else ""
+
+
+def find_unpredicted(path: str | Path) -> str:
+    """Return the hardware and models in a file's rows of served models that `validate` cannot predict; "" for none."""
+    if find_public_table(str(path)) is not None:
+        return ""
+    rows = read_measurements(Path(path), known_hardware, load_models())
+    served = [row for row in rows if isinstance(row, ServingRow)]
+    chips = dict.fromkeys(HardwareRef.read(row.hardware).label for row in served)
+    known = known_hardware(chips)
+    models = dict.fromkeys(row.model for row in served)
+    unknown = (*(one for one in chips if one not in known), *(one for one in models if not is_name(one)))
+    return UNPREDICTED(names=unknown) if unknown else ""
 
 
 def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:

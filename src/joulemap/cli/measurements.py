@@ -88,7 +88,8 @@ def import_(
     """Import measurements from a file.
 
     Stores every row of the file, or none if a line is wrong; the error names the lines. `measurements import
-    --help-all` lists the columns. Hardware and models must be known.
+    --help-all` lists the columns. Hardware and models must be known, except those of served models, which a message
+    names: `validate` cannot predict them.
 
     Required columns are hardware, model, precision, batch, runtime and source. At least one result is required.
     latency_s, energy_j and peak_memory_bytes are per batch; throughput_per_s is the steady rate of one device, power_w
@@ -120,10 +121,13 @@ def import_(
     joulemap measurements import public:serving
     joulemap validate --by source
     """
-    from joulemap.answer.measurement import find_doubt
+    from joulemap.answer.measurement import find_doubt, find_unpredicted
 
     stored, known = database.open().import_measurements(file)
     emit_line(f"{file}: {stored} measurement{'' if stored == 1 else 's'} stored, {known} already present")
     doubt = find_doubt(file)
     if doubt:
         voice.inform(f"joulemap: {file} is doubtful: {doubt}")
+    unpredicted = find_unpredicted(file)
+    if unpredicted:
+        voice.inform(f"joulemap: {file}: {unpredicted}")

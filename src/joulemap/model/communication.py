@@ -21,7 +21,8 @@ word of `variant` names a specific library.
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
 
 In a training step a collective may reach beyond the devices of a link. Then rings cross hosts over one network card per
-device. m of the n devices are in a host, devices outside the group excluded, and N is the rate of a card:
+device. So does each send between stages of a pipeline whose devices no link joins. m of the n devices are in a host,
+devices outside the group excluded, and N is the rate of a card:
 
     R       = min(R of the link, m N);  N of all to all
     steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  in addition, in a tree of hosts
@@ -152,6 +153,14 @@ def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     )
 
 
+def find_send(hardware: Hardware, devices: int) -> Path:
+    """Return the path between neighbouring stages of a pipeline: the link that joins all devices, else the network."""
+    try:
+        return find_path(hardware, devices)
+    except UnsupportedError:
+        return find_path(hardware, 2, devices)
+
+
 def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: int) -> Path:
     """Return the path between devices of several hosts: the link inside each host, and a network between hosts."""
     card = hardware.coefficient("network_bytes")
@@ -185,9 +194,10 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
         return None
     found = Exchange(**{field.name: np.zeros(len(is_ours)) for field in attrs.fields(Exchange)})
     groups, strides = kernels.work.gemm_groups, kernels.work.gemm_k
-    for devices, stride in np.unique(np.stack([groups, strides])[:, is_ours], axis=1).T.tolist():
-        rows = np.flatnonzero(is_ours & (groups == devices) & (strides == stride))
-        path = find_path(hardware, int(devices), int(stride))
+    sends = kernels.work.operation == "send"
+    for devices, stride, is_send in np.unique(np.stack([groups, strides, sends])[:, is_ours], axis=1).T.tolist():
+        rows = np.flatnonzero(is_ours & (groups == devices) & (strides == stride) & (sends == is_send))
+        path = find_send(hardware, int(devices)) if is_send else find_path(hardware, int(devices), int(stride))
         for name, values in _time(kernels, rows, hardware, path, int(devices)).items():
             setattr(found, name, put(getattr(found, name), rows, values))
     return found

@@ -28,6 +28,14 @@ MOST_UNROLLED: Final = 20_000
 IDLE: Final = frozenset({"Identity", "Constant"})
 """Operators that compute nothing."""
 
+RECURRENT: Final[Mapping[str, tuple[int, ...]]] = {"LSTM": (0, 5, 6), "GRU": (0, 5), "RNN": (0, 5)}
+"""Recurrent operators -> inputs that have the batch as the second axis in layout 0: sequences and first states."""
+
+ROWWISE: Final = frozenset(
+    {"Identity", "Cast", "Gather", "MatMul", "Add", "Mul", "Relu", "Dropout", "LayerNormalization"}
+)
+"""Operators before a recurrent layer, as of an embedding, that keep the leading axes of their input."""
+
 PRODUCTS: Final = ("Conv", "MatMul", "Gemm", "Einsum", "LSTM", "GRU", "RNN", "Attention")
 """Parts of the names of operators with MACs."""
 
@@ -84,16 +92,37 @@ def read_program(model: ModelProto, name: str, inputs: Sequence[InputSpec], batc
 def find_fixed_batch(model: ModelProto) -> int | None:
     """Return the batch size that a file fixes: 1, or the first size that inputs and outputs share; None if it is open.
 
-    A fixed first size that no output shares is not the batch: an image without one begins with its channels.
+    A fixed first size that no output shares is not the batch: an image without one begins with its channels. The
+    outputs of a recurrent layer that takes steps first have the batch in any place.
     """
-    names = {one.name for one in model.graph.initializer}
-    inputs, outputs = (
-        [_find_first(one.type) for one in some] for some in (_list_free(model, names), model.graph.output)
-    )
+    axes = find_batch_axes(model)
+    inputs = [_find_size(one.type, axes[one.name]) for one in _list_free(model)]
     fixed = [one for one in inputs if one]
     if not fixed:
         return None
-    return fixed[0] if fixed[0] == inputs[0] and set(outputs) == {fixed[0]} else 1
+    end = None if any(axes.values()) else 1
+    outputs = [[one.dim_value for one in made.type.tensor_type.shape.dim[:end]] for made in model.graph.output]
+    return fixed[0] if fixed[0] == inputs[0] and outputs and all(fixed[0] in one for one in outputs) else 1
+
+
+def find_batch_axes(model: ModelProto) -> dict[str, int]:
+    """Return the axis of the batch in each input: 1 where a recurrent layer takes steps before sequences, else 0."""
+    axes = dict.fromkeys((one.name for one in _list_free(model)), 0)
+    kept = {name: name for name in axes}
+    """Value -> the input whose leading axes it has."""
+    for node in model.graph.node:
+        if node.op_type in RECURRENT and not read_attributes(node).get("layout", 0):
+            axes |= {kept[node.input[place]]: 1 for place in RECURRENT[node.op_type] if _take(node, place) in kept}
+        if node.op_type in ROWWISE:
+            places = (1,) if node.op_type == "Gather" else (0, 1)
+            found = next((kept[_take(node, place)] for place in places if _take(node, place) in kept), None)
+            kept |= {} if found is None else dict.fromkeys(node.output[:1], found)
+    return axes
+
+
+def _take(node: NodeProto, place: int) -> str:
+    """Return the name of an operator's input; empty if it has none there."""
+    return node.input[place] if place < len(node.input) else ""
 
 
 def measure_onnx_precision(model: ModelProto) -> tuple[str, str]:
@@ -128,15 +157,16 @@ def _is_coded(product: NodeProto, makers: Mapping[str, NodeProto], weights: Coll
     return maker.input[0] not in weights and before is not None and before.op_type != "Constant"
 
 
-def _list_free(model: ModelProto, weights: Collection[str]) -> list[ValueInfoProto]:
+def _list_free(model: ModelProto) -> list[ValueInfoProto]:
     """Return the inputs of a model without its weights, which old files list too."""
+    weights = {one.name for one in model.graph.initializer}
     return [one for one in model.graph.input if one.name not in weights]
 
 
-def _find_first(declared: TypeProto) -> int | None:
-    """Return the first size of a tensor; 0 for an open one, None for a scalar or an unknown shape."""
+def _find_size(declared: TypeProto, axis: int) -> int | None:
+    """Return a size of a tensor; 0 for an open one, None for one that its shape lacks."""
     dims = declared.tensor_type.shape.dim
-    return max(dims[0].dim_value, 0) if dims else None
+    return max(dims[axis].dim_value, 0) if len(dims) > axis else None
 
 
 @attrs.define
@@ -145,6 +175,8 @@ class _Reader(Values):
 
     fixed: int = 1
     """Batch size of a file that fixes one."""
+    axes: dict[str, int] = attrs.field(factory=dict)
+    """Input -> axis of its batch."""
     sizes: dict[str, int] = attrs.field(factory=dict)
     """Name of a dynamic size -> its value in the given inputs."""
     unrolled: int = 0
@@ -153,12 +185,12 @@ class _Reader(Values):
     def read(self, model: ModelProto, inputs: Sequence[InputSpec], batch: int | None) -> Program:
         graph = model.graph
         weights = [self.add_weight(one) for one in graph.initializer]
-        names = {one.name for one in graph.initializer}
-        free = _list_free(model, names)
+        free = _list_free(model)
+        self.axes = find_batch_axes(model)
         self.fixed = find_fixed_batch(model) or 1
         taken = match_inputs(self.name, [one.name for one in free], inputs)
         for one in sorted(free, key=lambda one: one.name not in taken):
-            self.name_sizes(one.type, taken.get(one.name), batch)
+            self.name_sizes(one.name, one.type, taken.get(one.name), batch)
         given = [self.add_input(one.name, one.type, taken.get(one.name), batch) for one in free]
         for node in graph.node:
             self.add(node)
@@ -174,16 +206,17 @@ class _Reader(Values):
             branch_count=self.branch_count,
         )
 
-    def name_sizes(self, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
+    def name_sizes(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> None:
         """Store the value of each named dynamic size, because inputs share names."""
         dims = declared.tensor_type.shape.dim
-        values = spec.shape if spec is not None and len(spec.shape) == len(dims) else (batch or 1,)
-        for dim, size in zip(dims, values, strict=False):
+        is_given = spec is not None and len(spec.shape) == len(dims)
+        values = spec.shape if spec is not None and is_given else (batch or 1,)
+        for dim, size in zip(dims if is_given else dims[self.axes[name] :], values, strict=False):
             if dim.dim_param:
                 self.sizes.setdefault(dim.dim_param, size)
 
     def add_input(self, name: str, declared: TypeProto, spec: InputSpec | None, batch: int | None) -> Value:
-        """Return an input with dynamic sizes filled in; the first dynamic size is the batch by default."""
+        """Return an input with dynamic sizes filled in; a dynamic size of the batch has it by default."""
         kind = declared.tensor_type.elem_type
         dtype, size = DTYPES.get(kind, ("", 0))
         if not dtype:
@@ -199,10 +232,11 @@ class _Reader(Values):
                     f"{self.name}: input {name} is {_show(sizes, dims)}, not {'x'.join(map(str, spec.shape))}"
                 )
             return self.keep(Value(name, spec.shape, dtype, size, is_input=True), kind)
-        if sizes and sizes[0] is None:
-            sizes[0] = self.sizes.get(dims[0].dim_param) or batch or 1
-        elif sizes and batch not in (None, self.fixed, sizes[0]):
-            raise UsageError(f"{self.name}: input {name} has the batch {sizes[0]}, which is fixed in the file")
+        axis = self.axes[name]
+        if len(sizes) > axis and sizes[axis] is None:
+            sizes[axis] = self.sizes.get(dims[axis].dim_param) or batch or 1
+        elif len(sizes) > axis and batch not in (None, self.fixed, sizes[axis]):
+            raise UsageError(f"{self.name}: input {name} has the batch {sizes[axis]}, which is fixed in the file")
         sizes = [one or self.sizes.get(dim.dim_param) for one, dim in zip(sizes, dims, strict=True)]
         if None in sizes:
             shown = "x".join("..." if one is None else str(one) for one in sizes)

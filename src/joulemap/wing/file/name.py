@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from shlex import quote
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
     from joulemap.plan.model import Model
     from joulemap.plan.source import Talk
-    from joulemap.trace.source import ModelRequest
+    from joulemap.trace.source import InputSpec, ModelRequest
     from joulemap.wing.file.graph import Program
     from joulemap.wing.file.lite import LiteModel
 
@@ -62,13 +62,16 @@ class FileNames(ModelNames):
             raise UsageError(
                 f"{name} takes no {'--config' if settings.config else 'arguments'}: its file fixes the model"
             )
-        inputs = tuple(replace_batch([parse_input(text) for text in settings.inputs], settings.batch, batch))
+        given = self.turn(name, [parse_input(text) for text in settings.inputs])
+        given = replace_batch(given, settings.batch, batch)
+        batch = check_batch(batch, given)
+        inputs = tuple(self.turn(name, given))
         sizes = " ".join(map(str, inputs))
         digest = hashlib.sha256(f"{_find_digest(Path(name))} {sizes}".encode()).hexdigest()[:16]
         request = ModelRequest(
             model=name,
             kind=Path(name).suffix.lower().removeprefix("."),
-            batch=check_batch(batch, inputs) or self.find_batch(name) or 1,
+            batch=batch or self.find_batch(name) or 1,
             inputs=inputs,
             is_default=not inputs,
             path=Path(name),
@@ -88,6 +91,21 @@ class FileNames(ModelNames):
         from joulemap.wing.file.graph import find_fixed_batch
 
         return find_fixed_batch(_read_onnx(Path(model))[0])
+
+    def turn(self, model: str, inputs: Sequence[InputSpec]) -> list[InputSpec]:
+        """Return inputs with the two leading sizes of those exchanged whose batch is second in the file."""
+        if not inputs or not model.lower().endswith(ONNX):
+            return list(inputs)
+        from joulemap.wing.file.graph import find_batch_axes, match_inputs
+
+        axes = find_batch_axes(_read_onnx(Path(model))[0])
+        late = [spec for name, spec in match_inputs(model, [*axes], inputs).items() if axes[name]]
+        return [
+            attrs.evolve(spec, shape=(*spec.shape[1::-1], *spec.shape[2:]))
+            if any(spec is one for one in late)
+            else spec
+            for spec in inputs
+        ]
 
     def is_name(self, word: str) -> bool:
         """Return True for a path with the suffix of a model file."""

@@ -25,7 +25,10 @@ GPU: Final = "gpu"
 NPU: Final = "npu"
 
 OTHER_CAPACITY: Final = 0.1
-"""Relative difference from which the machine's memory replaces the catalogue's; 24 GiB sold as 24 GB stays below it."""
+"""Relative difference from which memory tells apart chips of one name; 24 GiB sold as 24 GB stays below it."""
+
+OTHER_SIZE: Final = 0.02
+"""Relative difference from which a driver's memory replaces the catalogue's. Error correction is a sixteenth."""
 
 FASTER: Final = 1.75
 """Ratio of stated to catalogue bandwidth above which the answer asks to check the stated one. Source: DDR5-5600 over
@@ -324,19 +327,20 @@ def _adapt_entry(
     shares = shares or (card is None and any(words in hardware.memory_type for words in SHARED_MEMORY))
     capacity = memory.capacity_bytes if shares else card.memory_bytes if card else None
     usable = _limit_shared(entry.vendor, capacity, card) if capacity and card is not None and shares else None
-    if usable:
+    reported = usable or (None if shares else capacity)
+    if reported:
         from joulemap.catalog.stack import find_engine
         from joulemap.wing.llm.serving.memory import find_memory_share
 
-        # the limit leaves room for the system, so the engine's memory share must not reduce it again
-        capacity = usable / find_memory_share(find_engine(ENGINE), hardware.memory_type)
+        # the memory share of the engine turns nominal memory into that of drivers; here it is known
+        capacity = reported / find_memory_share(find_engine(ENGINE), hardware.memory_type)
     if cpu is not None and memory.configuration is not None:
         bus = hardware.memory_bus_width
         memory.configuration.check_fit(entry.id, hardware.memory_type, bus.value if bus else None)
     rate = memory.bytes_per_s if shares else None
     changes: list[tuple[str, str]] = []
     own_capacity, own_rate = hardware.memory_capacity.value, hardware.memory_bandwidth.value
-    if capacity and abs(capacity / own_capacity - 1.0) > OTHER_CAPACITY:
+    if capacity and abs(capacity / own_capacity - 1.0) > (OTHER_CAPACITY if shares else OTHER_SIZE):
         changes.append(("memory_capacity", f"{capacity / 1e9:.4g}GB"))
         own_capacity = capacity
     if rate and entry.architecture == NPU and rate / own_rate - 1.0 > OTHER_BANDWIDTH:
@@ -347,6 +351,11 @@ def _adapt_entry(
     if card is not None and card.core_count and entry.vendor == APPLE and card.core_count != hardware.unit_count.value:
         changes.append(("unit_count", str(card.core_count)))
     mode, power = _find_mode(entry, hardware, card, cpu)
+    # boards of one chip have different limits: the driver's stands above one that no source calls the highest
+    is_raised = card is not None and (card.power_w or 0.0) > (1.0 + OTHER_POWER) * max((*entry.caps_w, *entry.limits_w))
+    if card is not None and card.power_w and is_raised and hardware.power_limit_highest is None:
+        changes.append(("tdp", f"{card.power_w:.0f}W"))
+        power = card.power_w
     label = name_variant(entry.id, changes) if changes else entry.id
     return Device(
         printed=printed,
@@ -354,7 +363,7 @@ def _adapt_entry(
         hardware=str(HardwareRef(entry.id, label[len(entry.id) :], mode)),
         label=entry.id,
         count=count,
-        memory_bytes=usable or (shares and capacity) or own_capacity,
+        memory_bytes=reported or (shares and capacity) or own_capacity,
         memory_bytes_per_s=rate or own_rate,
         power_w=power,
         origin=text.CATALOGUE,

@@ -60,9 +60,15 @@ class ServerOptions:
     )
     devices: str = option("", DEVICES_HELP, metavar="N,...", shown="best number, up to a node")
     expert_devices: int = option(1, "Expert-parallel devices, out of all devices.", min=1, is_advanced=True)
-    data_devices: int = option(1, "Number of data-parallel groups for attention.", min=1, is_advanced=True)
+    data_devices: int = option(
+        1, "Number of data-parallel groups for attention, all joined by one link.", min=1, is_advanced=True
+    )
     pipeline_devices: int = option(
-        1, "Pipeline stages, each with --devices devices.", metavar="N", min=1, is_advanced=True
+        1,
+        "Pipeline stages, each with --devices devices; stages that no link joins use a 400 Gb/s network.",
+        metavar="N",
+        min=1,
+        is_advanced=True,
     )
     cache: str = option(
         "",

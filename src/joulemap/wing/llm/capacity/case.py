@@ -168,10 +168,11 @@ def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
     """Return the case of `devices` devices with its status; unless `is_alone`, the reason names alternatives."""
-    from joulemap.model.communication import find_path
+    from joulemap.model.communication import find_path, find_send
     from joulemap.wing.llm.serving.memory import Room
 
     world = devices * question.beside
+    joined = world // question.serving.pipeline_devices
     case = Case(
         run=run,
         target=target,
@@ -187,8 +188,10 @@ def _judge(
             case, reason=NO_PRECISION(hardware=target.id, precision=precision, precisions=tuple(target.peaks))
         )
     try:
-        if world > 1:
-            find_path(target, world)
+        if joined > 1:
+            find_path(target, joined)
+        if world > joined:
+            find_send(target, world)
         deployment = question.deploy(run, target, devices)
     except ModelError:
         raise  # a faulty model, not the hardware, is the cause

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from joulemap.domain.hardware_ref import name_configured
-from joulemap.model.communication import find_path
+from joulemap.model.communication import find_path, find_send
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.store.query import fetch
@@ -121,10 +121,11 @@ def form_rows(
 
 def _describe_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
     """Return the reason why a step does not run: no link for its groups of devices, or no support for the precision."""
-    together = training.tensor_devices * training.pipeline_devices
     try:
-        if together > 1:
-            find_path(target, together)
+        if training.tensor_devices > 1:
+            find_path(target, training.tensor_devices)
+        if training.pipeline_devices > 1:
+            find_send(target, training.tensor_devices * training.pipeline_devices)
     except UnsupportedError as error:
         return text.UNLINKED(error=error)
     return text.UNSUPPORTED(step, hardware=hardware, devices=step.devices if step.devices > 1 else None)
