@@ -218,7 +218,7 @@ def test_a_cache_level_that_has_no_price_is_refused_by_name() -> None:
     graviton = cpu("graviton3")
     l1, l2, l3 = graviton.memory_levels
     renamed = attrs.evolve(graviton, memory_levels=(l1, l2, attrs.evolve(l3, name="slc")))
-    with pytest.raises(UnsupportedError, match="graviton3: .*slc.* l1, l2, l3"):
+    with pytest.raises(UnsupportedError, match=r"graviton3: .*slc.* l1, l2, l3"):
         run(renamed, "fp32")
 
 
