@@ -916,7 +916,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     assert done.returncode == ExitCode.UNSUPPORTED
     assert done.stderr.count("\n") == 1
     document = json.loads(done.stdout)
-    assert document["answer"].startswith(done.stderr.removeprefix("joulemap: ").strip())
+    assert document["answer"] not in done.stderr
     assert (document["best"], document["projection"], document["feasible_count"]) == (None, None, 0)
     nearest = document["nearest_miss"]
     available = [row for row in document["rows"] if row["is_available"]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -145,13 +144,9 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
 
 def separate_alike(cells: list[str]) -> list[str]:
     """Return the cells of a column; integers of four digits get a separator if longer ones have separators."""
-    if not any(_SEPARATED.fullmatch(one) for one in cells):
+    if not any("," in one and one.replace(",", "").isdecimal() for one in cells):
         return cells
-    return [f"{int(one):,}" if _FOUR_DIGITS.fullmatch(one) else one for one in cells]
-
-
-_SEPARATED: Final = re.compile(r"\d{1,3}(,\d{3})+")
-_FOUR_DIGITS: Final = re.compile(r"\d{4}")
+    return [f"{int(one):,}" if len(one) == 4 and one.isdecimal() else one for one in cells]
 
 
 def _show_fraction(value: float) -> str:

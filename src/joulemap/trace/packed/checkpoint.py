@@ -39,9 +39,6 @@ LONGEST_EXPRESSION: Final = 1_000
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 """Pattern of a repeated group that contains repetitions or alternatives; matching it takes exponential time."""
 
-_FINAL: Final = re.compile(r"(?<!\\)\.$")
-"""Pattern of the dot that ends a path; as an expression it would match any character."""
-
 
 @attrs.frozen(kw_only=True)
 class Matrix:
@@ -173,6 +170,11 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
 
 
 @lru_cache(maxsize=64)
+def _end_path(key: str) -> str:
+    """Return a key whose final dot is literal; as an expression it would match any character."""
+    return rf"{key[:-1]}\." if key.endswith(".") and not key.endswith("\\.") else key
+
+
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
 
@@ -180,7 +182,7 @@ def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     """
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
-    for several in ([_FINAL.sub(r"\.", key) for key in known], [re.escape(key) for key in known]):
+    for several in ([_end_path(key) for key in known], [re.escape(key) for key in known]):
         with contextlib.suppress(re.error):  # flags and repeated group names are invalid in a joined one
             joined = "|".join(f"(?:{key})" for key in several)
             return ends, re.compile(rf"(?:{joined})(?:(?<=\.)|(?=\.|$))") if known else None

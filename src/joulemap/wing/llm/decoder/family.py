@@ -64,9 +64,6 @@ PARTS: Final[Mapping[str, type]] = {"layer": Layer, "decoder": Decoder}
 _HEAD: Final = ("types", "like", "source", "ignored", "layer_types", "assumes", "defaults")
 _BLOCK: Final = ("block", "like")
 
-_HEADS: Final = re.compile(r"(For[A-Z]\w*|LMHeadModel|Model)$")
-"""End of a model class's name, which states its head: `LlamaForCausalLM`."""
-
 
 class Family:
     """Rules that read the layer sizes of some model types."""
@@ -127,7 +124,8 @@ def find_family(model_type: str, classes: Iterable[Any] = ()) -> Family | None:
     name = types.get(model_type) or types.get(model_type.removesuffix("_text"))
     if name is None:
         joined = {one.replace("_", ""): family for one, family in types.items()}
-        names = (_HEADS.sub("", str(one)).lower() for one in classes)
+        # the end of a class's name states its head, as in LlamaForCausalLM
+        names = (re.sub(r"(For[A-Z]\w*|LMHeadModel|Model)$", "", str(one)).lower() for one in classes)
         name = next((joined[one] for one in names if one in joined), None)
     return load_family(name) if name else None
 
