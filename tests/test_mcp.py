@@ -60,7 +60,7 @@ def test_tools_are_listed_and_a_statement_is_answered_within_bounds(database: Pa
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert tools.keys() == {*ALL, "options"}
         failed, found = await call("sql", statement="SELECT run_id, energy_low_j, energy_basis FROM runs ORDER BY 1")
-        assert not failed and len(found["rows"]) == 2 and "2 of" in found["left_out"]
+        assert not failed and len(found["rows"]) == 2 and "2 of" in found["left_out"], found["left_out"]
         failed, told = await call("sql", statement="SELECT * FROM read_text('/etc/passwd')")
         assert failed and told.startswith("Permission Error")
         failed, told = await call("compute")
