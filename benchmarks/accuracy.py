@@ -109,8 +109,8 @@ database. `joulemap validate --by kind` then scores it, unless the list calls it
 LADDER_TEXT: Final = """\
 ### Held-out shapes and boards
 The coefficients of the GPU class, the same for all boards, were fitted three times: to all rows, to all but a quarter
-of the shapes, and to all but one board. The held-out rows score the last two fits. Two rooflines are the baselines: one
-uses 72 % of the peak, 80 % of the bandwidth and 2 µs per kernel, the other fits three numbers per kind of operator. The
+of the shapes, and to all but one board. The held-out rows score the last two fits. One roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator. The
 table shows mean errors; `make ladder` adds medians, boards and the gain of each modelled effect.
 
 The formulas were chosen with knowledge of all these rows, so other sources may have somewhat larger errors. A

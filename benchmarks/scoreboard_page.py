@@ -96,8 +96,8 @@ BEHIND: Final = "Mean errors, other predictor : joulemap, on the rows that both 
 
 BOARDS: Final = """\
 The GPU class is fitted to all boards except one and scored on that board, in turn. About one row in sixteen is scored,
-drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. The roofline uses 72 % of
-the peak, 80 % of the bandwidth and 2 µs per operator; the fitted one has three numbers per kind.
+drawn by shape (`benchmarks/ladder.py`). The formulas were chosen with knowledge of all rows. One roofline uses 72 % of
+the peak, 80 % of the bandwidth and 2 µs per kernel; the other fits these three numbers for each kind of operator.
 Errors are mean / median.
 """
 

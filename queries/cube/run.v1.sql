@@ -62,7 +62,7 @@ memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "capacity of th
 memory_fraction = { type = "DOUBLE", null = "all", meaning = "peak memory over capacity" }
 clock_fraction = { type = "DOUBLE", null = "all", meaning = "share of the full clock; below 1 where the power cap lowers it" }
 clock_hz = { type = "DOUBLE", null = "all", unit = "Hz", meaning = "clock in steady state, after any reduction by the power cap" }
-voltage_factor = { type = "DOUBLE", null = "all", meaning = "energy of an action on the chip at clock_hz, relative to the highest voltage of the die" }
+voltage_factor = { type = "DOUBLE", null = "all", meaning = "energy of an on-chip action at clock_hz, relative to its energy at the highest voltage of the die" }
 uncapped_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "power at the full clock; above the power cap where the cap lowers the clock" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "power drawn regardless of the work" }

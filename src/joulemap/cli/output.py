@@ -165,7 +165,9 @@ class OutputOptions(DatabaseOptions):
     force: Force = False
     raw: bool = option(False, "Write csv without escaping spreadsheet formulas such as =1+1.", is_advanced=True)
     envelope: bool = option(
-        False, "Write a json table as an object with schema_version, command, program and rows.", is_advanced=True
+        False,
+        "Write a json answer of only one table as an object with schema_version, command, program and rows.",
+        is_advanced=True,
     )
     wide: bool = option(False, "Show every column, even beyond the terminal's width.", is_advanced=True)
     notes: bool = option(False, "Show definitions, assumptions and omissions too.", is_advanced=True)

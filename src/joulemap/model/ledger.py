@@ -129,7 +129,7 @@ def _spent_j(counts: Counts, reference: EnergyReference, voltage_factor: Floats)
 def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Iterator[tuple[int, Floats]]:
     """Yield (row of the reference table, whole femtojoules per operator) for each counted action.
 
-    `voltage_factor` is the energy of an on-chip action, relative to the highest voltage of the die.
+    `voltage_factor` is the energy of an on-chip action, relative to its energy at the highest voltage of the die.
     """
     reference = hardware.reference
     is_full = is_one(voltage_factor)

@@ -125,7 +125,7 @@ class RunFacts:
     clock_hz: float
     """Clock under the power cap."""
     voltage_factor: float
-    """Energy of an on-chip action at `clock_hz`, relative to the die's highest voltage."""
+    """Energy of an on-chip action at `clock_hz`, relative to its energy at the highest voltage of the die."""
     uncapped_power_w: float
     """Power at the full clock of the power mode, repeated without a pause."""
     throughput_limit: str

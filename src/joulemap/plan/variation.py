@@ -266,7 +266,10 @@ class Variation:
 
 
 def _find_module_w(hardware: Hardware) -> float:
-    """Return the power of the rest of the module or SoC that hardware is a part of; 0 if its energy contains it."""
+    """Return the static power of the rest of the module or SoC.
+
+    0 if the hardware is not a part of one, or if its energy already includes the rest.
+    """
     if not is_part(hardware.needs_host) or hardware.host or hardware.boundary == SYSTEM:
         return 0.0
     host = suggest_host(hardware.needs_host)

@@ -101,7 +101,7 @@ class RecordedCall:
     """Dispatched overload."""
     module_path: str
     invocation: int
-    """Number of the module call that this is part of; all calls of one module call share it."""
+    """Number of the innermost module call that contains this operator; its operators share it."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     outputs: tuple[torch.Tensor, ...]

@@ -140,7 +140,7 @@ class UsageOptions:
     pay: str = pay_option(is_advanced=True)
     seller: str = option(
         "",
-        "Kind of seller: hyperscaler, cloud, marketplace, reserved, spot, list or retail.",
+        "Kind of price: rent (hyperscaler, cloud, marketplace, reserved or spot) or purchase (list or retail).",
         metavar="NAME",
         shown="the one with prices for the most chips",
         is_advanced=True,

@@ -58,7 +58,7 @@ WEIGHT_HELP: Final = "Weight storage format, e.g. int8, int4:64 (group size), fp
 
 SET_HELP: Final = (
     "Override a hardware constant, e.g. clock=1.2GHz, tdp=x1.5 or l4:dram.read=31pJ; repeatable. `joulemap sensitivity "
-    "--details` lists the names."
+    "MODEL HARDWARE --details` lists the names."
 )
 
 PRECISION_HELP: Final = "Numeric precision: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4."

@@ -58,7 +58,12 @@ class DemandOptions:
         is_advanced=True,
     )
     max_cost: str = option(
-        "", "Maximum cost per month, e.g. 5000USD.", metavar="PRICE", shown=False, panel=LIMITS, is_advanced=True
+        "",
+        "Maximum cost of the fleet per month (with --rate or --rates), e.g. 5000USD.",
+        metavar="PRICE",
+        shown=False,
+        panel=LIMITS,
+        is_advanced=True,
     )
     owned: list[str] | None = option(
         None,

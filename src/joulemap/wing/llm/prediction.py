@@ -60,11 +60,11 @@ class _Target:
 
     name: str
     entry: HardwareEntry | None = None
-    """Catalogue entry; None for an unknown hardware."""
+    """Catalogue entry; None for unknown hardware."""
     mode: str = DEFAULT_MODE
     calibration: CalibrationEntry | None = None
     bound: Target | None = None
-    """Board with its mode, calibration and boundary applied; None for an unknown hardware."""
+    """Board with its mode, calibration and boundary applied; None for unknown hardware."""
     refusal: str = ""
 
     @property

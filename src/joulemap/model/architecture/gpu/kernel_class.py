@@ -84,7 +84,10 @@ def _operation(*operations: str) -> Callable[[Traits], Booleans]:
 
 
 def _general(applies: Callable[[Traits], Booleans]) -> Callable[[Traits], Booleans]:
-    """Return the condition, limited to libraries that compute an address per element; an engine moves vectors."""
+    """Return the condition, limited to libraries that compute an address per element.
+
+    Engines do not, since they move vectors.
+    """
     return lambda traits: applies(traits) & traits.is_general
 
 

@@ -5,7 +5,7 @@ adds up results over the link. Expert parallel places whole experts on some devi
 before attention, and sends their tokens to the experts. Pipeline parallel places layers on stages that work one after
 another and hand their tokens on; a pass is then that of the last stage, or of one before it, without logits.
 Sequence parallel divides norms and sums between the GEMMs of a layer by tokens: sums are scattered, then gathered
-before the next GEMMs, which moves as many bytes.
+before the next GEMMs, which moves as many bytes as an all-reduce.
 
 Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """

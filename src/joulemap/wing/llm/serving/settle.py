@@ -122,7 +122,7 @@ def _count(load: Load) -> int:
 
 
 def _lengthen(load: Load, count: int, warm_up: int, seed: int) -> Load:
-    """Return a load of `count` requests, the first of which are not counted; requests of a file repeat in turn."""
+    """Return a load of `count` requests, without the first `warm_up` in the statistics; requests of a file repeat."""
     count = min(count, MOST_REQUESTS)
     drawn = draw_requests(attrs.evolve(load, requests=count), seed)
     columns: dict[str, Any] = {
