@@ -831,7 +831,7 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
     """Return the origin, data and errors of a calibration that applies to some of this hardware."""
     errors = {"latency": row.latency_error_fraction, "energy": row.energy_error_fraction}
     lines = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
-    fit = text.FIT(row, errors=lines)
+    fit = text.FIT(row, errors=lines, held_out=text.HELD_OUT if lines and row.family_count > 1 else "")
     is_own = row.hardware in hardware
     verb = "uses" if len(row.inheritors) == 1 else "use"
     inherited = text.INHERITED(row=row, verb=verb, place=None if is_own else row.place, fit=fit)
