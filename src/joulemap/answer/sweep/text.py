@@ -55,7 +55,8 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
         "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | "
         "share of linear scaling batch_scaling_ratio | *energy per inference energy_per_inference_j | "
         "*power average_power_w | inferences per joule ~inferences_per_j | efficient is_in_zone | "
-        "utilization compute_utilization_fraction | bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes"
+        "utilization compute_utilization_fraction | "
+        "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes"
     ),
     "winner": Template(
         "{varying}*metric | *batch | *best winner | *value | advantage advantage_ratio | "
