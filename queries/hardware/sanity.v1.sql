@@ -152,7 +152,7 @@ SELECT
         CASE
             WHEN refusal IS NOT NULL THEN refusal
             WHEN clock_fraction < 1e0 THEN printf(
-                'would draw %.3g of the cap at the full clock, so the clock drops to %.3g %%',
+                'would draw %.3g times the power cap at the full clock, so the clock drops to %.3g %%',
                 uncapped_ratio,
                 clock_fraction * 100e0
             )

@@ -202,6 +202,11 @@ class RunAnswer(Answer):
         warning = "" if chosen is None else self.scope.warn_unhosted(headline, chosen)
         return f"{warning}; `recommend` ranks with a host" if warning else ""
 
+    @property
+    def _beside_boundary(self) -> str:
+        """Words after the boundary for what the values also include, such as ` plus host`; empty for nothing."""
+        return ""
+
     def _compose(
         self,
         title: str,
@@ -250,7 +255,7 @@ class RunAnswer(Answer):
             title = title.replace(what[0], f"{what[0]} ({what[1]})", 1)
         shown_texts = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
-            title=self.scope.bounded(title),
+            title=self.scope.bounded(title, self._beside_boundary),
             answer=answer,
             sections=tuple(section.with_shares(self.scope.show_assumed) for section in sections),
             insights=tuple(insights),

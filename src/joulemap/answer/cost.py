@@ -72,6 +72,7 @@ AVERAGE_GRID: Final = Template("{region} average grid")
 NO_PRICE: Final = Template("No {noun} is known for any of these chips.")
 PRICE_NOUNS: Final = {"rented": "rental price", "bought": "purchase price"}
 PRICE: Final = "price"
+SELLER_PRICE: Final = Template("{kind} price")
 
 DECIDING: Final = (
     "payment way! | *cost usd_per_million | *confidence is_best_of_hardware? | *price | *seller price_told"
@@ -160,6 +161,8 @@ class CostAnswer(RankedAnswer):
     """Carbon of a few configurations in every grid, the cleanest grid first."""
     limits: Limits
     """Limits that excluded configurations."""
+    seller: str
+    """Requested kind of seller; empty for any."""
 
     @property
     def _unit(self) -> str:
@@ -201,6 +204,11 @@ class CostAnswer(RankedAnswer):
         """Kind of seller that is compared; empty if both ways of paying are compared or no price has a kind."""
         asked = next((row for row in self.rows if self._is_asked(row) and row.compared_kind), None)
         return asked.compared_kind or "" if asked is not None and self.pay != "both" else ""
+
+    @property
+    def _noun(self) -> str:
+        """Noun for a price of the requested kind of seller, else for the way of paying."""
+        return SELLER_PRICE(kind=self.seller) if self.seller else PRICE_NOUNS.get(self.pay, PRICE)
 
     def _is_asked(self, row: CostOption) -> bool:
         return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
@@ -278,7 +286,7 @@ class CostAnswer(RankedAnswer):
         """Return the headline: the cheapest configuration, the margin, the confidence, and its carbon."""
         best = self.best
         if best is None:
-            return NO_PRICE(noun=PRICE_NOUNS.get(self.pay, PRICE))
+            return NO_PRICE(noun=self._noun)
         second = self._next
         ratio = None if second is None else _usd(second) / _usd(best)
         is_equal = ratio is not None and ratio < TIE_RATIO
@@ -327,7 +335,7 @@ class CostAnswer(RankedAnswer):
             lines.append(OTHER_WAY_ONLY(**values) if ratio is None else OTHER_WAY(more=more, less=less, **values))
         lines += [*self.describe_break_even(), *self._describe_unlike()]
         if unpriced := self._unpriced_each():
-            lines.append(UNPRICED(count=len(unpriced), noun=PRICE_NOUNS.get(self.pay, PRICE)))
+            lines.append(UNPRICED(count=len(unpriced), noun=self._noun))
         if projection is not None and best is not None:
             metric, ratio = METRIC["cost"], _usd(best) / _usd(projection)
             values = {
@@ -554,6 +562,7 @@ def cost(
             grid=fetch(connection, GridFootprint, run_ids=_find_grid_runs(rows, break_evens), **in_grids),
             assumptions=fetch(connection, AssumedNumber, **used),
             limits=limits,
+            seller=pay["seller"],
         )
 
 

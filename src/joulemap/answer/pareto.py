@@ -51,7 +51,7 @@ DOMINATED_BY: Final = Template(
     "*dominated by dominated_by | ratio of {x.label} x_ratio | ratio of {y.label} y_ratio | "
     "dominating points dominator_count"
 )
-BETWEEN: Final = "configurations between them"
+CONFIGURATIONS_NOUN: Final = "configurations"
 
 PROJECTIONS: Final = Template(
     "{count:n configuration} of unavailable hardware would be on the front: {names} (--all includes them)"
@@ -129,7 +129,7 @@ class ParetoAnswer(CandidateAnswer):
                 use=describe_use(self.assumptions, self.rows[0].pay) if is_money else "",
                 **self._metrics,
             ),
-            (Section("", deciding.out_of(len(front), len(kept), BETWEEN)),),
+            (Section("", deciding.out_of(len(front), len(kept), CONFIGURATIONS_NOUN)),),
             self.rows,
             answer=self.describe_front(),
             chosen=[row.run_id for row in (*front.rows[:1], *front.rows[-1:])],

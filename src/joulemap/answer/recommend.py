@@ -57,9 +57,10 @@ from joulemap.store.query import fetch, fetch_all, fetch_none
 from joulemap.system.record import frozen
 
 TITLE: Final = Template(
-    "{model}: {metric.best} {metric.meaning}[ at {rate}]{with_host} among {count}[ ({refused:#} cannot run)][, {use}]"
+    "{model}: {metric.best} {metric.meaning}[ at {rate}] among {count}[ ({refused:#} cannot run)][, {use}]"
 )
 WITH_HOST: Final = " with host"
+PLUS_HOST: Final = " plus host"
 
 BEST: Final = Template(
     "{name} has the {metric.best} {metric.meaning}[ at {rate}][ among {sold}][, with {kept}][ ({doubt})]: {value}"
@@ -210,6 +211,10 @@ class RecommendAnswer(RankedAnswer):
         return any(row.hostless_value != row.objective_value for row in self.rows)
 
     @property
+    def _beside_boundary(self) -> str:
+        return PLUS_HOST if self.counts_hosts else ""
+
+    @property
     def best_without_host(self) -> RankedConfiguration | None:
         """Best of the ranked configurations without hosts; None without a ranking."""
         sign = -1.0 if METRIC[self.objective].is_higher_better else 1.0
@@ -290,7 +295,6 @@ class RecommendAnswer(RankedAnswer):
             model=self.scope.model,
             metric=self._metric,
             rate=self._rated or None,
-            with_host=WITH_HOST if self.counts_hosts else "",
             count=CONFIGURATIONS(count=len(self.rows)),
             refused=len(self.select("unsupported")) or None,
             use=describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else "",

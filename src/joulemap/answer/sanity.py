@@ -48,7 +48,8 @@ COUNT: Final = Template("{count} {status}")
 MEANING: Final = (
     "ok: a matrix product draws 0.6 to 1 of the power cap, a copy at most the cap; low, high: below or above this "
     "range, or over 25 % off a measured copy; partial: the product uses only part of the chip; anchored: unattributed "
-    "energy, derived from the power limit, makes up the rest; measured: energies are fitted to a measured load"
+    "energy, derived from the power limit, makes up the rest; measured: energies are fitted to a measured load; "
+    "the clock also drops slightly below the cap, where a capped run draws less than the cap (coefficient cap_share)"
 )
 
 

@@ -269,15 +269,15 @@ class Scope:
         precisions = [label_precision(*pair) for pair in self.precisions]
         return text.RUNTIME(precisions=precisions, runtimes=self.settings.runtime)
 
-    def bounded(self, title: str) -> str:
-        """Return a title with the boundary of its energies, inserted before any colon."""
+    def bounded(self, title: str, beside: str = "") -> str:
+        """Return a title with the boundary of its energies and what is added to it, inserted before any colon."""
         subject, colon, rest = self._mark_tf32(title).partition(": ")
         is_mixed = self.fallback_boundary == BOARD and len(self.boundaries) > 1
         changes = self.describe_changes()
         hidden = len(changes) - SHOWN_CHANGES
         return text.BOUNDED(
             subject=subject,
-            boundaries=[text.WALL_ELSE_BOARD] if is_mixed else self.boundaries,
+            boundaries=[f"{one}{beside}" for one in ([text.WALL_ELSE_BOARD] if is_mixed else self.boundaries)],
             hosts=[
                 text.DEVICE_ONLY if host == NO_HOST else text.WITH_HOST(host=host)
                 for host in dict.fromkeys(filter(None, self.hosts.values()))
@@ -831,7 +831,7 @@ def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> l
     """Return the origin, data and errors of a calibration that applies to some of this hardware."""
     errors = {"latency": row.latency_error_fraction, "energy": row.energy_error_fraction}
     lines = [text.ERROR(error=error, quantity=name) for name, error in errors.items() if error is not None]
-    fit = text.FIT(row, errors=lines)
+    fit = text.FIT(row, errors=lines, held_out=text.HELD_OUT if lines and row.family_count > 1 else "")
     is_own = row.hardware in hardware
     verb = "uses" if len(row.inheritors) == 1 else "use"
     inherited = text.INHERITED(row=row, verb=verb, place=None if is_own else row.place, fit=fit)

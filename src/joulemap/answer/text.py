@@ -127,8 +127,10 @@ INHERITED: Final = Template(
     "{row.calibration}[ ({place}), {fit}]; `--calibration own` disables this"
 )
 FIT: Final = Template(
-    "fitted to {measurement_count:n measurement} of {family_count:n family|families}[, median error {errors:and}]"
+    "fitted to {measurement_count:n measurement} of {family_count:n family|families}[, median error "
+    "{errors:and}][ {held_out}]"
 )
+HELD_OUT: Final = "with the family held out"
 ERROR: Final = Template("{error:%} of {quantity}")
 WEIGHT: Final = Template(
     "the fit combines class defaults with {measurement_count:n measurement} of {hardware}, whose weight is "

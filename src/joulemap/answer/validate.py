@@ -227,7 +227,10 @@ def _ensure_runs(
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
     if not rows and not beside:
         what = " and ".join(text for text in which.values() if text)
-        raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`")
+        tables = load_public_tables().values()
+        has_table = any(which["source"] and which["source"].lower() in table.source.lower() for table in tables)
+        other = " and `joulemap measurements tables`" if has_table else ""
+        raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
     groups: dict[tuple[str, Any, Any, int, Boundary], list[str]] = {}
     operators: dict[tuple[str, Any, Any], list[Place]] = {}
     for row in rows:

@@ -32,7 +32,7 @@ def name_engine(architecture: str, vendor: str) -> str:
     if architecture == "dpu":
         return OVERLAY
     found = ENGINES.get((architecture, vendor)) or ELSEWHERE.get(architecture)
-    return found or f"{vendor}'s compiler"
+    return found or f"the compiler of {vendor}"
 
 
 def has_framework(architecture: str) -> bool:

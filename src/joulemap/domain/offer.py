@@ -44,8 +44,8 @@ MANY: Final[Mapping[str, str]] = {
     "hyperscaler": "hyperscalers on demand",
     "cloud": "GPU clouds on demand",
     "marketplace": "marketplaces",
-    "reserved": "GPU clouds reserved",
-    "spot": "clouds interruptible",
+    "reserved": "reserved GPU clouds",
+    "spot": "interruptible (spot) clouds",
     "list": "list prices",
     "retail": "retail prices",
 }

@@ -122,6 +122,8 @@ class ExplainAnswer(PairAnswer):
             "subgraph": self.subgraphs,
         }
         divided = divide(self, limit)
+        if by == "category":
+            divided["category"] = attrs.evolve(divided["category"], title="")
         return self._compose(
             self.title(),
             [divided[name] for name in shown],

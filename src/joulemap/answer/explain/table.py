@@ -24,8 +24,9 @@ LONGEST: Final = 20
 def divide(answer: PairAnswer, limit: int) -> dict[str, Section]:
     """Return division -> section with its table."""
     quantity = text.OFF_CHIP if answer.metric == "memory" else METRIC[answer.metric].label
+    spent = METRIC["energy" if answer.metric == "memory" else answer.metric].label
     return {
-        "category": Section("", lay_categories(answer)),
+        "category": Section(text.CATEGORY_TABLE(quantity=spent.capitalize()), lay_categories(answer)),
         "purpose": show_under(text.PURPOSE_TABLE, _lay_purposes(answer), *_describe_hidden(answer)),
         "role": Section(text.ROLE_TABLE, _lay_roles(answer, limit)),
         "action": _lay_actions(answer, limit),

@@ -34,6 +34,7 @@ CATEGORY_COLUMNS: Final = (
     "why the larger is larger by_count_exact"
 )
 CATEGORY_KEEP: Final = "why the larger is larger | {a} | {b} | difference"
+CATEGORY_TABLE: Final = Template("{quantity} by category")
 ALL: Final = "all"
 
 SPENT: Final[Mapping[str, str]] = {
@@ -145,13 +146,13 @@ SUBGRAPH_TABLE: Final = Template("{quantity} by subgraph")
 OFF_CHIP: Final = "bytes moved off chip"
 SUBGRAPH_COLUMNS: Final = (
     "subgraph name | pattern fusion_pattern | +difference | share of difference share_fraction | "
-    "largest role largest_action | energy difference of role largest_difference_j | energy A energy_a_fj | "
+    "largest energy difference, role largest_action | its size largest_difference_j | energy A energy_a_fj | "
     "energy B energy_b_fj | latency A latency_a_fs | latency B latency_b_fs | "
     "bottleneck A bottleneck_a | bottleneck B bottleneck_b"
 )
 SUBGRAPH_KEEP: Final = "difference | share of difference | energy A | energy B"
 SUBGRAPH_KEEP_ENERGY: Final = (
-    "difference | share of difference | largest role | energy difference of role | energy A | energy B"
+    "difference | share of difference | largest energy difference, role | its size | energy A | energy B"
 )
 
 TRAFFIC_TABLE: Final = "Bytes moved by each memory"

@@ -206,6 +206,7 @@ class FlipAnswer(RunAnswer):
         return text.SIDE(
             name=self.scope.mark(self.names["AB".index(side)]),
             share=self.share(side),
+            whose=text.THE if row and " of its " in row.word else text.ITS,
             word=row and row.word,
             verb=text.ARE if row and text.PLURALS & {*row.word.split()} else text.IS,
             flip=row and _describe_flip(row),

@@ -41,9 +41,10 @@ BOTH: Final = "both chips"
 SPREAD: Final = Template("/{down:plain} x{up:plain}")
 
 SIDE: Final = Template(
-    "{name} contributes {share:%} of the uncertainty[; the order reverses if its {word} {verb} {flip}][; {no_flip}]"
+    "{name} contributes {share:%} of the uncertainty[; the order reverses if {whose} {word} {verb} {flip}][; {no_flip}]"
 )
 IS, ARE = "is", "are"
+ITS, THE = "its", "the"
 PLURALS: Final = frozenset({"passes", "clocks", "slots", "bytes", "columns", "rows"})
 """Words that make the name of a constant a plural."""
 NO_FLIP_OF_SIDE: Final = "none of its constants alone reverses the order"

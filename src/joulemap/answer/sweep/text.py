@@ -48,13 +48,14 @@ COLUMNS: Final[Mapping[SweepDivision, Template]] = {
         "*highest throughput throughput_per_s | latency at highest throughput throughput_latency_s | "
         "throughput limit throughput_limit? | *lowest energy per inference energy_per_inference_j | "
         "efficient batches zone_low_batch | power at efficient batches zone_low_power_w | "
-        "largest batch run largest_batch | batch scaling largest_batch_scaling_ratio"
+        "largest batch run largest_batch | share of linear scaling largest_batch_scaling_ratio"
     ),
     "batch": Template(
         "{varying}*hardware | *batch | *latency latency_s | *throughput throughput_per_s | "
-        "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | batch scaling batch_scaling_ratio | "
-        "*energy per inference energy_per_inference_j | *power average_power_w | "
-        "inferences per joule ~inferences_per_j | efficient is_in_zone | utilization compute_utilization_fraction | "
+        "throughput limit throughput_limit? | speedup over batch 1 speedup_ratio | "
+        "share of linear scaling batch_scaling_ratio | *energy per inference energy_per_inference_j | "
+        "*power average_power_w | inferences per joule ~inferences_per_j | efficient is_in_zone | "
+        "utilization compute_utilization_fraction | "
         "bandwidth utilization bandwidth_utilization_fraction | memory peak_memory_bytes"
     ),
     "winner": Template(
@@ -120,8 +121,8 @@ ALL_BEYOND_BUDGET: Final = Template(
 EFFICIENT: Final = (
     "efficient batches: those around the lowest-energy batch with at least 90 % of its inferences per joule"
 )
-SCALING: Final = "batch scaling: throughput over batch size x throughput at batch 1"
-NO_SCALING: Final = "batch scaling needs a run at batch 1"
+SCALING: Final = "share of linear scaling: throughput over batch size x throughput at batch 1"
+NO_SCALING: Final = "share of linear scaling needs a run at batch 1"
 
 STEP_DEEPER: Final = Template("sweep {models} --level {level} {again} {repeated}")
 STEPS: Final = (

@@ -38,11 +38,11 @@ RATIO: Final = Template("{ratio:plain}x the {quantity}")
 
 USE_TABLE: Final = "Utilization"
 USE_COLUMNS: Final = (
-    "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck bound | "
+    "hardware | *utilization compute_utilization_fraction | grade compute_grade | *bottleneck, share of time bound | "
     "idle units idle_units_fraction |{remedies} bandwidth bandwidth_utilization_fraction | power average_power_w"
 )
 REMEDY_COLUMNS: Final = " *remedy choice | *EDP reduction gain |"
-USE_KEEP: Final = "utilization | bottleneck | remedy | EDP reduction | grade"
+USE_KEEP: Final = "utilization | bottleneck, share of time | remedy | EDP reduction | grade"
 BOUND: Final = Template("{bound} {share:%}")
 
 FLAG: Final = Template(

@@ -197,8 +197,8 @@ DOUBTED: Final[Mapping[str, str]] = {
 
 ENGINE_NOTE: Final = (
     "without --engine, vLLM is used. GGUF files run on llama.cpp unless --engine names another engine or a "
-    "release, such as vllm@2025; any model does if all hardware is CPUs outside data centres; its weights are "
-    "then q4_k_m unless --precision or --weight-precision is given"
+    "release, such as vllm@2025. On CPUs outside data centres, llama.cpp is the default for every model, with q4_k_m "
+    "weights unless --precision or --weight-precision is given"
 )
 BATCHES_BELOW: Final = Template(
     "--batch applies to the tables of --details only, in which requests arrive together; the next {count} notes "

@@ -100,6 +100,8 @@ NOTES: Final = (
     "alone: the whole model on one device, the others idle; split: each subgraph on one device, in turn or with "
     "branches in parallel; pipeline: consecutive batches on different devices; side by side: each device takes whole "
     "batches",
+    "throughput: only the goal throughput lets batches overlap; with other goals, a batch starts when the one before "
+    "has ended",
     "energies cover the whole box: devices that run a part draw static power, the others draw idle power; the "
     "ledger includes copies between devices and their conversions",
     "a split is chosen by the cost of each subgraph in a run of the whole model on each device; the table shows "

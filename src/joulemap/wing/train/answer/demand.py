@@ -137,7 +137,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
 
 def _name_model(model: str, training: Training) -> tuple[str, bool]:
     """Return a model's name within a step, with its tokens, and whether it is a language model."""
-    from joulemap.wing.llm.decoder.name import is_pass, split_pass
+    from joulemap.wing.llm.decoder.name import find_decoder, is_pass, split_pass
 
     if not is_pass(model):
         given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1,
@@ -151,7 +151,13 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
     assert parts is not None
     if parts[1] != "()":
         raise UsageError(f"{model}: leave out the brackets and use --tokens and --tensor-devices")
-    settings = [f"tokens={training.tokens or TOKENS}", "logits=all"]
+    decoder, tokens = find_decoder(parts[0]), training.tokens or TOKENS
+    if decoder is not None and 0 < decoder.context_length < tokens:
+        is_default = "" if training.tokens else " (default)"
+        raise UsageError(
+            f"--tokens is {tokens:,}{is_default}, more than the context of {parts[0]}: {decoder.context_length:,}"
+        )
+    settings = [f"tokens={tokens}", "logits=all"]
     settings += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
     settings += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
     settings += ["sequence_parallel=true"] * training.sequence_parallel
