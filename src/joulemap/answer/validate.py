@@ -228,7 +228,8 @@ def _ensure_runs(
     if not rows and not beside:
         what = " and ".join(text for text in which.values() if text)
         tables = load_public_tables().values()
-        has_table = any(which["source"] and which["source"].lower() in table.source.lower() for table in tables)
+        wanted = which.get("source", "").lower()
+        has_table = any(wanted and wanted in table.source.lower() for table in tables)
         other = " and `joulemap measurements tables`" if has_table else ""
         raise NoMeasurementError(f"no measurement of {what}: see `joulemap measurements list`{other}")
     groups: dict[tuple[str, Any, Any, int, Boundary], list[str]] = {}
