@@ -156,7 +156,6 @@ class DiffAnswer(RunAnswer):
         if rows and all(row.value_a == row.value_b for row in rows):
             metrics = [metric for metric in METRICS if any(row.metric == metric for row in rows)]
             return EQUAL(self, metrics=metrics, count=count if count > 1 else None)
-        count = len({row.hardware for row in rows})
         return HEADLINE(
             self,
             count=count if count > 1 else None,
