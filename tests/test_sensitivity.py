@@ -116,6 +116,15 @@ def test_an_elasticity_is_what_setting_the_constant_does(
         assert abs(math.log(after / before) / math.log(step) - found) < 1e-4
 
 
+def test_half_the_peak_of_an_array_takes_twice_the_time(workspace: Workspace) -> None:
+    flops = 2 * 8192**3
+    product = "gemm(m=8192,n=8192,k=8192)"
+    for factor in (0.5, 0.25):  # of 275 TFLOPS; at the whole peak the power cap lowers the clock
+        changes = {"peak.bf16": f"x{factor}"}
+        (row,) = workspace.compare(product, hardware="tpu_v4", precision="bf16", changes=changes).rows
+        assert_close(known(row.latency_s), flops / (factor * 275e12), rel=0.01)
+
+
 @pytest.mark.slow
 def test_rounding_to_whole_cycles_does_not_decide_an_elasticity(workspace: Workspace) -> None:
     """A faster array takes no longer: the next 0.01 % of this peak saves no cycle, 1 % does.

@@ -173,12 +173,13 @@ class Tpu:
 
     @staticmethod
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
-        """Return the rows that an array takes per cycle: more than one if small integers run faster."""
+        """Return the rows that an array takes per cycle: more than one if small integers run faster.
+
+        The peak at fp32 is that of several passes, which are counted apart.
+        """
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
-        rate: Floats | float = np.maximum(
-            1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
-        )
-        return rate
+        rate: Floats | float = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
+        return np.maximum(1.0, rate) if precision == "fp32" else rate
 
     @staticmethod
     def _passes(hardware: Hardware, precision: str) -> float:
