@@ -169,12 +169,12 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
     return _Targets(plain, tuple(one.removeprefix("re:") for one in targets if one not in plain))
 
 
-@lru_cache(maxsize=64)
 def _end_path(key: str) -> str:
     """Return a key whose final dot is literal; as an expression it would match any character."""
     return rf"{key[:-1]}\." if key.endswith(".") and not key.endswith("\\.") else key
 
 
+@lru_cache(maxsize=64)
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
     """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
 
