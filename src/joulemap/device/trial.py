@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
 import torch
 
 from joulemap.device.energy import EnergyCounter, Nvml, Rapl
@@ -26,6 +27,9 @@ from joulemap.trace.source import ModelRequest
 from joulemap.trace.tensor import DTYPES
 
 SEED: Final = 0
+
+IMAGE_DIMENSIONS: Final = 4
+"""Dimensions of a batch of images, and of the weights of a convolution over images."""
 
 PRECISIONS: Final = ("fp32", "bf16", "fp16")
 """Precisions of weights and floating-point inputs that can be measured."""
@@ -92,6 +96,30 @@ def _fill(value: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torc
     return torch.zeros(value.shape, dtype=value.dtype, device=device)
 
 
+def set_channels_last(subject: Subject) -> tuple[Subject, str]:
+    """Return a subject whose images and convolution weights are stored channels-last, and the name of the layout.
+
+    Predictions for GPUs assume this layout; with PyTorch's own, tensor cores need each image transposed before and
+    after a convolution. Models without convolutions over images are unchanged. A model that cannot run channels-last,
+    such as one with a view of an image as a vector, keeps PyTorch's layout.
+    """
+    if not any(one.dim() == IMAGE_DIMENSIONS for one in subject.module.parameters()):
+        return subject, ""
+    positional, named = replace_tensors(
+        (tuple(subject.positional), dict(subject.named)),
+        lambda value: value.contiguous(memory_format=torch.channels_last) if value.dim() == IMAGE_DIMENSIONS else value,
+    )
+    changed = attrs.evolve(subject, positional=positional, named=named)
+    subject.module.to(memory_format=torch.channels_last)
+    try:
+        with torch.inference_mode():
+            changed.call()
+    except RuntimeError:
+        subject.module.to(memory_format=torch.contiguous_format)
+        return subject, "contiguous layout, because the model fails channels-last"
+    return changed, "channels-last"
+
+
 DEVICES: Final = ("cpu", "cuda")
 
 CAPTURE_WARM_UP: Final = 3
@@ -135,7 +163,9 @@ def _run_trial(
     state = read_state()
     counter: EnergyCounter | None
     wait: Callable[[], object]
+    layout = ""
     if device == "cuda":
+        subject, layout = set_channels_last(subject)
         counter, wait, scope = Nvml.find(str(torch.cuda.get_device_properties(0).uuid)), torch.cuda.synchronize, "board"
         torch.cuda.reset_peak_memory_stats()
     else:
@@ -156,6 +186,7 @@ def _run_trial(
         _threads(device),
         state,
         f"weights and inputs from seed {SEED}, inference mode, fp32 without TF32",
+        layout,
         f"{timing.repetition_count} repetitions of {timing.calls_per_repetition} in {timing.window_s:.3g} s after "
         f"{timing.warm_up_s:.3g} s of warm-up{'' if timing.is_steady else ' that did not become steady'}",
         f"processor time {timing.processor_s:.4g} s per call" if device == "cpu" else "",

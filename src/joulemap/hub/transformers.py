@@ -193,17 +193,7 @@ def _find_configuration(transformers: Any, request: ModelRequest, values: Mappin
     if head is not None:
         found = head.config_class
     elif request.factory:
-        name = request.factory if request.factory.endswith("Config") else f"{request.factory}Config"
-        known = [entry for entry in dir(transformers) if entry.endswith("Config")]
-        if name not in known:
-            heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
-            is_head = "For" in request.factory or request.factory.endswith(HEADS)
-            raise UnknownNameError(
-                "transformers model" if is_head else "transformers configuration",
-                request.factory if is_head else name,
-                heads if is_head else known,
-            )
-        found = _find(transformers, name)
+        found = _find_named(transformers, request.factory)
     else:
         types = transformers.CONFIG_MAPPING
         if kind not in types:
@@ -216,6 +206,23 @@ def _find_configuration(transformers: Any, request: ModelRequest, values: Mappin
     if kind and own and kind != own and request.factory:
         raise ModelError(f"{request.path} is of the model_type {kind}, {request.model} of {own}")
     return found
+
+
+def _find_named(transformers: Any, factory: str) -> Any:
+    """Return the class of a configuration by its name or `model_type`; UnknownNameError for an unknown name."""
+    if factory in transformers.CONFIG_MAPPING:
+        return transformers.CONFIG_MAPPING[factory]
+    known = {entry.removesuffix("Config"): entry for entry in dir(transformers) if entry.endswith("Config")}
+    name = factory.removesuffix("Config")
+    if name not in known:
+        heads = [entry for entry in dir(transformers) if "For" in entry or entry.endswith(HEADS)]
+        is_head = "For" in factory or factory.endswith(HEADS)
+        raise UnknownNameError(
+            "transformers model" if is_head else "transformers configuration",
+            factory,
+            heads if is_head else list(known),
+        )
+    return _find(transformers, known[name])
 
 
 def _nest(arguments: tuple[tuple[str, str], ...]) -> dict[str, Any]:
