@@ -86,6 +86,8 @@ class VerifyAnswer(Answer):
     left_out: tuple[str, ...]
     """Counts and reasons of unreadable runs."""
     notes: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    """Facts of the files that a reader needs to judge the comparison."""
     other_chip: str = ""
     """Note that the file names another chip than the option; empty if it does not."""
 
@@ -107,7 +109,9 @@ class VerifyAnswer(Answer):
             title=(text.ONE if count == 1 else text.SEVERAL)(first, case_index=count, formats=formats),
             answer=answer,
             sections=(show_under(text.MEASURED, rows, *map(Text, filter(None, (*self.left_out, self.kept)))),),
-            insights=tuple(filter(None, (*(() if self.other_chip else map(_describe_effect, best)), self.calibration))),
+            insights=tuple(
+                filter(None, (*self.facts, *(() if self.other_chip else map(_describe_effect, best)), self.calibration))
+            ),
             details=(Section(text.CAUSES, causes),),
             notes=self.notes,
             data={
@@ -117,6 +121,7 @@ class VerifyAnswer(Answer):
                 "kept": self.kept,
                 "left_out": self.left_out,
                 "notes": self.notes,
+                "facts": self.facts,
             },
             table=self.rows,
         )
@@ -309,6 +314,7 @@ def verify(
         kept=kept,
         left_out=tuple(line for one in readings for line in one.left_out),
         notes=tuple(dict.fromkeys(notes)),
+        facts=tuple(dict.fromkeys(fact for one in readings for fact in one.insights)),
         other_chip=next((note for note in notes if note.startswith(OTHER_CHIP)), ""),
     )
 

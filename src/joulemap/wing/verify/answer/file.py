@@ -77,6 +77,8 @@ class Reading:
     form: Format
     row: Measurement | ServingRow
     notes: tuple[str, ...]
+    insights: tuple[str, ...]
+    """Facts of the file that a reader needs to judge the comparison."""
     assumed: frozenset[str]
     """Columns stated neither in the file nor by the user."""
     unscored: Mapping[str, str] = attrs.field(factory=dict)
@@ -116,9 +118,19 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = [*cells.pop("notes", []), *substitutes], cells.pop("assumed", set())
             notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
+            insights = tuple(cells.pop("insights", ()))
             row = make(cells, notes, assumed, path, stated)
-            reading = Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
-            found.append(attrs.evolve(reading, unscored=_name_unscored(row, faults, form.kind)))
+            found.append(
+                Reading(
+                    file=path,
+                    form=form,
+                    row=row,
+                    notes=tuple(notes),
+                    insights=insights,
+                    assumed=frozenset(assumed),
+                    unscored=_name_unscored(row, faults, form.kind),
+                )
+            )
         except LACKING as error:
             left.append("; ".join(faults.values()) or _explain(error, form))
     if not found:

@@ -144,6 +144,17 @@ WITH_COPIES: Final = Template("{whole} with copies to and from the host")
 STREAMS: Final = Template("{streams} streams share the device: each takes longer than alone")
 SPREAD: Final = Template("trtexec warns of a spread of {percent:plain} %: clocks were not locked")
 PROFILED: Final = Template("{basis} under torch.profiler, including its overhead")
+HOST_BOUND: Final = Template(
+    "the GPU was busy for {busy_s:s} of {elapsed_s:s} per pass, because the profiler slows the host: the busy time is "
+    "compared with the runtime graph; --runtime eager compares the elapsed time"
+)
+KERNEL_TIME: Final = (
+    "Self CUDA time is the sum of kernel times without the gaps between them, so it is compared with the runtime graph"
+)
+TRANSPOSED: Final = Template(
+    "copies between layouts take {seconds:s} per pass, {share:%} of the GPU's busy time: "
+    "model.to(memory_format=torch.channels_last) avoids them, and predictions assume that layout"
+)
 PROFILER_STEPS: Final = Template("mean of {count} profiler steps")
 PASSES: Final = Template("{count} passes")
 TIMER: Final = Template("{title}[; {threads}]")
