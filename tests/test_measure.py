@@ -13,6 +13,8 @@ import torch
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.computed import make_table
+from joulemap.answer.launch import HostAnswer, HostPace
 from joulemap.answer.measure import CROWDED, list_reasons
 from joulemap.catalog.sheet import load_models
 from joulemap.device.processor import read_cpu
@@ -313,6 +315,13 @@ def test_a_host_is_timed_call_by_call(joulemap: Run) -> None:
     # 98,000 clocks of a launch over 4.65 us at 3.79 GHz of a dispatch
     assert_close(row["launch_s"] / row["call_s"], 98_000 / (4.65e-6 * 3.79e9), rel=1e-3)
     assert row["setting"] == f"host_launch={row['launch_s'] * 1e6:.3g}us"
+
+
+def test_the_next_command_names_the_gpu_of_this_machine() -> None:
+    pace = HostPace(device="NVIDIA H100", call_s=2e-5, launch_s=2e-5, is_scaled=False, spread_fraction=0.0)
+    answer = HostAnswer(paces=make_table("pace", HostPace, [pace]), chip="h100_sxm5")
+    (step,) = answer.document().steps
+    assert step.split()[3:] == ["--hardware", "h100_sxm5", "--runtime", "eager", "--set", "h100_sxm5:host_launch=20us"]
 
 
 def test_a_host_takes_nothing_that_concerns_a_model(joulemap: Run) -> None:
