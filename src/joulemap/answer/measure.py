@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,18 +48,19 @@ MEMORY_TOLERANCE: Final = 1.2
 """Maximum ratio between a board's advertised memory and the size that its driver reports."""
 
 TITLE: Final = Template("{model} on {hardware}, batch {batch}, {precision}, {runtime}")
-COLUMNS: Final = "per batch | measured here | predicted | predicted / measured"
+COLUMNS: Final = "per batch | measured here | predicted (80 %) | predicted / measured"
 LINES: Final = (
-    "latency | {measured_latency_s:s} |[{predicted_latency_s:s}]|[{latency_ratio:x}]",
-    "energy |[{measured_energy_j:J}]|[{predicted_energy_j:J}]|[{energy_ratio:x}]",
-    "power |[{measured_power_w:W}]|[{predicted_power_w:W}]|[{power_ratio:x}]",
+    "latency | {measured_latency_s:s} |[{latency:interval s}]|[{latency_ratio:x}]",
+    "energy |[{measured_energy_j:J}]|[{energy:interval J}]|[{energy_ratio:x}]",
+    "power |[{measured_power_w:W}]|[{power:interval W}]|[{power_ratio:x}]",
     "peak memory |[{measured_peak_memory_bytes:B}]|[{predicted_peak_memory_bytes:B}]|[{memory_ratio:x}]",
 )
 UNMEASURED: Final = "not measured here"
+VERDICTS: Final = {True: "inside", False: "outside", None: None}
 
 HEADLINE: Final = Template(
     "{hardware} takes {measured_latency_s:s} per batch"
-    "[; the prediction is {predicted_latency_s:s}, {latency_ratio:x} as much]"
+    "[, {verdict} the 80 % interval of its prediction, {latency:interval s}]"
     "[. The measurement is unreliable: {reasons:and}]."
 )
 
@@ -106,6 +108,12 @@ class MeasureAnswer(Answer):
         """Measurement with its prediction."""
         return self.scores[0]
 
+    @property
+    def is_inside(self) -> bool | None:
+        """Return whether the measured latency is inside the 80 % interval of its prediction; None without a prediction."""
+        ratio, half_width = self.score.latency_ratio, self.score.latency_half_width
+        return None if ratio is None or half_width is None else abs(math.log(ratio)) <= half_width
+
     def data(self) -> dict[str, Any]:
         """Return the data for machine formats: the row, the timing of the repetitions, and the calibration."""
         used = ", ".join(row.calibration for row in self.calibrations) or UNCALIBRATED
@@ -116,7 +124,15 @@ class MeasureAnswer(Answer):
         """Return the document; csv contains the same row as json."""
         score, data = self.score, self.data()
         hardware = mark_projected(score.hardware, self.projected)
-        lines = (fill_cells(line, score) for line in LINES)
+        predicted = {
+            name: None if value is None else (value, half_width)
+            for name, value, half_width in (
+                ("latency", score.predicted_latency_s, score.latency_half_width),
+                ("energy", score.predicted_energy_j, score.energy_half_width),
+                ("power", score.predicted_power_w, score.power_half_width),
+            )
+        }
+        lines = (fill_cells(line, score, **predicted) for line in LINES)
         section = Section("", lay_lines(COLUMNS, ((name, here or UNMEASURED, *more) for name, here, *more in lines)))
         table = Table(
             title=self.scores.title,
@@ -130,6 +146,8 @@ class MeasureAnswer(Answer):
             answer=HEADLINE(
                 score,
                 hardware=hardware,
+                verdict=VERDICTS[self.is_inside],
+                latency=predicted["latency"],
                 reasons=list_reasons(self.timing),
             ),
             sections=(section,),
