@@ -21,6 +21,9 @@ A class may lack rows of one kind of work, such as the first step of a language 
 measured. That kind takes the spread of all work of the class, in which each kind counts once. The spread is shrunk
 towards that of all classes, and is at least that of the class's whole models.
 
+A prediction with the inherited calibration of another board is better than one with class defaults. Its error belongs to
+the groups of its own board only.
+
 Errors of whole models used for fitting show the quality of the fit, not the error on an unfitted board. Such a row may
 have a second error, of a prediction without the numbers that its board's measurements gave: the error of a new board.
 Groups of several boards consist of these errors. By runtime and precision, those of one board count as one: its static
@@ -131,6 +134,8 @@ class Residual:
     """
     is_foreign: bool = False
     """True if only the error of hardware without measurements is scored."""
+    is_inherited: bool = False
+    """True if the prediction uses the calibration of other hardware of its generation."""
 
     @property
     def as_foreign(self) -> Residual:
@@ -160,11 +165,15 @@ def fit_scales(
     of its chips without rows.
     """
     named = [attrs.evolve(one, compiler=compilers.get(one.hardware, "")) for one in residuals]
-    scales = _fit_groups([one.as_foreign for one in named], compilers)
-    if any(one.foreign_error is not None for one in named):
-        of_own = _fit_groups([one for one in named if not one.is_foreign], compilers)
+    independent = [one for one in named if not one.is_inherited]
+    scales = _fit_groups([one.as_foreign for one in independent], compilers)
+    if any(one.foreign_error is not None for one in independent):
+        of_own = _fit_groups([one for one in independent if not one.is_foreign], compilers)
         own = {_name(one): one for one in of_own if one.level == OWN_LEVEL}
         scales = [own.get(_name(one), one) for one in scales]
+    if inherited := {_name_own(one) for one in named if one.is_inherited}:
+        every = _fit_groups([one for one in named if not one.is_foreign], compilers)
+        scales += [one for one in every if one.level == OWN_LEVEL and _name(one) in inherited]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -176,6 +185,10 @@ def fit_scales(
 
 def _name(scale: ErrorScale) -> Key:
     return tuple(getattr(scale, name) for name in ASKED)
+
+
+def _name_own(one: Residual) -> Key:
+    return tuple(getattr(one, name) for name in ASKED)
 
 
 def _find_unit(one: Residual, level: int) -> tuple[str, ...]:
