@@ -11,7 +11,7 @@ SETTINGS: Final = Settings(tf32="allowed")
 """Defaults of a single run: fp32 with torch.compile's kernels, on the hardware that the question chooses."""
 
 CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"), states_precision=True, tf32="allowed")
-"""Defaults of a choice among hardware: every chip and power mode, at batch sizes 1, 8 and 32."""
+"""Defaults of a choice among hardware: every chip, every power mode, and batch sizes 1, 8 and 32."""
 
 DEPLOYED: Final = Settings(
     precision=CANDIDATES.precision,
