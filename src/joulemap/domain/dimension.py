@@ -109,7 +109,8 @@ DISTINGUISHING: Final = tuple(
 
 
 def fill_dimensions(sql: str) -> str:
-    """Return SQL of views with the placeholders for dimensions filled in: columns, labels, and keys of the newest run.
+    """Return SQL of views with its placeholders for dimensions filled in: columns, labels, and keys of the newest
+    run.
     """
     labels, known = spell_labels(), list_dimensions()
     sql = (

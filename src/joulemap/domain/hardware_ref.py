@@ -65,7 +65,7 @@ class MemoryConfiguration(NamedTuple):
 
 @frozen
 class HardwareRef:
-    """Reference to a chip: name, set constants, power mode; `l4`, `l4@40W`, `l4[tdp=60W;clock=1GHz]@900MHz`.
+    """Reference to a chip: name, constants set in brackets, and power mode, as in `l4[tdp=60W;clock=1GHz]@900MHz`.
 
     `+ddr5-5600x2` sets the memory bandwidth from data rate and channels: `ryzen_9_7950x+ddr5-5600x2`.
     """
@@ -77,7 +77,7 @@ class HardwareRef:
     mode: str = ""
     """Power mode, as written; empty for the default mode."""
     memory: MemoryConfiguration | None = attrs.field(default=None, eq=False)
-    """Memory modules behind a memory bandwidth among the settings."""
+    """Memory modules that were stated in place of a memory bandwidth; None if none were stated."""
 
     @classmethod
     def read(cls, text: str) -> HardwareRef:
@@ -100,7 +100,7 @@ class HardwareRef:
 
     @classmethod
     def at(cls, label: str, mode: str) -> HardwareRef:
-        """Return the reference of a chip at a power mode; the default mode is omitted, as in answers."""
+        """Return the reference to a chip at a power mode. The default mode is left out, as in answers."""
         return cls(label, "", "" if mode == DEFAULT_MODE else mode)
 
     @property
@@ -110,7 +110,7 @@ class HardwareRef:
 
     @property
     def changes(self) -> tuple[tuple[str, str], ...]:
-        """The constants that are set and their values; UsageError if a part is not NAME=VALUE."""
+        """Names and new values of the constants in brackets. Raises UsageError if a part is not NAME=VALUE."""
         if not self.settings:
             return ()
         parts = [part.partition("=") for part in self.settings.removeprefix("[").removesuffix("]").split(";")]

@@ -12,10 +12,10 @@ from joulemap.system.record import frozen
 Shape = tuple[int, ...]
 
 LARGEST_SPREAD: Final = 0.2
-"""Largest interquartile range over median at which a latency is trusted."""
+"""Largest interquartile range of a trusted latency, as a share of its median."""
 
 SMALLEST_SHARE: Final = 0.9
-"""Minimum share of a trusted window in which a single working thread must have run."""
+"""Minimum share of a window that a single working thread must have run for the window to be trusted."""
 
 
 @frozen(kw_only=True)
@@ -51,7 +51,7 @@ class Measurement:
     seen: str = ""
     """Coefficients fitted with this row; empty if there are none."""
     stream_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Streams of the process that had run a matrix multiplication, where the framework keeps a workspace per stream."""
+    """CUDA streams of the process that had run a GEMM. Frameworks keep a memory workspace for each of them."""
 
 
 @frozen(kw_only=True)
@@ -76,14 +76,14 @@ class TracedOperator:
 
     operator_index: int
     operation: str
-    """Operation as in `operator_signatures`: the three operators of an attention are one operation."""
+    """Operation as in the view `operator_signatures`, where the three operators of an attention are one operation."""
     shapes: str
-    """Shapes as in `operator_signatures`."""
+    """Shapes as in the view `operator_signatures`."""
     kind: str
     aten: str
     output_shape: Shape
     copied_shape: Shape
-    """Shape of the preceding view if the operator makes it contiguous, else the operator's own output shape."""
+    """Shape of the preceding view if the operator copies it to contiguous memory; else the operator's output shape."""
     input_elements: tuple[int, ...]
     """Elements that the operator reads of each input activation."""
     weight_shapes: tuple[Shape, ...]
@@ -133,7 +133,7 @@ class Timing:
     processor_s: float
     """CPU time of all threads of this process, busy-waiting included."""
     processor_fraction: float | None
-    """Share of the window that the single working thread ran; None if several threads or another device work."""
+    """Share of the window that the only working thread ran; None if several threads or another device worked."""
     energy_j: float | None
     power_w: float | None
     """Mean power over the window."""
@@ -164,6 +164,6 @@ class Trial:
     """Boundary of energy and power, whether or not they were measured."""
     peak_memory_bytes: int | None
     stream_count: int | None
-    """Streams that the process had used; None without a GPU."""
+    """CUDA streams of the process that had run a GEMM; None without a GPU."""
     device_name: str
     conditions: str

@@ -38,7 +38,7 @@ _REMOVED: Final = tuple(
 """Parts of a printed name that do not identify the chip, in lower case and in the order of their removal."""
 
 _SAME: Final = ((re.compile(r"\blaptop gpu\b|\bmobile\b|\bnotebook\b"), "laptop"), (re.compile(r"[_/,]"), " "))
-"""(pattern of spellings, common word); the first pair applies last."""
+"""(pattern of other spellings, common spelling). The first pair is applied after the words of `_REMOVED` are gone."""
 
 _CODE_NAME: Final = re.compile(r"\s*[(\[][^()\[\]=]*[)\]]")
 """Remark in brackets, such as `(znver3)` or `(RADV NAVI31)`; `[tdp=60W]` is not one."""
@@ -61,7 +61,7 @@ NEEDLESS: Final = frozenset(VENDORS).union(
     ("arm", "broadcom", "chip", "co", "core", "corp", "corporation", "design", "devices", "graphics", "inc", "ltd"),
     ("developer", "kit", "micro", "processor", "series", "soc", "technologies", "the", "with", "generation", "edition"),
 )
-"""Words of vendors, brands and kinds that a name may have or lack."""
+"""Words of vendors, brands and kinds that are optional in a name."""
 
 _PLAIN_PRO: Final = re.compile(r"\b(ryzen \d) pro\b")
 """Name of a Ryzen PRO, the managed version of the same chip."""
@@ -91,10 +91,11 @@ Words = frozenset[tuple[str, int]]
 
 
 def list_readings(name: str, without: Collection[str] = ("",)) -> Iterator[Mapping[str, Words]]:
-    """Yield the identifying words of a printed name, each time with one of the words `without` omitted.
+    """Yield the identifying words of a printed name, once for each way to read it.
 
-    The name is read with its remark in brackets, then without it. Further readings name the same chip with a suffix
-    that changes no number: a Ryzen PRO, or a processor without graphics.
+    Each reading maps every word of `without` to the identifying words except this one. The name is read with its remark
+    in brackets, then without it. Further readings drop a suffix that changes no number: a Ryzen PRO, or a processor
+    without graphics.
     """
     seen: set[Words] = set()
     plain = name.lower()
@@ -115,8 +116,8 @@ def shorten(name: str) -> str:
 
 @lru_cache(8192)
 def read_words(name: str, without: str = "") -> Words:
-    """Return the identifying words of a known name except one. Cached: each search compares all names of the
-    catalogue.
+    """Return the identifying words of a known name, except the word `without`. Cached: each search compares all names
+    of the catalogue.
     """
     return _keep(_reduce(name.lower()), without)
 
