@@ -131,7 +131,7 @@ class Timing:
     is_steady: bool
     """True if the warm-up ended because repetitions agreed, False if it timed out."""
     processor_s: float
-    """CPU time of all threads of this process, busy-waiting included."""
+    """CPU time per call of all threads of this process, including busy-waiting."""
     processor_fraction: float | None
     """Share of the window that the only working thread ran; None if several threads or another device worked."""
     energy_j: float | None
