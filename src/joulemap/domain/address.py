@@ -51,11 +51,13 @@ class Address(NamedTuple):
     kind: str
     """Kind: `quantity`, `geometry`, `coefficient`, `memory`, `peak`, `link`, `price` or `use`."""
     name: str
-    """Name within the kind: a quantity, an action as `dram.read`, a level, a precision."""
+    """Name within the kind: a quantity, an action (`dram.read`), a memory level, a link, a precision or a
+    coefficient.
+    """
     field: str = ""
     """Field of a memory level, link or peak; empty for the rate of a peak and for all other kinds."""
     device: str = ""
-    """Device of a box; empty for a number of a chip, or of the whole box."""
+    """Name of a device in a box; empty for a number of a chip, or of the whole box."""
 
     @classmethod
     def read(cls, text: str) -> Self:

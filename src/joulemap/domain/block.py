@@ -89,7 +89,7 @@ class Block:
     columns: Mapping[str, Any]
     """Column of `QUESTION` -> one value for all points, or one value per point."""
     varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
-    """Constant -> unit and one value per point."""
+    """Constant -> (unit, one value per point)."""
 
     def __attrs_post_init__(self) -> None:
         wrong = sorted(self.columns.keys() ^ QUESTION.keys())

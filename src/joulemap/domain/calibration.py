@@ -192,13 +192,13 @@ class CalibrationError:
     quantity: str = attrs.field(validator=attrs.validators.in_(SCORED))
     split: str = attrs.field(validator=attrs.validators.in_(SPLITS))
     runtime: str = ""
-    """Runtime of the group; empty for all."""
+    """Runtime of the group; empty if it covers all runtimes."""
     precision: str = ""
-    """Precision of the group; empty for all."""
+    """Precision of the group; empty if it covers all precisions."""
     batch: int = 0
-    """Batch size of the group; 0 for all."""
+    """Batch size of the group; 0 if it covers all batch sizes."""
     family: str = ""
-    """Model family of the group; empty for all."""
+    """Model family of the group; empty if it covers all families."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
     mean_error_fraction: float
     """Mean absolute relative error."""
@@ -256,7 +256,7 @@ class Calibration:
 
     @property
     def source(self) -> str:
-        """Source text for every fitted number."""
+        """Text that is stated as the source of every fitted number."""
         return (
             f"calibration {self.label}: fitted to {self.row_count} measurements of {len(self.families)} families on "
             f"{self.hardware}"

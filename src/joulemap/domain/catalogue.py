@@ -1,4 +1,4 @@
-"""Catalogue of named hardware and models, with architecture notes, use assumptions and grid regions."""
+"""Catalogue of named hardware and models, with notes on architectures, assumptions about use, and grid regions."""
 
 from __future__ import annotations
 
@@ -235,8 +235,8 @@ class HardwareEntry:
         return point.name
 
     def nearest_precision(self, asked: Precision) -> Precision:
-        """Return the supported precision nearest to the requested one: an exact match, else the nearest width, wider
-        first.
+        """Return the requested precision if supported, else the supported one of the nearest width. Of two equally near
+        ones, it is the wider.
         """
         order = list(PRECISION_BYTES)
 
@@ -385,7 +385,9 @@ def _compare(name: str) -> tuple[str, Counter[str]]:
 
 @lru_cache(8192)
 def _list_words(names: tuple[str, ...], vendor: str, architecture: str) -> frozenset[str]:
-    """Return all words that may name a chip. Cached: almost every chip is ruled out by one word that it lacks."""
+    """Return all words that may occur in a name of a chip. Cached, because a search first excludes chips by these
+    words.
+    """
     return frozenset(word for one in (*names, vendor, architecture) for word in split_words(one))
 
 

@@ -56,7 +56,7 @@ def coefficient_range(name: str) -> tuple[float, float]:
 def fitted_range(name: str) -> tuple[float, float]:
     """Return the lowest and highest value that a fit may give a coefficient; a low end of 0 is always excluded.
 
-    The device scale only slows a chip down. A chip faster than its class gets a higher efficiency, capped by the
+    `DEVICE_SCALE` can only slow a chip down. A chip faster than its class gets a higher efficiency, capped by the
     roofline.
     """
     low, high = coefficient_range(name)

@@ -61,7 +61,7 @@ class Limit:
     """Range of sizes at which a compiler supports an operator."""
 
     name: str
-    """Kind, operation, operation of one kind, or `ANY`."""
+    """Limited operators: a kind (`pool`), an operation (`relu`), an operation of one kind (`conv.conv2d`), or `ANY`."""
     size: str = attrs.field(validator=attrs.validators.in_(tuple(SIZES)))
     ranges: tuple[tuple[int, int], ...]
     """Allowed ranges of the size, each as (lowest, highest)."""
@@ -80,7 +80,7 @@ class Limit:
         return f"{operation} of {self.size} {size} (limit {spans})"
 
     def __str__(self) -> str:
-        """Return the limit as a file writes it."""
+        """Return the limit in the form of a hardware file."""
         spans = (str(low) if low == high else f"{low}-{high}" for low, high in self.ranges)
         return f"{self.size}={','.join(spans)}"
 
@@ -201,7 +201,7 @@ class Compiler:
 
 
 HOST_WORK: Final = ("prepare_image", "find_boxes")
-"""Operations around a model that the processor of an accelerator's host computes, whatever its compiler supports."""
+"""Operations before and after a model, such as image preparation, that always run on the processor of the host."""
 
 UNLISTED: Final = Compiler(
     name=UNLISTED_NAME,

@@ -123,7 +123,7 @@ class Configuration:
     """Settings of a run other than its workload."""
 
     hardware: str
-    """Catalogue id."""
+    """Id of the hardware in the catalogue."""
     precision: str = attrs.field(default="fp32", validator=attrs.validators.in_(tuple(PRECISION_BYTES)))
     """Precision of activations and GEMMs, and of weights unless `weight_precision` differs."""
     weight_precision: str = ""

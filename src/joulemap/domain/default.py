@@ -21,8 +21,8 @@ DEPLOYED: Final = Settings(
     fallback_boundary=BOARD,
     tf32="allowed",
 )
-"""Defaults of serving, by a fleet or at a cost: candidates compiled by an inference engine, with energy at the wall
-plug where that is known.
+"""Defaults of questions on fleets and on cost: the candidates of a choice, compiled by an inference engine. Energy is
+at the wall plug where that is known.
 """
 
 SERVED: Final = Settings(precision=(), batch=(1, 8, 64), runtime=("engine",), tf32="allowed")

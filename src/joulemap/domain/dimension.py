@@ -21,7 +21,9 @@ class Dimension(NamedTuple):
     """Column name; for a dimension that a question can set, also the field of `Settings`, the keyword and the
     option."""
     table: Literal["workload", "hardware_version", "run", "dimensions"]
-    """Table that has the column; `dimensions` for a wing's dimension, an entry in the workload's map of that name."""
+    """Table that has the column. For `dimensions`, the value is an entry of the map `dimensions` in the table of
+    workloads.
+    """
     view: str = ""
     """View column that shows the dimension; empty for `name`."""
     shown: str = ""
@@ -84,7 +86,7 @@ DIMENSIONS: Final = (
 """Dimensions of the core, in the order of view columns and label parts."""
 
 PORT: Final = "dimensions"
-"""Port at which a wing registers a function that returns its own dimensions of workloads."""
+"""Extension point at which a wing registers a function that returns the dimensions that it adds."""
 
 
 @cache

@@ -75,12 +75,13 @@ admission and on other prompts.
 """
 
 SERVED_OPPOSITION: Final = 0.4
-"""Part of the errors of a served model's time and power that cancels in its energy: their correlation, with its sign
-reversed.
+"""Correlation of the errors of a served model's time and power, with its sign reversed. Opposite errors cancel in
+energy.
 
-Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that
-takes longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the
-energies of each source with 30 rows."""
+Derived: in nine sources that measured both, the correlation is -0.90 to +0.34, in the median -0.51. A pass that takes
+longer than predicted does the same work, at less power. With a source held out, this covers 79 to 96 % of the energies
+of each source with 30 rows.
+"""
 
 Evidence = Literal["own", "class"]
 """Hardware on which power was measured: the predicted hardware itself, or other hardware of its class."""
@@ -167,7 +168,7 @@ class ErrorScale:
     least_ops_per_s: float = 0.0
     """Smallest peak of the boards that were measured; 0 if the scale applies to every size."""
     most_ops_per_s: float = math.inf
-    """Largest peak of these boards; infinite if the scale applies to every size."""
+    """Largest peak of the boards that were measured; infinite if the scale applies to every size."""
 
     def is_of_size(self, ops_per_s: float) -> bool:
         """Return True if this peak is within a factor of `SAME_SIZE` of the measured boards' peaks."""
@@ -230,7 +231,7 @@ class BasisSpread:
 
     @property
     def number_half_width(self) -> float:
-        """Half-width of a peak, bandwidth or clock: the spread that `sensitivity` gives this basis."""
+        """Half-width of the logarithm of a peak, bandwidth or clock with this basis, from `BASIS_SPREAD`."""
         return NORMAL * math.log(BASIS_SPREAD[self.number_basis])
 
 

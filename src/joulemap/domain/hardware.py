@@ -95,7 +95,7 @@ MOST_STATIC: Final = 0.95
 """Largest static power that a calibration may give, as a share of the lowest power cap or measured load."""
 
 _DIE: Final = re.compile(r" ?\(.*?\)| [A-Z]{2,3}\d{2,3}[A-Z]?$")
-"""Die name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
+"""Pattern of the die's name in a microarchitecture, as in `Hopper GH100` and `Zen 4 (Genoa)`."""
 
 ALL_UNITS: Final = "all_units"
 """Geometry entry for the total number of units; present while a power mode leaves some units idle."""
@@ -109,7 +109,7 @@ UNMEASURED: Final = "this state was not measured"
 """Last words of the source of an idle power that was not measured and is assumed equal to active idle."""
 
 KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
-"""Quantities that, with the peaks, decide an answer; a chip for which one is assumed counts as an estimate."""
+"""Quantities that, with the peaks, decide an answer. If one of them is assumed, the chip counts as an estimate."""
 
 
 PRICES: Final = ("price_purchase", "price_cloud")
@@ -119,7 +119,7 @@ LEVEL_KINDS: Final = ("cache", "scratchpad")
 LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
 
 LINK_ENDS: Final = ("device", "host")
-"""Endpoints that a link connects a device to."""
+"""Kinds of endpoints to which a link connects a device: other devices, or the host."""
 
 LINK_TOPOLOGIES: Final = ("pair", "mesh", "ring", "torus_2d", "torus_3d", "switch")
 """Topologies. `pair`: two devices. `mesh`: a direct link between every two devices. `ring`, `torus_2d`, `torus_3d`:
@@ -256,14 +256,14 @@ def name_estimates(quantities: object, peaks: Mapping[str, Peak]) -> str:
 
 
 def name_guessed_price(quantities: object) -> str:
-    """Return a note that all known prices are assumed; empty if no price is known or one is not assumed."""
+    """Return a note on a chip whose known prices are all assumed; empty for other chips."""
     prices = {name: price for name in PRICES if (price := getattr(quantities, name)) is not None}
     is_guess = bool(prices) and all(price.basis == "assumed" for price in prices.values())
     return f"nobody asks its price, which is a guess: {', '.join(prices)}" if is_guess else ""
 
 
 def _time_launch(host: Hardware, own: Quantity) -> Quantity:
-    """Return the time that a host thread needs for one call of an eager framework."""
+    """Return the host time of one call of an eager framework in seconds; it replaces `own`, the value of the device."""
     clocks, clock = host.coefficients[CALL_CLOCKS], host.thread_clock
     paced = f"a call of an eager framework takes a thread {clocks.value:g} clocks of {clock.value / 1e9:g} GHz"
     return attrs.evolve(
@@ -302,7 +302,7 @@ class Hardware:
     name: str = attrs.field(validator=_is_text)
     vendor: str = attrs.field(validator=_is_text)
     architecture: str = attrs.field(validator=_is_text)
-    """Architecture class: `cpu`, `gpu`, `tpu`, `kpu`, …; selects the mapping module."""
+    """Architecture class, such as `cpu`, `gpu`, `tpu` or `kpu`; it selects the performance model."""
     deployment: tuple[str, ...]
     """Deployments: `datacenter`, `edge`, `embedded`."""
     microarchitecture: str = attrs.field(validator=_is_text)
@@ -318,8 +318,8 @@ class Hardware:
     doubts: tuple[str, ...] = ()
     """Points on which the sources disagree."""
     needs_host: str = ""
-    """Slot or port of a computer that the hardware needs, or the rest of its module or SoC, as `SoC rk3588_cpu`. The
-    power of either is not included. Empty for standalone hardware.
+    """Slot or port that the hardware needs in a computer. For a part of a module or SoC, it names the rest, as `SoC
+    rk3588_cpu`. The power of computer or rest is not included. Empty for standalone hardware.
     """
     host: str = ""
     """Id of the host that a question names, if its energy is counted or it launches the kernels; `none` for a device
@@ -538,7 +538,8 @@ class Hardware:
         )
 
     def coefficient(self, name: str, *qualifiers: str) -> float:
-        """Return the coefficient `name.qualifier` for the first qualifier that has one, else `name`.
+        """Return the first existing coefficient `name.qualifier`, in the order of the qualifiers; without any, return
+        `name`.
 
         Raises KeyError, naming the hardware, if there is none.
         """

@@ -21,7 +21,7 @@ FASTEST: Final = 14_400
 _CONFIGURATION: Final = r"((?:LP)?DDR[1-6]X?)-([1-9]\d{2,4})x([1-9]\d?)"
 
 _CHANNELS: Final = r"(\d+)ch\b"
-"""Channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
+"""Pattern of the number of channels in the memory type of a chip, as in `DDR5-4800 8ch`."""
 
 
 class MemoryConfiguration(NamedTuple):
@@ -48,7 +48,7 @@ class MemoryConfiguration(NamedTuple):
         return self.transfers_per_s * self.width_bits / 8.0
 
     def check_fit(self, chip: str, memory_type: str, bus_bits: float | None) -> None:
-        """Raise UsageError if a chip has no DDR modules, or fewer memory channels."""
+        """Raise UsageError if a chip has no DDR modules, or fewer memory channels than this configuration."""
         if not re.search(r"(?<!G)DDR", memory_type):
             raise UsageError(f"{chip} has {memory_type} instead of memory modules: leave out {self.kind}")
         channels = re.search(_CHANNELS, memory_type)
@@ -73,7 +73,7 @@ class HardwareRef:
     id: str
     """Id, alias, class or path, as written."""
     settings: str = ""
-    """Set constants in brackets, as written."""
+    """Brackets with the constants that are set, as written, such as `[tdp=60W]`."""
     mode: str = ""
     """Power mode, as written; empty for the default mode."""
     memory: MemoryConfiguration | None = attrs.field(default=None, eq=False)

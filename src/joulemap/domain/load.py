@@ -86,7 +86,7 @@ class Prefixes:
     independently.
     """
     pause_s: Sequence[float] = ()
-    """Pause before each request that continues a conversation; empty without pauses."""
+    """Pause in seconds before each request that continues a conversation; empty without pauses."""
     filled_s: float = 0.0
     """Time at which the server is considered filled; earlier requests are not counted."""
 
@@ -130,7 +130,7 @@ class Load:
     pause_s: float = attrs.field(default=0.0, validator=_within(0.0))
     """Mean time from the end of an answer to the next turn."""
     reuses: bool = True
-    """False to compute all prompt tokens, as if no prefix were kept."""
+    """True if prompt tokens in the prefix cache are reused; False computes all of them."""
     spread_fraction: float = attrs.field(default=0.0, validator=_within(0.0, 0.999))
     """Relative spread below the nominal lengths, drawn uniformly: 0.2 gives 80 to 100 %."""
     warm_up: int = attrs.field(default=0, validator=_within(0))

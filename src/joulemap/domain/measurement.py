@@ -43,7 +43,7 @@ class Measurement:
     wall_power_w: float | None = None
     """Power at the wall plug of the whole system, divided by its devices; it includes host and power supply."""
     device_count: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    """Devices of the system at the wall plug; more devices reduce the host's share of the power."""
+    """Number of devices in the system that the wall plug feeds. They share the power of the host."""
     peak_memory_bytes: int | None = None
     source: str
     conditions: str
@@ -93,7 +93,7 @@ class TracedOperator:
 
 @frozen(kw_only=True)
 class OperatorMeasurement:
-    """Device time of a model's operators with equal operation and shapes, or of kernels without an operator."""
+    """Device time of a model's operators with equal operation and shapes, or of kernels that belong to no operator."""
 
     model: str
     precision: str
@@ -103,7 +103,7 @@ class OperatorMeasurement:
     shapes: str
     """Traced shapes; argument shapes for kernels without an operator."""
     operator_count: int
-    """Number of operators in the trace that the row covers; 0 for kernels without one."""
+    """Number of operators in the trace to which the row refers; 0 for kernels that belong to no operator."""
     kernels: str
     """ATen operators of the kernels, in alphabetical order."""
     call_count: int
@@ -156,12 +156,12 @@ class Timing:
 
 @frozen(kw_only=True)
 class Trial:
-    """Timed model with the conditions of the measurement."""
+    """Result of timing a model, with the conditions of the measurement."""
 
     timing: Timing
     batch: int
     scope: str
-    """Boundary of energy and power, whether or not they were measured."""
+    """Energy boundary that the counters of this machine cover: `board` or `package`; stated even if none was read."""
     peak_memory_bytes: int | None
     stream_count: int | None
     """CUDA streams of the process that had run a GEMM; None without a GPU."""

@@ -76,7 +76,7 @@ PRECISION_NAMES: Final[dict[str, Precision]] = {
     "float8": "fp8",
     "float4": "fp4",
 }
-"""Framework's name of a precision -> name here."""
+"""Name of a precision in a framework -> name in joulemap."""
 
 
 def split_names(text: str) -> tuple[str, ...]:

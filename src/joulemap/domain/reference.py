@@ -46,7 +46,7 @@ leakage, clocks, memory refresh and regulators while clocks are up.
 """
 
 HOST: Final = "host"
-"""Component of the computer that hosts a chip."""
+"""Name of the component for the computer that hosts a chip."""
 
 HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
 """Action of the host's static power during a run, counted in seconds; its energy per count is a power in watts."""
@@ -72,7 +72,7 @@ def host_key(key: ActionKey) -> ActionKey:
 
 
 BOARD: Final = "board"
-"""Component of all parts of the board except the chip and its memory."""
+"""Name of the component for all parts of the board except the chip and its memory."""
 
 LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
 """Action of heat from voltage regulators, counted in joules of all actions on and off the chip."""
@@ -167,7 +167,9 @@ def price_by(quantity: Quantity, key: ActionKey, source: str = "", **fields: Any
 
 @frozen
 class EnergyReference:
-    """Energy reference table of one chip, in a fixed order."""
+    """Energy reference table of one chip: a row for each action. Arrays of counts and energies follow the order of the
+    rows.
+    """
 
     actions: tuple[EnergyAction, ...]
     prices_fj: tuple[float, ...] = attrs.field(init=False, eq=False, repr=False)

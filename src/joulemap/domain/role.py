@@ -1,8 +1,8 @@
 """Roles: the purpose of an action under any architecture class, which makes classes comparable.
 
 A tensor core's MAC and a systolic array's MAC share a role, as do an instruction and a token of a data-flow machine.
-Each class assigns a role to each of its actions, with the units of the role per count. That amount is 0 for an action
-that only accompanies another counted one, as a tag lookup accompanies a read.
+Each class assigns a role to each of its actions, with the number of units of the role per count. This number is 0 for
+an action that accompanies another action of the role, as a tag lookup accompanies a read.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ LOCALSCORE: Final = "localscore"
 PROMPTS: Final = ("", "short", LOCALSCORE)
 
 _SECONDS: Final = re.compile(r"\d{10}")
-"""Date as seconds since 1970, as `llama-bench` logs it."""
+"""Pattern of a date in seconds since 1970, as `llama-bench` logs it."""
 
 BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
 
@@ -86,7 +86,9 @@ class ServingRow:
     engine: str = ""
     engine_version: str = ""
     date: str = ""
-    """Date of the measurement, as `2025-11-02`, because an engine's software changes monthly; read from seconds too."""
+    """Date of the measurement, as `2025-11-02`; an engine's software changes monthly. A table may also state it in
+    seconds since 1970.
+    """
     commit: str = ""
     device_count: int | None = attrs.field(default=None, validator=_one)
     tensor_parallel: int | None = attrs.field(default=None, validator=_one)

@@ -65,7 +65,7 @@ ArchiveFormat = Literal["parquet", "json", "csv"]
 """Export formats of runs; only Parquet contains all of them and can be read back."""
 
 ExportFormat = Literal["pprof", "perfetto", "explorer"]
-"""File formats for one run that other programs open."""
+"""Formats of files that other programs open, each with one run."""
 
 ModelDivision = Literal["subgraph", "operator"]
 """Parts into which answers split a model."""
@@ -115,7 +115,7 @@ Record = TypeVar("Record")
 
 
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:
-    """Raise UsageError for a name outside a closed set."""
+    """Raise UsageError if a name is not in `known`; the message calls it a `noun`."""
     if name not in (names := tuple(known)):
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
@@ -126,12 +126,12 @@ def name_boundary(name: str) -> Boundary:
 
 
 def _each_of(noun: str, kind: Any) -> Check:
-    """Build a validator for a name, or several, of a literal type; None is always valid."""
+    """Build a validator that accepts one or several values of a literal type, or None."""
     return _each_in(noun, get_args(kind))
 
 
 def _each_in(noun: str, known: tuple[str, ...]) -> Check:
-    """Build a validator for a name, or several, of a closed set; None is always valid."""
+    """Build a validator that accepts one or several of the known names, or None."""
 
     def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...] | str | None) -> None:
         for name in names if isinstance(names, tuple) else (names,):
@@ -336,7 +336,7 @@ class Settings:
     Empty for the activations' precision.
     """
     runtime: tuple[Runtime, ...] = attrs.field(default=(), converter=_runtimes, validator=_each_of("runtime", Runtime))
-    """Runtime; empty for an inference engine in a deployment or scenario, and for a framework compiler otherwise."""
+    """Runtime. Empty means an inference engine in a deployment or scenario, and a framework's compiler otherwise."""
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_each)
     """Input shapes as on the command line: `1,3,224,224:fp32`, `ids=1,128:int64`; empty for the model's own."""
     arguments: Mapping[str, object] = attrs.field(factory=dict, converter=_arguments)
@@ -356,8 +356,8 @@ class Settings:
     modules: Mapping[str, object] = attrs.field(factory=dict, eq=False, repr=False)
     """Name -> model object, for models of the calling program."""
     calibration: str | Calibration = "auto"
-    """Calibration: `auto` (each chip's own, if any), `none`, or a name, file or record, which applies to its own
-    hardware only; `auto` applies to all other hardware.
+    """Calibration: `auto` (the one of each chip, if any), `none`, or a name, file or record. A given calibration
+    applies only to its hardware; all other hardware uses `auto`.
     """
     host: str = ""
     """Host for hardware that needs one; its static power counts in energies and power budgets. Empty excludes hosts."""
@@ -577,13 +577,15 @@ class Serving:
     batch.
     """
     expert_devices: int = attrs.field(default=1, validator=_is_count)
-    """Devices among which whole experts are divided (expert parallelism)."""
+    """Number of devices among which whole experts are divided (expert parallelism). It must divide `devices` x
+    `data_devices`.
+    """
     data_devices: int = attrs.field(default=1, validator=_is_count)
     """Number of device groups among which the sequences are divided for attention (data parallelism)."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
-    """Pipeline stages; each has as many devices as the product of the counts above."""
+    """Number of pipeline stages. Each has `devices` x `data_devices` devices."""
     cache: str = ""
-    """Precision of keys and values; empty for the activations'."""
+    """Precision of keys and values; empty for the precision of activations."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Arrival rate of random requests (Poisson). None models only the given batches."""
     in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
@@ -670,7 +672,9 @@ class Training:
     devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
     """Total numbers of devices to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
-    """Tensor-parallel devices of a language model, out of the total."""
+    """Number of devices among which each GEMM of a language model is split (tensor parallelism), as part of
+    `devices`.
+    """
     sequence_parallel: bool = False
     """True if the tensor-parallel devices also divide the tokens of norms and residual sums (sequence parallelism).
     Each then stores only its part of these results.
@@ -691,7 +695,9 @@ class Training:
     lora_targets: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     """Names or patterns of the linear layers with an adapter, or `all`; empty for query and value projections."""
     quantize: str = ""
-    """Storage format of frozen weights under adapters, such as nf4 (QLoRA); empty for the precision."""
+    """Storage format of the frozen weights under adapters, such as nf4 (QLoRA); empty if they have the run's
+    precision.
+    """
     samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Training samples per epoch."""
     epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)

@@ -135,7 +135,7 @@ def describe_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
 
 
 class _Texts(dict[str, Any]):
-    """Texts by name; an unknown name stays a placeholder."""
+    """Texts by name for `str.format_map`; an unknown name stays a placeholder."""
 
     def __missing__(self, name: str) -> _Unknown:
         return _Unknown(name)

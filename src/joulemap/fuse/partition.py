@@ -136,7 +136,7 @@ class _Partition:
         return sorted(found, key=self.order.rank.__getitem__, reverse=True) if len(found) > 1 else list(found)
 
     def _fits(self, home: int, operator: Operator) -> bool:
-        """Return whether an operator and a group agree in foldability: a compiler folds both or neither."""
+        """Return whether an operator may join a group: a compiler must fold both or neither."""
         group = self.groups[home]
         return group.last is None or group.is_foldable == operator.is_foldable
 

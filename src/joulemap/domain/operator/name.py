@@ -52,7 +52,7 @@ class Argument:
     """Default value; None if the argument is required."""
     least: int = 1
     choices: tuple[str, ...] = ()
-    """Valid texts; empty for any word."""
+    """Valid texts; empty if any word is valid."""
 
     def read(self, kind: str, text: str) -> Value:
         """Parse a value of the argument; UsageError if it is invalid."""
@@ -112,7 +112,7 @@ or kernels that send tokens to experts and back. Empty selects `nccl` or `direct
 """
 
 GATES: Final = ("silu", "gelu")
-"""Activation functions of the first half of `gated`."""
+"""Activation functions that `gated` can apply to the first half of its input."""
 
 SCANS: Final = ("mamba", "mamba2", "delta")
 """State updates of `scan`: with a decay per element, with a decay per head, or by the delta rule. The delta rule also
