@@ -1,7 +1,8 @@
 """Latency of a call that is repeated for some seconds (the window), after a warm-up until it is steady.
 
-repetition = consecutive calls that take at least a millisecond, then a wait for the device latency = median over
-repetitions of repetition / calls spread = (third quartile - first quartile) / median
+repetition = consecutive calls that take at least a millisecond, then a wait for the device
+latency    = median over repetitions of repetition / calls
+spread     = (third quartile - first quartile) / median
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def measure_window(
     """Measure the latency and energy of a call that is repeated for `seconds`.
 
     `wait` returns when the device is done. `counter` measures the energy. `is_alone` states that one thread of this
-    process does all the work, so that time in which the process does not run belongs to other processes.
+    process does all the work. Time in which the process does not run then belongs to other processes.
     """
 
     def repeat(calls: int) -> float:

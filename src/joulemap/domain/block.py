@@ -126,8 +126,8 @@ class Block:
 
     @property
     def folder(self) -> str:
-        """Folder of the block's file, named after class, formula version and rules. Files of an old version are thus in
-        other folders.
+        """Folder of the block's file: class, formula version and rules, so that files of old versions are in other
+        folders.
         """
         parts = (self.columns[name] for name in ("architecture", "formula_version", "rules"))
         return "-".join(part for part in parts if part)

@@ -19,7 +19,7 @@ GOALS: Final[tuple[Goal, ...]] = get_args(Goal)
 """Placement objectives: latency of one batch, throughput of consecutive batches, or energy per batch."""
 
 BUDGET: Final = "power budget"
-"""Throughput limit of a box that must wait between batches to stay within its power budget."""
+"""Name of the throughput limit of a box that must wait between batches to stay within its power budget."""
 
 MOST_DEVICES: Final = 16
 """Maximum devices per box, identical devices counted individually."""

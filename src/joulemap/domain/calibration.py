@@ -33,8 +33,8 @@ def name_pace(engine: str, *, is_prompt: bool) -> str:
 
 
 def is_pace(name: str) -> bool:
-    """Return True for the name of a time factor of language-model passes. Calibrations of served models add these
-    factors; no architecture class has them.
+    """Return True for the name of a time factor of language-model passes. No architecture class has such a
+    coefficient.
     """
     return name.startswith(f"{PREFIX}.")
 
@@ -120,8 +120,8 @@ class EnergyScale:
         return self.data_weight >= DETERMINED
 
     def basis(self, own: str) -> str:
-        """Return the basis of an energy after scaling; `own` is its basis before. It is `scaled` at best, because
-        measurements give only sums of energies.
+        """Return the basis of an energy after scaling: `scaled` at best, because measurements give only sums of
+        energies.
         """
         return "scaled" if self.is_determined else least_sure(own, "scaled")
 

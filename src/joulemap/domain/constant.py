@@ -289,8 +289,8 @@ def match_names(written: str, constants: Mapping[str, Constant]) -> list[str]:
 
 
 def _match(written: str, constants: Iterable[Constant], device: str = "") -> list[Constant]:
-    """Return the constants of one device with this name. If none has it as its full name, `geometry.` or a similar
-    prefix may be missing. An empty device means the box itself.
+    """Return the constants of one device with this name, in full or else without its kind; an empty device is the
+    box.
     """
     name = _ALIASES.get(written, written).removeprefix("energy.")
     mine = [one for one in constants if one.of == device]

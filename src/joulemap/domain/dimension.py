@@ -1,8 +1,8 @@
 """Dimensions of a configuration, each declared once.
 
-The row of a dimension determines its column in the views, its part of a run's label and of its key, and the settings
-and options that set it. It also determines whether prediction errors are grouped by the dimension. `docs/design.md`
-lists the files that a new dimension touches.
+The row of a dimension determines its column in the views and its part of a run's label and key. It determines the
+settings and options that set the dimension, and whether prediction errors are grouped by it. `docs/design.md` lists the
+files that a new dimension touches.
 """
 
 from __future__ import annotations

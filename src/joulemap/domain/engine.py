@@ -18,7 +18,7 @@ ENGINES: Final[Mapping[tuple[str, str], str]] = {
     ("cpu", "Intel"): "OpenVINO",
     ("cpu", "AMD"): "OpenVINO",
 }
-"""Class and vendor -> common deployment engine."""
+"""(class, vendor) -> common deployment engine."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {"cpu": "XNNPACK or ncnn"}
 """Class -> common deployment engine for vendors that are not in `ENGINES`. Other classes only have their vendor's

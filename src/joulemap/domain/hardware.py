@@ -360,7 +360,7 @@ class Hardware:
     price_purchase: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_purchase"]))
     price_cloud: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["price_cloud"]))
     host_share: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["host_share"]))
-    """Host cost in addition to the hardware's cost, as a share of it; 0 if the purchase price covers a whole computer.
+    """Cost of the host as a share of the hardware's cost; 0 if the purchase price covers a whole computer.
 
     None means the default of cost answers; it is 0 for hardware that is a host itself (`is_host`).
     """

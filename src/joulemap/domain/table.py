@@ -26,7 +26,7 @@ class Column:
     type: str
     """DuckDB type."""
     null: bool | str = False
-    """True if cells may be empty. A text names the only division of the query in which they may be."""
+    """True if cells may be empty. If a text names a division of the query, they may be empty only in its rows."""
     of: str = ""
     """Divisions of the query, separated by commas, in whose rows the column is filled; empty for all."""
     values: str = ""

@@ -57,8 +57,8 @@ format is the first one, the weights of this GEMM have the second.
 """
 
 APPEND: Final = "append"
-"""Word in `Operator.variant` for a concatenation of new rows to earlier keys or values, its first input. An engine
-writes the new rows in place.
+"""Word in `Operator.variant` for a concatenation of earlier keys or values with new rows. An engine writes the new rows
+in place.
 """
 
 APPENDED: Final = ": runtime engine writes the new rows in place; eager, graph and fused copy all rows"
@@ -261,7 +261,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     """Assumptions of the trace."""
     inner_batch: int = 1
-    """Samples per element of the batch; above 1 only for a single operator with a batch in its name."""
+    """Samples per element of the batch; above 1 only for a single operator with the argument `batch`."""
 
     @property
     def work(self) -> Work:

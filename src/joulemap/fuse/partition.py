@@ -1,7 +1,7 @@
 """Partition of operators into subgraphs, each of which one kernel can run.
 
 Operators are placed in execution order. An operator joins the subgraph of an operator that it reads if one kernel can
-run both (`group`) and no path between both leads through another subgraph (`order`). The subgraphs that it reads are
+run both (`group`). No path between both may lead through another subgraph (`order`). The subgraphs that it reads are
 then merged if one kernel can run them. The fused epilogue of a GEMM is elementwise, along a chain of single readers. A
 squeeze-and-excitation gate (mean, two small GEMMs with activations, sigmoid) is one subgraph, because all of it works
 on one value per channel. Each operator is in one subgraph and computed once. A value that several subgraphs read is

@@ -67,8 +67,8 @@ class Differences:
     """Variances of the differences between two runs in ln(latency) and ln(energy), for many pairs, as squared
     half-widths.
 
-    The covariance of latency and energy equals the variance of latency, because an energy's error is the sum of the
-    latency's error and an independent one of power.
+    The covariance of latency and energy equals the variance of latency: an energy's error is the sum of the latency's
+    error and an independent one of power.
     """
 
     latency_square: Floats
@@ -110,8 +110,8 @@ def split_errors(runs: Sequence[Mapping[str, Any]], shares: Mapping[tuple[str, s
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def keep(whole: Floats, part: Floats) -> Floats:
-        """Return the share of each run's variance that the numbers of its hardware explain, and for other factors the
-        rest.
+        """Return the shares of each run's variance: for `NUMBERS` the part that the hardware's numbers explain, else
+        the rest.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.square(part / np.where(whole == 0.0, np.nan, whole))
