@@ -93,7 +93,7 @@ class _Span:
     """Spans of the backward nodes; filled only in the span of the whole model."""
 
     def find(self, number: int) -> str | None:
-        """Return the path of the innermost module whose call created the autograd node `number`; None if it is of
+        """Return the path of the innermost module whose call created the autograd node `number`; None for a node of
         another call.
         """
         if not self.first <= number < self.behind:
@@ -133,7 +133,7 @@ class _Timed:
 def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
     """Restore the function that a wrapper replaced.
 
-    If other code has wrapped the wrapper since, it stays in place but stops timing.
+    If other code has wrapped the wrapper since, the wrapper stays in place but stops timing.
     """
     timed.is_over = True
     if own.get(name) is not timed:

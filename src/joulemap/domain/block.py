@@ -46,7 +46,7 @@ QUESTION: Final[Mapping[str, str]] = {
     "full_clock_hz": "number",
     "rules": "text",
 }
-"""Input column of a block -> type of its values. Constants that vary between points have columns of their own.
+"""Input column of a block -> type of its values. Constants that vary between points are in `Block.varied`.
 
 `deployment` is a comma-separated list. `full_clock_hz` is the clock before a power cap. `rules` is a digest of the
 rules that derive other numbers from the varied ones; empty if there are none.

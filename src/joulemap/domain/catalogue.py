@@ -235,8 +235,8 @@ class HardwareEntry:
         return point.name
 
     def nearest_precision(self, asked: Precision) -> Precision:
-        """Return the requested precision if supported, else the supported one of the nearest width. Of two equally near
-        ones, it is the wider.
+        """Return the requested precision if it is supported, else a supported one of the nearest width: the wider of
+        two.
         """
         order = list(PRECISION_BYTES)
 

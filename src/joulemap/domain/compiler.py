@@ -111,8 +111,8 @@ def _names(_instance: object, attribute: attrs.Attribute[tuple[str, ...]], entri
 
 @lru_cache(maxsize=4096)
 def read_window(scalars: str, *, is_single: bool = False) -> tuple[int, int]:
-    """Return the kernel size and stride, each the largest over all dimensions, from an operator's arguments; 1 for
-    none.
+    """Return (kernel size, stride) from an operator's arguments, each the largest over all dimensions; 1 without a
+    window.
 
     `is_single` is True for a window that gives one output per channel, so that its stride has no effect.
     """

@@ -30,7 +30,7 @@ STATED: Final = ("quantity", "geometry", "memory", "peak", "coefficient")
 """Kinds of constants that a chip's description states; the rest are energies per action, links and use."""
 
 INPUTS: Final = ("coefficient.chip_energy", "coefficient.limit_share", *(f"coefficient.{name}" for name in KEPT))
-"""Coefficients that affect only energies per action. Answers do not vary them, because they vary the energies."""
+"""Coefficients that affect only energies per action. Answers vary these energies instead of the coefficients."""
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "unit_count": "number of units",

@@ -67,7 +67,7 @@ DoubtQuantity = Literal["latency", "power", "energy"]
 """Quantity of an error. Errors of latency and power are independent; the error of an energy is their sum."""
 
 DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "power")
-"""Quantities with error scales of their own; energy follows from them."""
+"""Quantities with separate error scales; the error of energy is their sum."""
 
 LOADED_FIRST: Final = "loaded_time_to_first_token_s"
 """Quantity for the time to first token under a steady load. Its error scale is separate, because it depends on

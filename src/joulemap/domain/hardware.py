@@ -176,7 +176,7 @@ class MemoryLevel:
     kind: str = attrs.field(validator=attrs.validators.in_(LEVEL_KINDS))
     """Kind of level: a cache keeps recently used data; a scratchpad keeps what the program stores."""
     per: str = attrs.field(validator=attrs.validators.in_(LEVEL_PLACES))
-    """Part of the chip with one instance of the level, such as a core."""
+    """Part of the chip to which one instance of the level belongs, such as `core` or `chip`."""
     capacity: Quantity = attrs.field(validator=_in_unit("B"))
     """Capacity of one instance."""
     bandwidth: Quantity | None = attrs.field(default=None, validator=_in_unit("B/s"))
@@ -206,7 +206,7 @@ class Link:
     latency: Quantity = attrs.field(validator=_in_unit("s"))
     """Time of a minimal message to the next device; the fixed cost of one step of a collective."""
     energy: Quantity = attrs.field(validator=_in_unit("J/B"))
-    """Energy that a device spends per byte sent, plus that of receiving one byte. External switches are excluded."""
+    """Energy that a device spends to send one byte and to receive one. External switches are excluded."""
 
 
 @frozen(kw_only=True)
@@ -372,7 +372,7 @@ class Hardware:
     """Precision -> peak."""
     links: tuple[Link, ...] = ()
     loads: tuple[Load, ...] = ()
-    """Loads under which the board's power was measured; energies per action are scaled to match them."""
+    """Loads under which the board's power was measured; its energies per action are adjusted to match them."""
     power_modes: tuple[PowerMode, ...] = ()
     power_mode: str = "default"
     """Power mode that the numbers apply to."""
@@ -465,7 +465,7 @@ class Hardware:
     @property
     def resting_w(self) -> float:
         """Power in watts at the boundary between requests, while a model is loaded, including a counted host. Active
-        idle stands for a loaded power that was not measured.
+        idle is used if this power was not measured.
         """
         return (self.loaded_power or self.static_power).value * self.around_factor + self.host_w
 
@@ -722,10 +722,10 @@ class Hardware:
 
     @property
     def most_static_w(self) -> float:
-        """Largest static power in watts that a calibration may give, never below the hardware's current value.
+        """Largest static power in watts that a calibration may give, at least the current one.
 
-        It lies below the default cap, below the caps of power modes without a static power, and below all measured
-        loads.
+        If larger than that, it is `MOST_STATIC` of the lowest power among the default cap, the caps of power modes
+        without a static power, and measured loads.
         """
         caps = (mode.tdp.value for mode in self.power_modes if mode.static_power is None)
         least = min(self.tdp.value, *caps, *(load.power.value for load in self.loads), math.inf)

@@ -113,7 +113,7 @@ class SellerPrice:
     way: str
     kind: str
     kind_index: int
-    """Position of the kind of seller in `WAY_OF`. If two kinds have offers for equally many chips, the lower one is
+    """Position of the kind of seller in `WAY_OF`. Of kinds with offers for equally many chips, the first one is
     compared.
     """
     usd: float

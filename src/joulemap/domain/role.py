@@ -55,8 +55,8 @@ ROLES: Final[dict[str, Role]] = {
 }
 """Name -> role.
 
-There is no role for fetching operands or for transport of data in general, because the classes have no common unit for
-either.
+The role `operand` is counted in the operations that use operands, and `transport` in the bytes that memories read and
+write. The classes have no common unit for either.
 """
 
 

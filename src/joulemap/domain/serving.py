@@ -172,7 +172,7 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
 
 
 def read_notes(notes: str) -> dict[str, object]:
-    """Return column -> value for each statement in the notes that has a column of its own (`NOTES`)."""
+    """Return column -> value for each statement in the notes that `NOTES` assigns to a column."""
     found: dict[str, object] = {}
     for name, pattern, value in NOTES:
         match = pattern.search(notes)

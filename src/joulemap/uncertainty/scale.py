@@ -1,4 +1,4 @@
-"""Error scale of a prediction: that of the finest group of measurements which contains it."""
+"""Error scale of a prediction, from the finest group of measurements that contains it."""
 
 from __future__ import annotations
 
