@@ -123,8 +123,7 @@ def find_peak(architecture: str, precision: str) -> str | None:
 
 
 def find_served_time(quantity: str, scope: str) -> str | None:
-    """Return the time or rate that an energy of a served model is computed from; None for a quantity other than an
-    energy.
+    """Return the time or rate whose error is part of the error of a served model's energy; None for other quantities.
 
     For a prefill step this is the time to first token.
     """

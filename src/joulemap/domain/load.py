@@ -73,7 +73,7 @@ class Hit:
 class Prefixes:
     """Token blocks of all requests for a simulated prefix cache, and the order of turns in conversations.
 
-    Each field has one entry per request. Blocks with the same number hold the same tokens after the same prefix.
+    Each sequence has one entry per request. Blocks with the same number hold the same tokens after the same prefix.
     """
 
     block_tokens: int = attrs.field(validator=_within(1))

@@ -63,7 +63,9 @@ MOST: Final = 64
 """Maximum operators of a kernel without a GEMM; a compiler's limit (`max_fusion_size` of Inductor)."""
 
 UNROLLED: Final = 8
-"""Maximum elements per row that a kernel reduces again for each result (`unroll_reductions_threshold` of Inductor)."""
+"""Maximum elements of a row that a kernel reduces in sequence, again for each result
+(`unroll_reductions_threshold`).
+"""
 
 LONGEST_ROW: Final = 2**18
 """Maximum elements of a row that one block reads twice; several blocks reduce a longer one."""
