@@ -142,7 +142,7 @@ class Constant:
     """Unit of one count of an action, such as `MAC` or `B`; empty for other kinds and for counts in seconds or joules.
     """
     meaning: str = ""
-    """One-line meaning, if the class gives one."""
+    """Meaning in one line; empty if the architecture class states none."""
     low: float | None = None
     """Lower end of the plausible range; None if unknown."""
     high: float | None = None

@@ -107,7 +107,7 @@ DISTINGUISHING: Final = tuple(
         if one.name == "hardware" else (one.name, one.view_column))
     )
 )  # fmt: skip
-"""Row fields that distinguish configurations: dimensions, their view columns, a label and a device count."""
+"""Fields of a row that show its configuration: dimensions, their columns in views, a label and a device count."""
 
 
 def fill_dimensions(sql: str) -> str:

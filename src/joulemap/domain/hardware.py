@@ -380,7 +380,7 @@ class Hardware:
     """Coefficients of the class's model, e.g. `dram_efficiency`."""
     reference: EnergyReference
     digest: str
-    """Digest of the record's content, however the record was made."""
+    """Digest of the record's content. A modifier of a run, such as a power mode, extends it."""
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
     """Boundary of the measurements behind the energies per action: `board`, or `chip` for circuit-level energies."""
     boundary: str = attrs.field(default=BOARD, validator=attrs.validators.in_(BOUNDARIES))

@@ -73,7 +73,7 @@ class Metric:
 
     @property
     def meaning(self) -> str:
-        """Label of the metric, with `of a batch` or `of a million inferences` where its values refer to one."""
+        """Label of the metric; `of a batch` or `of a million inferences` follows if that is its unit of work."""
         is_named = self.per not in ("batch", "million inferences")
         return self.label if is_named else f"{self.label} of a {self.per}"
 

@@ -119,7 +119,9 @@ def fold_into(name: str, known: Collection[str], ignoring: str = "") -> str:
 
 
 def name_precision(name: str) -> Precision:
-    """Return the precision that a name means, in any case or as frameworks call it; any other text unchanged."""
+    """Return the precision that a name means; upper case and names of frameworks are allowed. Other texts stay
+    unchanged.
+    """
     found = fold_into(name, (*PRECISION_BYTES, *PRECISION_NAMES))
     return cast("Precision", PRECISION_NAMES.get(found, found))
 

@@ -86,7 +86,7 @@ ClassDivision = Literal["class", "category", "action"]
 """Parts into which answers split a comparison of architecture classes."""
 
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
-"""Groupings of a sweep's result."""
+"""Ways to group the result of a sweep."""
 
 Pay = Literal["rented", "bought", "both"]
 """Ways to pay for chips."""
@@ -142,7 +142,9 @@ def _each_in(noun: str, known: tuple[str, ...]) -> Check:
 
 
 def declare_dimensions(kind: type[Record]) -> type[Record]:
-    """Add a field for each dimension with listed values to a class before it becomes a record."""
+    """Add a field to a class of settings for each dimension with listed values. Apply it before the class becomes a
+    record.
+    """
     for one in DECLARED:
         kind.__annotations__[one.name] = "tuple[str, ...]"
         convert, check = partial(_fold_each, known=one.values), _each_in(one.name, one.values)
@@ -346,7 +348,7 @@ class Settings:
     retrace: bool = False
     """True if models are traced with the installed torch even if a built-in workload exists."""
     trust: bool = False
-    """True if `.pt2` files that may run code on loading, and model files named in rows, may be loaded."""
+    """True to load `.pt2` files that may run code on loading, and model files that rows of a file name."""
     is_named: bool = attrs.field(default=True, repr=False)
     """True if the user named the models; the user then vouches for their code. False if rows of a file name the
     models.

@@ -217,7 +217,7 @@ class Buffer:
     death_index: int
     """Index of the last operator that reads the buffer; for model outputs, of the model's last operator."""
     release_index: int = attrs.field(default=attrs.Factory(lambda self: self.death_index, takes_self=True))
-    """Index of the last operator during which an unfused program holds the storage. A program holds it until the module
+    """Index of the last operator during which an unfused program needs the storage. A tensor stays until the module
     that received it returns.
     """
     byte_count: int

@@ -132,7 +132,7 @@ class _Page:
         self._has_images = has_images
 
     def write_body(self) -> str:
-        """Return the header of the page, its contents and chapters."""
+        """Return the page's header, table of contents and chapters as HTML."""
         first, *rest = self._report.verdict or ("",)
         head = [
             '<a class="skip" href="#content-of-page">Skip to the report</a>',

@@ -162,7 +162,7 @@ class Report:
         return tuple(found.values())
 
     def columns(self, table: Table[Any]) -> tuple[str, ...]:
-        """Return the columns of a table that the report shows: all if a tree or source uses it, else those in
+        """Return the columns of a table that the report shows: all if a tree or source shows the table, else those in
         figures.
         """
         drawn: set[str] = set()
