@@ -45,23 +45,23 @@ class CgraPlacement(Placement):
     """Operators placed on the pattern compute units."""
 
     configuration_bytes: Floats
-    """Bytes that are loaded before the operator's unit starts; part of the DRAM reads."""
+    """Configuration bytes that are loaded before the operator starts; part of the DRAM reads."""
     cycles: Floats
-    """Cycles of all waves."""
+    """Clock cycles of each operator, over all its waves of tiles."""
 
 
 def _products_at_once(hardware: Hardware) -> Floats | float:
-    """Return the inner products that a unit holds at once."""
+    """Return the number of inner products that one pattern compute unit computes at the same time."""
     lanes, stages = (hardware.geometry[name].value for name in ("lane_count", "stage_count"))
     products: Floats | float = np.maximum(1.0, np.floor(stages / (2.0 + np.log2(lanes))))
     return products
 
 
 class Cgra(Indifferent):
-    """Coarse-grained reconfigurable arrays."""
+    """Model of coarse-grained reconfigurable arrays."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> CgraPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -112,7 +112,7 @@ class Cgra(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: CgraPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

@@ -80,14 +80,14 @@ class DpuPlacement(Placement):
 
 
 class Dpu:
-    """Deep-learning processor overlays on an FPGA."""
+    """Model of deep-learning processor overlays on an FPGA."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return whether the hardware has several cores, and whether they share the weights."""
         return np.greater(hardware.peaks[precision].unit_count, 1), SHARED in hardware.geometry
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
-        """Return image waves, cycles and times; see the module's formulas."""
+        """Return the kernels placed on the cores, with cycles and times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -154,7 +154,7 @@ class Dpu:
 
     @staticmethod
     def _input_steps(kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the clocks for all input channels and taps of a block of outputs."""
+        """Return the clocks that one block of outputs takes, over all input channels and all taps of the window."""
         work = kernels.work
         parallelism = hardware.geometry["input_channel_parallelism"].value
         taps = np.maximum(work.tap_count, 1.0)
@@ -179,8 +179,9 @@ class Dpu:
         return needs
 
     def _processor_operations(self, kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the operations that the Arm cores execute per operator; one per output element of an uncounted
-        operator.
+        """Return the operations per operator that the Arm cores execute; 0 for operators that run elsewhere.
+
+        An uncounted operator has one operation per output element.
         """
         work = kernels.work
         special = hardware.coefficient("special_function_operations") * work.special_count
@@ -197,10 +198,10 @@ class Dpu:
         return waves
 
     def _dram_bytes(self, kernels: KernelColumns, hardware: Hardware, copies: Floats | float) -> tuple[Floats, Floats]:
-        """Return (read, written) bytes per operator if the weights are read `copies` times.
+        """Return (read, written) DRAM bytes per operator if the weights are read `copies` times.
 
-        Activations move once, and weights once per copy. The larger operand of an image's GEMM moves again for
-        every further part of the smaller one. Each part is as much as the buffers of a core hold.
+        Activations move once, and weights once per copy. The smaller operand of an image's GEMM is cut into parts that
+        fit the buffers of a core. The larger operand is read again for each further part.
         """
         batch = kernels.batch
         loaded = kernels.weight_bytes * copies
@@ -216,7 +217,7 @@ class Dpu:
         return read, outputs
 
     def count(self, kernels: KernelColumns, placement: DpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         geometry = hardware.geometry
         macs_per_clock = hardware.peaks[kernels.precision].operations_per_clock / FLOPS_PER_MAC

@@ -56,16 +56,16 @@ class DspPlacement(Placement):
     on_matrix: Booleans
     """True for operators that the matrix engine computes."""
     matrix_packets: Floats
-    """Packets that drive the matrix engine."""
+    """VLIW packets that drive the matrix engine, per operator."""
     tile_rows: Floats
     tile_columns: Floats
 
 
 class Dsp(Indifferent):
-    """Digital signal processors with a wide vector unit."""
+    """Model of digital signal processors with a wide vector unit."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DspPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -131,12 +131,12 @@ class Dsp(Indifferent):
 
     @staticmethod
     def _lanes(precision: str, hardware: Hardware) -> float:
-        """Return the elements of one vector register in elementwise work."""
+        """Return the number of elements that one vector register holds in elementwise work."""
         item = max(PRECISION_BYTES[precision], NARROWEST_ELEMENTWISE_BYTES)
         return hardware.geometry["simd_width"].value / 8.0 / item
 
     def count(self, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the nine categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
@@ -202,7 +202,7 @@ class Dsp(Indifferent):
     def _matrix_counts(
         macs: Floats, kernels: KernelColumns, placement: DspPlacement, hardware: Hardware
     ) -> ActionCounts:
-        """Return the matrix engine's counts: MACs, panel loads, partial sums, and slots without a MAC."""
+        """Return the action counts of the matrix engine: MACs, panel loads, partial sums, and idle MAC slots."""
         rows = hardware.geometry["matrix_rows"].value
         on_matrix = placement.on_matrix
         depth_blocks = ceil_divide(kernels.work.gemm_k, rows) * on_matrix

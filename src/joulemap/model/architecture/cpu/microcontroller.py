@@ -48,7 +48,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 
 
 def is_microcontroller(hardware: Hardware) -> bool:
-    """Return whether a CPU is a microcontroller."""
+    """Return whether a CPU is a microcontroller, that is, has a memory level `SRAM`."""
     return any(level.name == SRAM for level in hardware.memory_levels)
 
 
@@ -66,7 +66,7 @@ def check_memory(kernels: KernelColumns, hardware: Hardware) -> None:
 
 
 def count_clocks(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the clocks of each operator; see the module's formulas."""
+    """Return the clock cycles that each operator takes. The module docstring has the formulas."""
     work = kernels.work
     names = f"{kernels.precision}_{LIBRARIES[kernels.runtime]}", kernels.precision
     core = hardware.coefficient("core_ratio")
