@@ -41,14 +41,14 @@ class KpuPlacement(Placement):
     """Operators placed on the tiles."""
 
     cycles: Floats
-    """Cycles of all waves."""
+    """Clock cycles of each operator, over all its waves of blocks."""
 
 
 class Kpu(Indifferent):
-    """Domain-flow architectures."""
+    """Model of domain-flow architectures."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> KpuPlacement:
-        """Return blocks, waves and times; see the module's formulas."""
+        """Return the kernels placed in blocks and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -90,7 +90,7 @@ class Kpu(Indifferent):
         )
 
     def count(self, kernels: KernelColumns, placement: KpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the eight categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

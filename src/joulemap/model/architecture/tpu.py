@@ -57,7 +57,7 @@ VECTOR_SOURCES: Final = 2.0
 
 
 def find_last_level(hardware: Hardware) -> MemoryLevel:
-    """Return the level before DRAM, with the instances of all cores combined.
+    """Return the last memory level before DRAM, with the capacity of all cores added up.
 
     An unpublished bandwidth is bytes per clock of a vector lane times lanes times clock.
     """
@@ -82,7 +82,7 @@ class TpuPlacement(Placement):
     row_blocks: Floats
     """Blocks of rows that are streamed through each weight tile."""
     cycles: Floats
-    """Cycles of the arrays and the vector unit."""
+    """Clock cycles of each operator on the arrays and the vector unit."""
     slots: Floats
     """MAC slots that all arrays offer in `cycles`, for one pass."""
     seen_share: Floats
@@ -90,14 +90,14 @@ class TpuPlacement(Placement):
 
 
 class Tpu:
-    """Systolic-array machines."""
+    """Model of systolic-array machines."""
 
     def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return whether GEMMs take more than one pass."""
+        """Return whether a GEMM at this precision takes more than one pass through the arrays."""
         return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
-        """Return tiles, waves and times; see the module's formulas."""
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas."""
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         units = peak.unit_count
@@ -157,7 +157,7 @@ class Tpu:
 
     @staticmethod
     def _seen_share(kernels: KernelColumns, paged: Booleans) -> Floats:
-        """Return the share of the keys that the mean query of a paged attention sees; 1 for all other operators."""
+        """Return the mean share of the keys that a query of a paged attention attends to; 1 for all other operators."""
         work = kernels.work
         scores = paged & kernels.leads
         keys = np.where(scores, np.maximum(work.gemm_n, 1.0), 1.0)
@@ -167,7 +167,7 @@ class Tpu:
 
     @staticmethod
     def _paging_clocks(kernels: KernelColumns, paged: Booleans, hardware: Hardware) -> Floats:
-        """Return the paging clocks of sequences and queries in a paged attention; 0 for all other operators."""
+        """Return the clocks that a paged attention takes to look up pages; 0 for all other operators."""
         sequence, query = (hardware.coefficient(f"paged_{name}_clocks") for name in ("sequence", "query"))
         return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
@@ -175,7 +175,7 @@ class Tpu:
     def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
         """Return the rows that an array takes per cycle: more than one if small integers run faster.
 
-        The peak at fp32 is that of several passes, which are counted apart.
+        The fp32 peak includes the time of several passes, which are counted separately, so the rate is at least 1.
         """
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
         rate: Floats | float = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
@@ -186,7 +186,7 @@ class Tpu:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
     def count(self, kernels: KernelColumns, placement: TpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the six categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]

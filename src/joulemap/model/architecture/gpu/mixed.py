@@ -24,7 +24,10 @@ CONVOLUTIONS: Final = ("conv", "depthwise_conv", "grouped_conv")
 
 
 def find_engine(kernels: KernelColumns, device: Hardware) -> Engine:
-    """Return the engine of kernels on a device; fp32 kernels that libraries compute in TF32 use the TF32 engine."""
+    """Return the engine of kernels on a device.
+
+    In an fp32 run, kernels that libraries compute in TF32 get the numbers of the TF32 engine.
+    """
     plain = Engine.of(device, kernels.precision)
     if kernels.precision != "fp32" or kernels.weight_precision:  # kernels that widen weights are not those of cuDNN
         return plain

@@ -71,9 +71,9 @@ NARROWEST_VECTOR_BYTES: Final = 2.0
 """Minimum bytes of an element in a vector engine: 8-bit operands are widened to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
 FOLDED: Final = "folded_activations"
-"""Geometry name: the tensor engines apply scale, bias and ReLU to their results."""
+"""Name of a geometry constant: the tensor engines apply scale, bias and ReLU as they write results."""
 VECTOR_ELEMENT: Final = "vector_element"
-"""Geometry name: bits per element in the vector engines, independent of the stored width."""
+"""Name of a geometry constant: bits per element in the vector engines, independent of the stored width."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -85,19 +85,21 @@ class NpuPlacement(Placement):
     activations: Floats
     """Elements streamed into the tensor engines."""
     weights: Floats
-    """Elements of the second operand, streamed or loaded."""
+    """Elements of the second operand that are streamed or loaded into the tensor engines."""
     sums: Floats
-    """Partial sums written."""
+    """Partial sums that the tensor engines write."""
     slots: Floats
     """MAC slots of all tensor engines while the operator runs; in a fabric, only the batch's slots."""
     copied_bytes: Floats
-    """Bytes of weights that further copies of the model read, excluding the first copy."""
+    """Weight bytes that all copies of the model except the first one read."""
     batch_share: tuple[Floats | float, Floats | float]
-    """Shares of units and of memory bandwidth of the model copies that process one batch."""
+    """(share of the units, share of the memory bandwidth) of the model copies that process one batch."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Busy seconds of units and memory, times the batch's share of each unless compute and memory overlap."""
+        """(compute, memory) busy seconds of one batch. Unless batches overlap, both are times the batch's share of the
+        chip.
+        """
         compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s
@@ -135,15 +137,15 @@ def _choose_shorter(one: NpuPlacement, other: NpuPlacement, kernels: KernelColum
 
 
 def _geometry(hardware: Hardware, name: str) -> float:
-    """Return a share or ratio of the hardware; 1 if the hardware states none."""
+    """Return the geometry constant `name`, a share or ratio; 1 if the hardware does not state it."""
     return hardware.geometry[name].value if name in hardware.geometry else 1.0
 
 
 class Npu(Indifferent):
-    """Neural processing units with a static schedule."""
+    """Model of neural processing units with a static schedule."""
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> NpuPlacement:
-        """Return tiles, waves and times; see the module's formulas.
+        """Return the kernels placed in tiles and waves, with their times. The module docstring has the formulas.
 
         A batch uses all copies of a model, or half, a quarter … of them if their weights make more copies slower.
         """
@@ -154,7 +156,7 @@ class Npu(Indifferent):
         return best
 
     def _place(self, kernels: KernelColumns, hardware: Hardware, divisor: float) -> NpuPlacement:
-        """Return tiles, waves and times if a batch uses n / `divisor` of the n copies of a model, rounded up."""
+        """Return the placement for a batch that uses n / `divisor` of the n copies of a model, rounded up."""
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         copies = count_copies(kernels, hardware, divisor)
@@ -236,8 +238,9 @@ class Npu(Indifferent):
 
     @staticmethod
     def _own_bytes(hardware: Hardware) -> Floats | float:
-        """Return the bytes of SRAM in which a copy keeps its weights: a stream's part, or all if streams share
-        weights.
+        """Return the bytes of SRAM in which a copy of the model keeps its weights.
+
+        They are the part of one stream, or the whole SRAM if streams share weights.
         """
         capacity: Floats | float = hardware.level("sram").capacity.value
         if DIVIDED not in hardware.geometry or SHARED in hardware.geometry:
@@ -252,9 +255,10 @@ class Npu(Indifferent):
     def _schedule(
         self, kernels: KernelColumns, hardware: Hardware, engine: Tiles
     ) -> tuple[Booleans, Floats, Floats, Floats | None]:
-        """Return, per operator, whether its workload stays in SRAM, its engine seconds, and its kernel's start seconds.
+        """Return (whether the workload stays in SRAM, engine seconds, start seconds, contexts that end at the
+        operator).
 
-        For a fabric, also return the number of contexts that end at each operator.
+        Start seconds are per kernel, all else per operator. The last is None except for a dataflow fabric.
         """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= Npu._own_bytes(hardware)
@@ -276,7 +280,7 @@ class Npu(Indifferent):
     def _outside_bytes(
         kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
     ) -> tuple[Floats, Floats]:
-        """Return the bytes (read, written) that leave the SRAM, per operator."""
+        """Return (read, written) bytes per operator that cross between the SRAM and the memory outside it."""
         if cuts is None:
             read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
@@ -292,8 +296,8 @@ class Npu(Indifferent):
     def _memory_s(
         moved: Floats, outside: Floats, hardware: Hardware, part: Floats | float, reached: Floats | float
     ) -> Floats:
-        """Return the memory seconds: bytes between kernels at the SRAM share's rate, or outside bytes, whichever is
-        longer.
+        """Return the longer of two times: `moved` bytes at the SRAM's rate, and `outside` bytes at the outer memory's
+        rate.
         """
         level = hardware.level("sram")
         width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
@@ -311,7 +315,7 @@ class Npu(Indifferent):
         return hardware.geometry["vector_core_count"].value * width / item
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
-        """Return the counts of the seven categories; `joulemap hardware show ID --energy` lists them."""
+        """Return the count of each action per operator. `joulemap hardware show ID --energy` lists the actions."""
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
