@@ -77,12 +77,12 @@ DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
 
 @frozen(kw_only=True)
 class Path:
-    """Connection between the devices of a group, on one chip."""
+    """Connection between the devices of a group: its rates, latency and hops."""
 
     ring_rate: Floats | float
-    """Bytes per second of a device in one direction, all of its links together."""
+    """Bytes per second that a device sends in one direction over all of its links."""
     peer_rate: Floats | float
-    """Bytes per second of a device to one other device."""
+    """Bytes per second that a device sends to one other device."""
     latency: float
     hops: float
     """Number of links that a byte passes between any two devices."""
@@ -90,9 +90,9 @@ class Path:
     """True if each device can read the memory of every other device at the full link rate."""
     is_in_host: bool
     near: float
-    """Number of devices in the group that the link joins."""
+    """Number of devices of the group that one link domain joins."""
     far_rate: Floats | float = 0.0
-    """Bytes per second of a device to other hosts; 0 if the link joins the whole group."""
+    """Bytes per second that a device sends to other hosts; 0 if the link joins the whole group."""
     far_latency: Floats | float = 0.0
     """Total latency of all steps between hosts, one way, in seconds."""
 
@@ -114,10 +114,10 @@ class Exchange:
 
 
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
-    """Return the path between devices of one chip; raises UnsupportedError if there is none.
+    """Return the path between this number of devices of one kind. Raise UnsupportedError if no link joins them.
 
-    `stride` is the distance in devices between neighbours of a group that may reach beyond a link; 0 for a group that
-    may not.
+    `stride` is the distance in devices between neighbours of a group that may reach beyond a link. It is 0 for a group
+    that may not.
     """
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
@@ -188,7 +188,7 @@ def _count_devices(link: Link) -> float:
 
 
 def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
-    """Return times and bytes of collectives among the operators; None if there are none; raises like `find_path`."""
+    """Return the times and bytes of collectives, or None if no operator is one. Raises like `find_path`."""
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None
@@ -204,7 +204,7 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
 
 
 def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int) -> dict[str, Floats]:
-    """Return times and bytes of collectives over `devices` devices, by field of `Exchange`."""
+    """Return field of `Exchange` -> its values for the collectives at `rows`, over `devices` devices."""
     operation = kernels.work.operation[rows]
     named = np.array([one.partition(" ")[0] for one in kernels.work.variant[rows].tolist()], dtype=np.str_)
     whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[..., rows]
@@ -249,7 +249,7 @@ def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
-    """Return the placement with the link times of collectives; raises like `find_path`."""
+    """Return the placement with the link times of collectives. Raises like `find_path`."""
     found = find_exchange(kernels, hardware)
     if found is None:
         return placement
@@ -327,6 +327,8 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
 
 
 def count_links(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
-    """Return the bytes that the device sends to others; empty if there are no collectives."""
+    """Return the count of the link action: bytes that each collective sends to other devices; empty without
+    collectives.
+    """
     found = find_exchange(kernels, hardware)
     return {} if found is None else {LINK_ACTION: found.sent_bytes}

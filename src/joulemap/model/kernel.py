@@ -30,13 +30,13 @@ from joulemap.model.workload import (
 from joulemap.system.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
-"""Kinds that another operator's kernel can compute on data in its registers."""
+"""Operator kinds that another operator's kernel can compute on data in its registers."""
 
 NEAR: Final = 1e-6
 """Maximum distance from a whole number that counts as rounding error."""
 
 LOOP_KINDS: Final = ("data_movement", "pool", "reduction")
-"""Kinds that join another operator's kernel only if it has no GEMMs and runs over elements or rows."""
+"""Operator kinds that run in another operator's kernel only if it has no GEMMs or is a mixture of experts."""
 
 
 @define(kw_only=True, eq=False, slots=False)
@@ -61,7 +61,7 @@ class KernelColumns:
     kernel_index: Integers
     kernel_count: int
     leader: Integers
-    """Row of each kernel that carries the costs of the kernel as a whole (its launch)."""
+    """Row of the operator that leads each kernel and carries the costs of the whole kernel, such as its launch."""
     input_bytes: Floats
     """Bytes read across the kernel's boundary, without weights."""
     weight_bytes: Floats
@@ -236,7 +236,7 @@ class KernelColumns:
         return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
-        """Return a column with one value per operator; a single number of a point is spread over all operators."""
+        """Return a column with one value per operator. A single number applies to all operators."""
         rows = self.work.operator_count
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
@@ -245,12 +245,12 @@ class KernelColumns:
         return spread
 
     def each_kernel(self, values: Floats | float) -> Floats:
-        """Return a column with one value per kernel; a single number of a point is spread over all kernels."""
+        """Return a column with one value per kernel. A single number applies to all kernels."""
         values = np.asarray(values)
         return values if values.shape[-1:] == (self.kernel_count,) else values * np.ones(self.kernel_count)
 
     def growth(self, before: Floats, after: Floats) -> Floats:
-        """Return the growth factor of each operator's kernel; 1 if the value before was 0."""
+        """Return after / before of each operator's kernel, given values per kernel; 1 if the value before was 0."""
         before, after = np.broadcast_arrays(before, after)
         return self.per_operator(np.divide(after, before, out=np.ones(before.shape), where=before > 0.0))
 
@@ -332,7 +332,7 @@ class KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
 
         A GEMM keeps fewer rows. A GEMM of two activations, which a batch repeats per sample, keeps fewer groups. A part
-        count may be a fraction, such as 5 / 3, by which counts divide to whole numbers only up to rounding.
+        count may be a fraction, such as 5 / 3. Counts that are whole except for rounding errors are then rounded.
         """
         work = self.work
         groups, rows = work.gemm_groups / part_count, work.gemm_m / part_count
@@ -358,9 +358,10 @@ class KernelColumns:
 
     @cached_property
     def one_run(self) -> KernelColumns:
-        """Kernels of one run of each operator that a pipeline repeats; the batch and the peak stay those of the whole.
+        """Kernels of one run of each operator, for pipelines that run operators several times per inference.
 
-        In `eager` the host launches each run, otherwise the whole workload once.
+        Batch and peak activations stay those of the whole workload. In `eager` the host launches each run, otherwise
+        the whole workload once.
         """
         runs = self.work.run_count
         if not (runs > 1.0).any():
@@ -381,9 +382,11 @@ class KernelColumns:
         return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
     def called_at(self, stretch: Integers) -> KernelColumns:
-        """Return the kernels with one host launch per stretch of operators, at the first kernel of the stretch.
+        """Return the kernels with one host launch per stretch of consecutive operators, at the first kernel of the
+        stretch.
 
-        `stretch` is per operator of the workload; in `eager` the host launches every kernel anyway.
+        `stretch` is the stretch number of each operator of the workload. In `eager` the host launches every kernel
+        anyway.
         """
         if self.runtime == "eager":
             return self
@@ -414,8 +417,8 @@ WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for this workload at a precision.
 
-    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them
-    dequantizes them on chip. Raises UsageError for weights that are no narrower.
+    GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them dequantizes
+    them on chip. Raises UsageError for weights that are not narrower.
     """
     is_fused = runtime in MERGING
     workload = build(workload, runtime)

@@ -38,7 +38,9 @@ class Kinds:
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Kinds:
-        """Return the kinds of kernels; nothing is grouped if an exchange overlaps with the kernels around it."""
+        """Return the kinds of kernels, cached. Every kernel is its own kind if an exchange overlaps with the kernels
+        around it.
+        """
         found = kernels.memo.get(("kinds",))
         if not isinstance(found, cls):
             found = kernels.memo["kinds",] = cls._find(kernels)

@@ -51,14 +51,16 @@ class Timed:
         return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:
-        """Return a column over all operators, concatenated over points, given one over the operators of each kind."""
+        """Return a column that has one value per operator of a kind, expanded to all operators and concatenated over
+        points.
+        """
         rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
         return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
     @cached_property
     def operator_fs(self) -> Integers:
-        """Exact share of each operator in its kernel's latency: its own time, and the launch at the leader.
+        """Each operator's exact share of its kernel's latency: its own time, and the launch at the leader.
 
         Raises UnsupportedError for a workload whose latency the store cannot hold.
         """
@@ -79,10 +81,10 @@ class Timed:
 
     @cached_property
     def interval_fs(self) -> Integers:
-        """Exact share of each operator in its workload's interval, in proportion to its latency.
+        """Each operator's exact share of the interval between batches, in proportion to its latency.
 
-        Equal to the latency if batches do not overlap. The leader of the workload's first kernel takes the rounding
-        remainder, so that equal operators have equal shares.
+        The share equals the latency if batches do not overlap. The leader of the workload's first kernel takes the
+        rounding remainder, so that equal operators have equal shares.
         """
         timing, kernels = self.timing, self.timing.kernels
         latency_s = kernels.sum_kernels(timing.kernel_s)
@@ -118,7 +120,7 @@ class Timed:
         return total
 
     def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
-        """Return latency and bytes of all operators, concatenated over points, by name with the prefix `before`."""
+        """Return column name, with the prefix `before`, -> latency or bytes of all operators, concatenated by point."""
         placement = self.timing.placement
         return {
             f"{before}latency_fs": self.expand(self.operator_fs, points),
@@ -135,9 +137,10 @@ def cut_runs(
     beside: Sequence[int],
     asked: Sequence[Asked],
 ) -> list[RunColumns]:
-    """Return the runs of kernels timed on several chips, each at its index in `places`.
+    """Return the run of each configuration in `asked`, out of kernels timed on several chips together.
 
-    `apart` contains the same with one kernel per ATen call, at the indices in `beside`.
+    `timed` and `apart` are (timed kernels, number of chips); in `apart`, every ATen call is a kernel. The chip of each
+    configuration has its index in `timed` at `places`, and its index in `apart` at `beside`.
     """
     own, points = timed
     alone, others = apart
@@ -183,7 +186,7 @@ def cut_runs(
 
 
 def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Return the columns of `RunFacts` for each configuration, read at its index in the timed hardware."""
+    """Return the fields of `RunFacts` by name for each configuration, whose chip has its index in `own` at `places`."""
     timing, kernels = own.timing, own.kernels
     macs = int(kernels.work.mac_count.sum())
     numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
@@ -214,7 +217,7 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
 
 
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the rows of the subgraphs that run, by column name, and the row boundaries of each chip.
+    """Return (column name -> values, first row of each chip) of the subgraphs that run.
 
     If an engine joins several subgraphs, the kernel's launch belongs to its leader's subgraph.
     """
@@ -262,7 +265,7 @@ def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
 
 
 def split_launch(placement: Placement, kernels: KernelColumns) -> tuple[Floats, Floats]:
-    """Return the fixed cost of each kernel without extra passes, and the memory time of these passes, at leaders."""
+    """Return (fixed cost without extra passes, memory time of these passes) of each kernel, at its leader."""
     passes = np.minimum(placement.pass_s, placement.launch_s)
     return at_leaders(kernels, placement.launch_s - passes), at_leaders(kernels, passes)
 
