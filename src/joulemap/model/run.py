@@ -43,19 +43,19 @@ class LedgerColumns:
 
     operator_index: Integers
     action_index: Integers
-    """Row of the hardware's reference table."""
+    """Row of each line's action in the hardware's reference table."""
     action_count: Floats
     energy_fj: Integers
 
     @property
     def total_fj(self) -> int:
-        """Exact energy of the run."""
+        """Exact energy of the run in femtojoules."""
         return sum(int(value) for value in self.energy_fj)
 
 
 @define(kw_only=True, eq=False)
 class SubgraphColumns:
-    """One row per subgraph that runs."""
+    """Results of a run, one row per subgraph that runs."""
 
     subgraph_index: Integers
     latency_fs: Integers
@@ -64,7 +64,9 @@ class SubgraphColumns:
     launch_s: Floats
     """Fixed cost of kernels, without extra passes."""
     pass_s: Floats
-    """Memory time of passes added by the runtime; the latency is the fixed cost, these, and the longer other time."""
+    """Memory time of passes that the runtime adds. The latency is launch_s + pass_s + the longer of compute_s and
+    memory_s.
+    """
     dram_bytes: Floats
     moved_bytes: Floats
     """Bytes that cross kernel boundaries at any memory level."""
@@ -79,12 +81,12 @@ class SubgraphColumns:
     units_used_count: Integers
     kernel_count: Integers
     bottleneck: Integers
-    """Code in `BOTTLENECKS`."""
+    """Index of the bottleneck in `BOTTLENECKS`."""
 
 
 @define(kw_only=True, eq=False)
 class OperatorColumns:
-    """Executed operators, one row each: share of the run, and of a run in which every ATen call is a kernel.
+    """Results of a run, one row per executed operator. In the `separate` columns, every ATen call is a kernel.
 
     Bytes are whole numbers (or halves at four bits), so that their sums do not depend on the order.
     """
@@ -123,11 +125,11 @@ class RunFacts:
     clock_fraction: float
     """Clock as a fraction of the full clock; below 1 if the power cap lowers it."""
     clock_hz: float
-    """Clock under the power cap."""
+    """Clock of the chip under the power cap."""
     voltage_factor: float
     """Energy of an on-chip action at `clock_hz`, relative to its energy at the highest voltage of the die."""
     uncapped_power_w: float
-    """Power at the full clock of the power mode, repeated without a pause."""
+    """Power without the cap, at the full clock of the power mode, if the run repeats without a pause."""
     throughput_limit: str
     """Throughput limit, one of `THROUGHPUT_LIMITS`."""
 

@@ -42,12 +42,12 @@ from joulemap.model.workload import IN_PLACE, Floats, Texts
 from joulemap.system.record import define, vary
 
 ENGINE_PART: Final = "engine_part"
-"""Coefficient of classes whose engines run a batch in parts: minimum samples per part."""
+"""Name of a coefficient: minimum samples per part, for classes whose engines run a batch in parts."""
 
 
 @define(kw_only=True, eq=False)
 class Timing:
-    """Kernels placed, timed and counted."""
+    """Times and action counts of placed kernels, with the clock under the power cap."""
 
     kernels: KernelColumns
     placement: Placement
@@ -218,7 +218,10 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
 
 def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
-    """Return one part of the kernels. The host launches all parts at once, or each part if their number is `times`."""
+    """Return the kernels of one part of a batch.
+
+    The host launches each part if there are `times` parts, otherwise all parts at once.
+    """
     part = kernels.one_run.part(trial)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
@@ -235,7 +238,7 @@ def _count(
     hardware: Hardware,
     architecture: Architecture[Placement],
 ) -> tuple[KernelColumns, Placement, Counts]:
-    """Return the kernels with the weights that all parts of the batch read, their placement and their counts."""
+    """Return (kernels, placement, action counts) of all parts of a batch; all parts' reads of weights are included."""
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
     compute_s, memory_s = one.busy_s
@@ -256,11 +259,11 @@ def _count(
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
-    """Return the placement, including the host's part, at the `device_time_scale` and `launch_time_scale` of a fit.
+    """Return the placement, including the host's part, scaled by `device_time_scale` and `launch_time_scale` of a
+    calibration.
 
-    Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster
-    than the roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time
-    of its own.
+    Off-chip and pass bytes are rounded to whole bytes here, before they are counted. No kernel is faster than the
+    roofline. Dequantization of weights overlaps with GEMMs and memory traffic: it takes energy, but no time of its own.
     """
     return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]
 
@@ -268,7 +271,7 @@ def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture
 def _place(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> tuple[Placed, Placed]:
-    """Return two placements: one step of each recurrence, used for action counts, and all steps."""
+    """Return (placement of one step of each recurrence, placement of all steps); actions are counted on the first."""
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
@@ -286,8 +289,9 @@ def _place(
 def _overlap_streams(
     kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
 ) -> Overlap:
-    """Return the times of a batch in streams that take whole batches; where each unit takes its own requests, in
-    streams of parts of 1, 2, 4 … samples if that is faster.
+    """Return the times of a batch in streams that each take whole batches.
+
+    If each unit takes its own requests, streams take parts of 1, 2, 4 … samples where that is faster.
     """
     share = find_share(hardware)
 
