@@ -1,29 +1,29 @@
 """The anchor: unattributed board power, derived from the power limit or from power measured under a load.
 
 Circuit energies omit unpublished parts of a chip: clock trees, sequencers, interfaces, links, waiting units. A board
-sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory
-copy. If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The
-difference becomes an energy for the time in which units or memories are busy:
+sold with a power limit (`works_at_limit` in its file) comes near the limit in a large dense GEMM and in a memory copy.
+If its ledger explains less than a share of the limit there, the board is assumed to draw that share. The difference
+becomes an energy for the time in which units or memories are busy:
 
     per clock of memory = (share x limit x T - E) / memory time / f      of the copy
     per clock of a unit = (share x limit x T - E) / compute time / f U   of the GEMM at each precision
 
-The vector lanes of a CPU get one energy per clock, the lowest of those at all precisions: a core's clock tree and
-sequencers do not depend on the precision, and only the probe that uses most of the core comes near the limit.
+The vector lanes of a CPU get one energy per clock, the lowest over all precisions. A core's clock tree and sequencers
+do not depend on the precision, and only the probe that uses most of the core comes near the limit.
 
 T and E belong to the probe at the default power mode. T is the interval between batches; E includes all other lines of
-the board and the contribution of the other energy. Nothing is added if the probe draws that share without it. At a
-lower clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
-follows the chip's voltage: on an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Measured per
-core and clock, the power is 0.58 and 0.70 of that at 1.5 and 1.73 GHz; the voltage law gives 0.58 and 0.67 (NVIDIA
-developer forum 323456).
+the board and the contribution of the other energy. Nothing is added if the probe draws that share anyway. At a lower
+clock or with disabled units, both energies are counted less often per second. The energy per clock of a unit also
+follows the chip's voltage. On an AGX Orin, the rail of the CPU cores draws 15.2 W under stress at 2.2 GHz. Per core and
+clock, it draws 0.58 and 0.70 of that at 1.5 and 1.73 GHz. The voltage law gives 0.58 and 0.67 (NVIDIA developer forum
+323456).
 
-The limit of a chip whose file lacks `works_at_limit` is a budget: its energies per action stay as given, and its energy
+If a chip's file lacks `works_at_limit`, its limit is a budget. Its energies per action stay as given, and its energy
 does not follow `tdp`.
 
-The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which the
-loads draw the measured power, in their geometric mean. Measured power that covers more than the board is only an upper
-bound:
+The share is the coefficient `limit_share`, unless power was measured under loads. Then it is the share at which
+predicted power equals measured power, in the geometric mean over the loads. If the measured power covers more than the
+board, it is only an upper bound:
 
     power of a load = (E + e_memory x f x memory time + e_unit x f U x compute time) / T          = measured
 
@@ -70,7 +70,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 MARGIN: Final = 1e-9
-"""Relative margin added to the target energy, so that rounded ledger lines do not add up to less."""
+"""Relative margin on the target energy. Without it, rounded ledger lines may add up to less than the target."""
 
 TIGHT: Final = 1e-12
 """Relative change of an energy per action at or below which the iteration has converged."""
@@ -91,7 +91,7 @@ COPY: Final = "elementwise(kind=relu,elements=67108864)"
 """Operator of the probe `stream_copy`: reads one array and writes another, with one operation per element."""
 
 PROBES: Final = (PRODUCT, COPY)
-"""Single operators used as probes."""
+"""Operators of the two probes of board power: a dense GEMM and a memory copy."""
 
 
 def choose_copy_precision(precisions: Iterable[str]) -> str:
@@ -236,8 +236,9 @@ def _find_share(measured: Sequence[Measured], solve: Callable[[float], Prices], 
 
 
 def _match_share(measured: Sequence[Measured], solve: Callable[[float], Prices], most: float) -> float:
-    """Return the share of the limit, at most `most`, at which predicted and measured power agree in the loads'
-    geometric mean.
+    """Return the share of the limit, at most `most`, at which the loads' predicted power equals their measured power.
+
+    The geometric mean over the loads counts.
     """
 
     def excess(share: float) -> float:

@@ -32,7 +32,7 @@ PEAKS: Final = ("fp32", "tf32", "bf16", "fp8", "int8")
 PEAK_NUMBERS: Final = ("rate", "operations_per_clock", "unit_count", "clock_hz")
 
 MOST_AXES: Final = 8
-"""Maximum axes of a grid of hardware."""
+"""Maximum number of axes of a grid of points."""
 
 
 def list_numbers(hardware: Hardware, precision: str) -> tuple[tuple[Address, ...], list[float]]:

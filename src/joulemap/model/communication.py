@@ -61,8 +61,9 @@ AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
-"""Maximum bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); beyond it, the libraries
-whose collectives aiconfigurator measured take equal times."""
+"""Maximum bytes of an all-reduce that direct kernels compute. Source: vLLM, CustomAllreduce.max_size (recalled); beyond
+it, the libraries whose collectives aiconfigurator measured take equal times.
+"""
 
 HOST_DEVICES: Final = 8
 """Maximum devices of one host, whose processes open each other's memory; typical of servers."""
@@ -188,7 +189,7 @@ def _count_devices(link: Link) -> float:
 
 
 def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
-    """Return the times and bytes of collectives, or None if no operator is one. Raises like `find_path`."""
+    """Return the times and bytes of collectives, or None if the kernels contain none. Raises like `find_path`."""
     is_ours = kernels.work.of_kind(KIND)
     if not is_ours.any():
         return None

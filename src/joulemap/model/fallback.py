@@ -47,7 +47,7 @@ KEPT: Final = {
 """Cut rule of a compiler -> description of the operators that it keeps if it does not support one."""
 
 AROUND_PRECISION: Final = "fp32"
-"""Precision at which a host scales pictures and decodes boxes."""
+"""Precision at which a host works before and after the model: scales pictures, decodes boxes."""
 
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
 """Columns of a merged run that count only the chip's part."""
@@ -128,9 +128,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
 
 def configure_host(host: Hardware, configuration: Configuration, operations: Texts) -> Configuration:
-    """Return the configuration of the host's part. If all of it prepares inputs or results, it runs at
-    `AROUND_PRECISION`.
-    """
+    """Return the configuration of the host's part. Work before and after the model alone runs at `AROUND_PRECISION`."""
     asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else configuration.precision
     precision, weights = choose_precision(host, asked, configuration.weight_precision)
     return attrs.evolve(

@@ -23,7 +23,7 @@ from joulemap.domain.workload import APPEND
 from joulemap.model.workload import IN_PLACE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
 
 LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
-"""Kinds whose kernels can be merged as light work, because they contain no GEMMs."""
+"""Operator kinds whose kernels can be merged as light work, because they contain no GEMMs."""
 
 
 def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
@@ -194,7 +194,9 @@ class _Flow:
     def _pair_experts(
         self, work: WorkloadColumns, reader: Integers, writer: Integers
     ) -> tuple[Integers, Integers, Integers]:
-        """Return the first and second GEMMs of mixtures, and the last GEMM upstream of each subgraph."""
+        """Return subgraphs: (first GEMMs of mixtures of experts, their second GEMMs, last GEMM upstream of each
+        subgraph).
+        """
         rows = np.flatnonzero(work.of_operation("grouped_mm"))
         product = np.full(self.count, -1)
         product[work.subgraph_index[rows]] = rows

@@ -33,7 +33,7 @@ Asked = tuple[Hardware, Configuration]
 """Hardware and configuration on which a workload is evaluated."""
 
 ROUNDING: Final = 2.0**-50
-"""Relative reserve of the first kernel when a sum is divided, so that rounded shares never exceed the sum."""
+"""Relative reduction of shares before they are rounded, so that they never exceed their sum."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -108,7 +108,7 @@ class Timed:
 
     @cached_property
     def operator_fj(self) -> Integers:
-        """Energy of each operator, femtojoules."""
+        """Energy of each operator in femtojoules."""
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
     def sum_exactly(self, values: Integers) -> Integers:

@@ -29,7 +29,7 @@ from joulemap.model.workload import Floats, Texts
 from joulemap.system.record import frozen
 
 SAME: Final = 1e-9
-"""Relative tolerance at which two times are equal."""
+"""Relative difference up to which two times count as equal."""
 
 
 @frozen(eq=False)

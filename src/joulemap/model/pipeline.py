@@ -39,7 +39,7 @@ SEPARATE: Final = "graph"
 """Runtime used for the cost of each ATen call as a separate kernel."""
 
 Place = tuple[Timed, int, int]
-"""Timed kernels, the index of one chip in them, and the number of chips in them."""
+"""(timed kernels of several chips, index of one chip, number of chips)."""
 
 Result = TypeVar("Result", bound=RunFacts)
 Make = Callable[[Sequence[Asked]], Sequence[Result]]

@@ -32,7 +32,7 @@ from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 HOST_RESULT: Final = "host_result"
-"""Coefficient: host seconds per byte of results, for chips whose measurements include the host."""
+"""Name of a coefficient: host seconds per byte of results, for chips whose measurements include the host."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Relative tolerance for a kernel's minimum time, because rounding makes sums differ."""
@@ -88,7 +88,7 @@ class Placement:
     dram_read_bytes: Floats
     dram_write_bytes: Floats
     pass_bytes: Floats | float = 0.0
-    """Bytes that passes added by the runtime to the operator's kernel read and write again, at any level.
+    """Bytes that passes added by the runtime read and write again, at any memory level.
 
     Bytes that cross the kernel's boundary exclude them; DRAM bytes include them if the last level does not hold them.
     """
@@ -115,9 +115,9 @@ class Placement:
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
-        """Busy times of units and memory for one batch in steady state, (compute, memory), at the full clock.
+        """(compute, memory) busy times of one batch in steady state, at the full clock.
 
-        If batches overlap, the time that a batch waits for others counts for those others.
+        If batches overlap, the time that a batch waits for other batches is not included.
         """
         overlap = self.overlap
         if overlap is None:

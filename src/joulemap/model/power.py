@@ -95,10 +95,11 @@ class PowerLaw:
         """Return (clock, energy factor of on-chip actions) of single kernels, given their clock in steady state.
 
         The cap takes effect over a delay, so a short kernel ends before its clock has fallen. Single operators are
-        timed this way. The mean power over the kernel's surroundings stays at the limit. An action therefore costs less
-        than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the clock
-        lies between the two. Source: bf16 GEMMs on H200 and B200, each timed alone and repeated for a second
-        (aiconfigurator, vLLM 0.24 and 0.22): alone, those of 0.3 ms are 15 % faster, those of 3 ms 4 %.
+        timed this way. Averaged over the time around the kernel, power stays at the limit. An action therefore costs
+        less than in steady state, in proportion to the saved time, down to LEAST_FACTOR. If that is not enough, the
+        clock is lower, at least the clock in steady state. Source: bf16 GEMMs on H200 and B200, each timed alone and
+        repeated for a second (aiconfigurator, vLLM 0.24 and 0.22): alone, those of 0.3 ms are 15 % faster, those of 3
+        ms 4 %.
         """
         factor = self.energy_factor(steady)
         if not np.any(self.delay_s):

@@ -13,7 +13,7 @@ from joulemap.system.record import define
 from joulemap.system.units import FS_PER_S
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
-"""Bottlenecks of a subgraph; the position is the code."""
+"""Bottlenecks of a subgraph; results store the index."""
 
 BOUNDS: Final = ("compute", "operands", "memory", "launch", "communication")
 """Limits of a pass's latency: the bottlenecks, with waiting for operands and communication listed separately."""
@@ -34,7 +34,7 @@ BANDWIDTH: Final = "memory bandwidth"
 POWER_CAP: Final = "power cap"
 """Throughput limit: the power cap lowers the clock."""
 THROUGHPUT_LIMITS: Final = (ONE_BY_ONE, CORES, DEVICES, STAGE, BANDWIDTH, POWER_CAP)
-"""All limits of throughput."""
+"""All values that `throughput_limit` can have."""
 
 
 @define(kw_only=True, eq=False)
@@ -150,7 +150,7 @@ class RunTotals(RunFacts):
     bound_fs: tuple[int, ...]
     """Latency of the subgraphs that each of `BOUNDS` bounds."""
     unit_fs: int
-    """Sum of units used x latency over subgraphs."""
+    """Sum over subgraphs of units used x latency."""
     dram_bytes: float
     moved_bytes: float
     """Bytes that cross kernel boundaries at any memory level."""
@@ -163,18 +163,18 @@ class RunTotals(RunFacts):
 
     @property
     def energy_fj(self) -> int:
-        """Energy of the run, femtojoules, exact."""
+        """Exact energy of the run in femtojoules."""
         return sum(self.action_fj.tolist())
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         return self.compute_fs, self.memory_fs, self.launch_fs
 
 
 @define(kw_only=True, eq=False)
 class RunColumns(RunFacts):
-    """A run with its ledger."""
+    """Results of a run by subgraph and by operator, with its ledger."""
 
     separate_clock_fraction: float
     """Clock as a fraction of the full clock if every ATen call is a separate kernel."""
@@ -184,17 +184,17 @@ class RunColumns(RunFacts):
 
     @property
     def latency_fs(self) -> int:
-        """Latency of the run, femtoseconds, exact."""
+        """Exact latency of the run in femtoseconds."""
         return sum(int(value) for value in self.subgraphs.latency_fs)
 
     @property
     def interval_fs(self) -> int:
-        """Time from one batch to the next in steady state, femtoseconds, exact."""
+        """Exact time from one batch to the next in steady state, in femtoseconds."""
         return sum(int(value) for value in self.operators.interval_fs)
 
     @property
     def energy_fj(self) -> int:
-        """Energy of the run, femtojoules, exact."""
+        """Exact energy of the run in femtojoules."""
         return self.ledger.total_fj
 
     @property
@@ -205,7 +205,7 @@ class RunColumns(RunFacts):
 
     @property
     def share_fs(self) -> tuple[int, ...]:
-        """Latency by bottleneck: compute, memory and launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         parts = self.subgraphs
         launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
         pass_fs = np.minimum(np.rint(parts.pass_s * FS_PER_S).astype(np.int64), parts.latency_fs - launch_fs)
@@ -234,7 +234,7 @@ class RunColumns(RunFacts):
 
     @property
     def action_fj(self) -> Integers:
-        """Energy of each action in `action_index`, femtojoules."""
+        """Energy of each action in `action_index`, in femtojoules."""
         spent = np.zeros(len(self.hardware.reference), dtype=np.int64)
         np.add.at(spent, self.ledger.action_index, self.ledger.energy_fj)
         return spent[self.action_index]

@@ -37,10 +37,10 @@ from joulemap.model.placement import Overlap, Placed
 from joulemap.model.workload import LEAST_SOLVER, Booleans, Floats
 
 STEP_COST: Final = "step_cost"
-"""Coefficient for the overhead of a step, in seconds."""
+"""Name of a coefficient: overhead of a step in seconds."""
 
 BLOCK: Final = 256.0
-"""Maximum elements of a reduction within one unit."""
+"""Maximum elements of a reduction that one unit computes alone."""
 
 
 def has_steps(kernels: KernelColumns) -> bool:

@@ -25,7 +25,7 @@ from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 EXACT: Final = 2.0**53
-"""Bound below which sums of whole numbers as doubles are exact."""
+"""Bound below which sums of whole numbers are exact in fp64."""
 
 MOST: Final = 2.0**60
 """Femtoseconds or femtojoules above which sums need more than 64 bits, so that a run is stored with its ledger."""
@@ -139,7 +139,7 @@ class Sums:
 
     @cached_property
     def most_fj(self) -> float:
-        """Approximate maximum energy of any workload, femtojoules."""
+        """Approximate maximum energy of any workload in femtojoules."""
         return float(np.max(sum(self._rough_fj.values(), np.zeros(1)), initial=0.0))
 
     def check_range(self) -> None:
@@ -183,7 +183,7 @@ class Sums:
 
     @cached_property
     def share_fs(self) -> Integers:
-        """Latency due to compute, to memory and to launches, in the order of `BOTTLENECKS`."""
+        """Latency divided into compute, memory and launch time, in the order of `BOTTLENECKS`."""
         compute, memory, launch, again = self.bounds_s
         launch_fs = np.minimum(np.rint(launch * FS_PER_S), self.pattern_fs)
         pass_fs = np.minimum(np.rint(again * FS_PER_S), self.pattern_fs - launch_fs)
@@ -231,7 +231,7 @@ class Sums:
 
     @cached_property
     def _rough_fj(self) -> dict[int, Floats]:
-        """Row of the reference table -> its energy as doubles, exact if their sum is below `EXACT`."""
+        """Row of the reference table -> its energy in fp64, exact if the sum of all is below `EXACT`."""
         return {place: self._over_operators(energy) for place, energy in self._energies()}
 
     def _energies(self) -> Iterator[tuple[int, Floats]]:

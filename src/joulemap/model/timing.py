@@ -208,7 +208,8 @@ def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
 def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
     """Return the kernels of one part of the batch that the runtime passes to the chip, and the number of parts.
 
-    The number of parts is per operator; 1 everywhere if the batch is not split. A part is one run of each operator.
+    The number of parts is per operator; 1 everywhere if the batch is not split. If a pipeline runs operators several
+    times, a part has one run of each.
     """
     each = count_parts(kernels.batch, hardware)
     each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])

@@ -56,11 +56,11 @@ class PointColumns:
     weight_bytes: Integers
     activation_bytes: Integers
     bottleneck: Integers
-    """Code in `run.BOTTLENECKS` of the bottleneck with the largest total latency of its subgraphs."""
+    """Index in `run.BOTTLENECKS` of the bottleneck with the largest total latency of its subgraphs."""
     bound_fs: Integers
-    """Latency of the subgraphs that each bottleneck bounds; point x code in `run.BOTTLENECKS`."""
+    """Latency of the subgraphs that each bottleneck bounds; point x index in `run.BOTTLENECKS`."""
     share_fs: Integers
-    """Part of the latency due to each bottleneck, kernel starts under launch; point x code in `run.BOTTLENECKS`."""
+    """Latency divided into compute, memory and launch time; point x index in `run.BOTTLENECKS`."""
     throughput_limit: Texts
     """Throughput limit, one of `run.THROUGHPUT_LIMITS`."""
     refusal: Texts

@@ -80,12 +80,12 @@ def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Fl
 def level_bytes(
     kernels: KernelColumns, capacity_bytes: Floats | float, item_bytes: float, unit_count: float = 1.0
 ) -> Floats:
-    """Return the bytes that a GEMM reads from beyond a level of this capacity, with one instance per unit.
+    """Return the bytes that each GEMM reads from beyond a memory level with one instance of this capacity per unit.
 
     The outputs are cut into one part per unit. A unit may hold its part's smaller operand piece by piece and stream the
     larger past every piece, or use square blocks, three of which fit. The smaller traffic counts. A unit whose smaller
-    operand fits reads each operand once, which is the minimum at any capacity.
-    Source: Goto and van de Geijn, ACM TOMS 34(3), 2008.
+    operand fits reads each operand once, which is the minimum at any capacity. Source: Goto and van de Geijn, ACM TOMS
+    34(3), 2008.
     """
     work = kernels.work
     per_group = np.maximum(unit_count / np.maximum(work.gemm_groups, 1.0), 1.0)

@@ -87,7 +87,7 @@ class _Watched(dict[str, Value]):
 
 
 def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[str]]]:
-    """Return a chip that records reads of constants in its mappings, and a function that returns their names."""
+    """Return a chip that records which of its constants are read, and a function that returns their names."""
     kept = {"coefficient": _Watched(hardware.coefficients), "geometry": _Watched(hardware.geometry)}
     peaks = _Watched(hardware.peaks)
     watched = attrs.evolve(hardware, coefficients=kept["coefficient"], geometry=kept["geometry"], peaks=peaks)

@@ -108,7 +108,7 @@ class Work:
 
     @property
     def operator_count(self) -> int:
-        """Number of rows."""
+        """Number of operators."""
         return len(self.kind)
 
     @cached_property
@@ -264,7 +264,7 @@ class WorkloadColumns(Work):
 
     batch: int
     inner_batch: int = 1
-    """Samples per batch element: the batch that a single operator states itself."""
+    """Samples per batch element, if a workload is a single operator with a batch of its own."""
     weight_bytes: int
     """Weight bytes of the whole model, at the traced dtype."""
     call_index: Integers
@@ -354,7 +354,9 @@ class WorkloadColumns(Work):
         return found
 
     def access_scale(self, precision: str) -> Floats:
-        """Return each access's factor from traced bytes to bytes of a run whose weights have the run's precision."""
+        """Return each access's factor from traced bytes to bytes of a run at `precision`, with weights at that
+        precision too.
+        """
         scale = precision_scale(self.access_item_bytes, precision)
         if precision in OPERAND_ONLY:
             carried = precision_scale(self.access_item_bytes, carried_precision(precision))

@@ -20,7 +20,7 @@ from joulemap.system.errors import UnknownNameError
 
 
 class Architecture(Protocol[Placed]):
-    """The model of one architecture class."""
+    """Model of one architecture class: it places kernels, times them and counts their actions."""
 
     def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return the values on which the formulas of this class branch, besides those of `column.skeleton`.

@@ -1,8 +1,8 @@
 """DSP: VLIW packets drive a vector unit and, if there is one, a tightly coupled matrix engine.
 
 Time. A GEMM is cut into tiles of r x c outputs that the vector contexts take in waves. Without a matrix engine for the
-precision a tile is vector_tile_rows rows by one vector register of 32-bit accumulators; with one it is the engine's
-outputs, and K is padded to the r rows of the panel that the engine holds. With q MACs per clock of a unit and
+precision, a tile is vector_tile_rows rows by one vector register of 32-bit accumulators. With one, a tile is the
+engine's outputs, and K is padded to the r rows of the panel that the engine holds. With q MACs per clock of a unit and
 v = lanes x vector_pipes:
 
     tiles   = G ⌈M / r⌉ ⌈N / c⌉ of a GEMM, else ⌈O / 4096⌉, at least 1                 waves = ⌈tiles / U⌉
@@ -11,8 +11,8 @@ v = lanes x vector_pipes:
     rate    = q gemm_efficiency.vector of a GEMM, else min(v, q) depthwise_efficiency
     launch  = layer_cost
 
-Depthwise and grouped convolutions and whatever is not a GEMM run on the vector unit, at 16 bits for int8. Matrix engine
-and vector unit work side by side: a kernel takes as long as the busier one.
+Depthwise and grouped convolutions and all work other than GEMMs run on the vector unit, at 16 bits for int8. Matrix
+engine and vector unit work side by side: a kernel takes as long as the busier one.
 
 Data moves by DMA into a software-managed scratch (L2, MSMC or VTCM), which keeps no weights between inferences.
 

@@ -25,8 +25,8 @@ In a mode that leaves cores idle, the others are faster by the factor 1 + idle_c
 
 The rate of a GEMM is that of the core's unit for the precision: a matrix unit (the hardware's geometry says so, e.g.
 AMX), dot products of its vector unit (AVX-512 BF16 and VNNI, SDOT, BFDOT, the MMLA instructions), or plain FMAs. Other
-work runs at the vector rate: Wd / b x fma_pipe_count x f, with Wd = simd_width / 8 bytes of a pipe and b bytes of an
-element in a lane, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
+work runs at the vector rate, Wd / b x fma_pipe_count x f. A pipe has Wd = simd_width / 8 bytes. An element in a lane
+has b bytes, 4 at precisions that no lane computes in. Memory time is the time of the last on-chip level.
 
 Energy. Instructions drive the pipeline, register file and branch categories. With W bytes of an instruction
 (vector_instruction_width / 8, else Wd), lanes = W / b, and D MACs of a dot product:

@@ -9,9 +9,9 @@
 The excess of the norm over the larger sum is attributed to the larger sum. In eager the host runs ahead of the device.
 
 The hardware file states which precisions run on tensor cores (matrix cores, on an AMD part): each peak names its
-engine. It also states the warp (32 lanes, or a wavefront of 64), the last cache before DRAM (L2, or an L3 after it),
-and whether a board is several devices of which one kernel sees one (`device_count`). Each device processes its own
-batch, so the board starts device_count batches in the latency of one.
+engine. It also states the warp (32 lanes, or a wavefront of 64) and the last cache before DRAM (L2, or an L3 after it).
+A kernel sees one device of a board with several (`device_count`). Each device processes its own batch, so the board
+starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted at
@@ -104,7 +104,7 @@ class GpuPlacement(Placement):
     """Operators placed on the streaming multiprocessors."""
 
     engine: Engine
-    """Engine of the device on which a kernel runs."""
+    """Units of the device on which the kernels run, at the run's precision."""
     tile_rows: Floats
     tile_columns: Floats
     issue_s: Floats

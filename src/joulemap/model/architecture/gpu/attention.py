@@ -1,4 +1,4 @@
-"""Time of fused attention: scores, softmax and weighted sum in one kernel, of a named kernel family.
+"""Time of fused attention, a kernel of a named family that computes scores, softmax and weighted sum.
 
 With H query heads on H_kv pairs of keys and values (g = H / H_kv), S queries and L keys of D elements, batch B, q MACs
 of a unit in a clock, U units, f the highest clock:
@@ -15,9 +15,9 @@ of a unit in a clock, U units, f the highest clock:
     one query, keys that hold their values (latent attention), which all heads share
         pairs   = B ceil(H / 64), and turn(s) at least 64 (D + V) ceil(L / s) / (share q): a matrix with a matrix
 
-Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start,
-tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file), by
-default `sdpa`.
+Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs. The numbers
+start, tile, pair, share and unit_bytes are therefore coefficients of a kernel family (a table of the class's file). The
+workload names the family; the default is `sdpa`.
 
 Source: fitted on context and generation attention that others measured on H200, A100 and B200 (aiconfigurator).
 """

@@ -7,7 +7,7 @@ The suffix of a coefficient states where it applies; a coefficient without a suf
     memory        `.stacked`: HBM, whose check bits have separate wires; `.protected`: GDDR with ECC, whose check bits
                   take the place of data; `.planar`: GDDR and LPDDR without ECC
 
-Times in clocks refer to the highest clock of the board, at which a peak is larger than at the clock for which it is
+Times in clocks refer to the highest clock of the board. A peak is larger there than at the clock for which it is
 quoted.
 """
 
@@ -26,7 +26,7 @@ from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen, vary
 
 TENSOR: Final = "tensor_core"
-"""Engine name of a peak that tensor or matrix cores provide."""
+"""Engine name, in a hardware file, of a peak that tensor or matrix cores provide."""
 
 BEYOND_LANES: Final = 1.5
 """Multiple of the rate of packed vector lanes above which a peak without a named engine counts as one of tensor cores.
@@ -140,11 +140,11 @@ class Engine:
     hardware: Hardware
     precision: str
     mode: str
-    """Qualifier of GEMM coefficients: `tensor` or `vector`."""
+    """Suffix of the GEMM coefficients that apply: `tensor` or `vector`."""
     width: str
-    """Qualifier of all other compute coefficients: `wide` from four bytes per element, `narrow` below."""
+    """Suffix of the other compute coefficients that apply: `wide` from four bytes per element, `narrow` below."""
     memory: str
-    """Qualifier of memory coefficients: `stacked`, `planar` or `protected`."""
+    """Suffix of the memory coefficients that apply: `stacked`, `planar` or `protected`."""
     units: Floats | float
     clock_hz: Floats | float
     """Highest clock of the board, in Hz."""
@@ -224,7 +224,7 @@ class Engine:
 
     @property
     def issue_share(self) -> float:
-        """Instructions of a unit per clock, relative to the units that attention and experts were timed on."""
+        """Instructions of a unit per clock, relative to the GPUs on which attention and experts were timed."""
         return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
 
     @property
@@ -254,12 +254,12 @@ def carried_engine(engine: Engine) -> Engine:
 
 
 def _find_macs(peak: Peak) -> Floats | float:
-    """Return the MACs of one unit per clock."""
+    """Return the MACs of one unit per clock at the peak."""
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
 def name_memory(memory_type: str) -> str:
-    """Return the qualifier of memory coefficients: `stacked`, `protected` or `planar`."""
+    """Return the suffix of the memory coefficients that apply: `stacked`, `protected` or `planar`."""
     if memory_type.startswith("HBM"):
         return "stacked"
     return "protected" if memory_type.endswith("with ECC") else "planar"

@@ -1,8 +1,10 @@
 """Time of a mixture of experts in one call: choices sorted by expert, two GEMMs of all experts, a gate, and a sum.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, i instructions of a unit in a clock over those of
-the units that were timed (128), h experts hit by r rows on this device, n outputs and K inputs of a GEMM, w bytes of
-a weight and p of an activation:
+    q, U, f    MACs of a unit per clock; units; the highest clock
+    i          instructions of a unit per clock, relative to the units that were timed (128)
+    h, r       experts that are hit; rows on this device
+    n, K       outputs and inputs of a GEMM
+    w, p       bytes of a weight; bytes of an activation
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
     step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide
@@ -13,12 +15,12 @@ a weight and p of an activation:
     start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   choice: to place one choice and add its result
     passes  = rows (hidden + columns + inner) p / stream rate            data that one kernel writes and the next reads
 
-The rows of each expert are padded to a block, which dominates the cost of few tokens, except in kernels that stream
-weights: there b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate; choices of
-experts on other devices are processed by the gate and sum of some families (PASSING), omitted by others. Activations
-take two bytes between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all
-numbers are coefficients of the kernel family and of the stored format of weights, from the workload or the run. If no
-kernel is named, the tensor cores determine the engine's choice, because kernels are written for their instructions.
+The rows of each expert are padded to a block, which dominates the cost of few tokens. In kernels that stream weights,
+b_m is at most r / h. Weights and activations that the last cache holds arrive at its rate. Some families (PASSING) also
+process choices of experts on other devices in the gate and the sum; others omit them. Activations take two bytes
+between kernels, at any precision of GEMMs. Kernels differ more between designs than between GPUs, so all numbers are
+coefficients of the kernel family and the weight format. If no kernel is named, the tensor cores determine the engine's
+choice, because kernels are written for their instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -98,7 +100,7 @@ def find_family(name: str) -> str:
 
 @frozen(kw_only=True, eq=False)
 class Experts:
-    """Times and traffic of each GEMM of a call of experts; 0 for all other operators."""
+    """Times and traffic of the two GEMMs of a mixture of experts; 0 for all other operators."""
 
     start_s: Floats
     """Seconds to start the kernel, at the operator that leads it."""
@@ -110,7 +112,7 @@ class Experts:
 
 
 def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> Experts:
-    """Return the times of calls of experts. `products` marks the two GEMMs of each call."""
+    """Return the times of calls of a mixture of experts. `products` marks the two GEMMs of each call."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
     rows = np.flatnonzero(products)
@@ -168,7 +170,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, names: list[str], form
 
 @frozen(kw_only=True, eq=False)
 class _Call:
-    """Dimensions and weights of each call of experts."""
+    """Dimensions and weights of each call of a mixture of experts."""
 
     tokens: Floats
     """Tokens of the call. If only its GEMMs were traced, rows per hit expert stand in for tokens; both are 1 for one

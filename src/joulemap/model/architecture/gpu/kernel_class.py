@@ -56,22 +56,22 @@ class KernelClass:
     name: str
     applies: Callable[[Traits], Booleans]
     start: str = attrs.field(kw_only=True)
-    """Qualifier of the coefficient `start_clocks`."""
+    """Suffix of the coefficient `start_clocks` that applies."""
     share: str | None = None
-    """Qualifier of the coefficient `peak_share` of GEMMs; empty for the general coefficient, None for other kernels."""
+    """Suffix of the coefficient `peak_share` of GEMMs; empty for the one without suffix, None for other kernels."""
     amount: Callable[[Traits], Floats] | None = None
     slots: str | None = None
-    """Qualifier of the coefficient `issue_slots`: thread instructions per unit of the amount."""
+    """Suffix of the coefficient `issue_slots`: thread instructions per unit of the amount."""
     alone: Callable[[Traits], Floats] | None = None
     """Part of the amount that a single unit issues, so more units do not shorten it; none by default."""
     chain: str | None = None
-    """Qualifier of the coefficient `chain_clocks`."""
+    """Suffix of the coefficient `chain_clocks` that applies."""
     links: Callable[[Traits], Floats] | None = None
     """Number of chains that one thread executes in sequence; one by default."""
     waits: bool = False
     """True if each step of the chain waits for the bytes that it loads, so that the chain adds to the memory time."""
     traffic: str | None = None
-    """Qualifier of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
+    """Suffix of the coefficient `traffic_ratio`: measured time over the time of the kernel's bytes."""
 
 
 def _kind(*kinds: str) -> Callable[[Traits], Booleans]:

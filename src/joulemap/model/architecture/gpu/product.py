@@ -1,7 +1,7 @@
 """Time of GEMMs on a SIMT machine: tiles of outputs, one thread block each, in waves over the units.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
-weights stored at the share w of what they are multiplied at:
+A unit computes q MACs per clock; there are U units, at the highest clock f. Blocks have b_m x b_n outputs, and K is cut
+into s parts. Weights are stored at the share w of the bytes at which they are multiplied:
 
     waves    = ceil(G / g) ceil(ceil(m / b_m) ceil(n / b_n) s g / U)         of G groups g run at once, mostly all
     step     = max(a_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
@@ -10,14 +10,14 @@ weights stored at the share w of what they are multiplied at:
     GEMM     = least over tiles and s of ‖compute, memory‖ + split
 
 A unit loads q p / operand_reach bytes of operands per clock. This rate sets the cost of small tiles, and the speed at
-which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is
-at least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has
-fewer rows than a tile, a library makes columns the long side of instructions, so that a_m is padded only to
-INSTRUCTION_ROWS. Supplying such a block takes as long as before.
+which few units can stream weights. Splitting K lets GEMMs of few outputs use the whole chip. One side of a tile is at
+least `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. If a GEMM has fewer
+rows than a tile, a library makes columns the long side of instructions. Then a_m is padded only to INSTRUCTION_ROWS,
+but loading the operands takes as long as before.
 
 An engine builds a kernel per shape and takes the fastest of more tiles than a library chooses from. If an operator
-follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization.
-Turns of successive blocks on a unit overlap, so the square root of their number counts.
+follows a convolution, each block does additional work outside its loop, a turn: scales, residual, requantization. Turns
+of successive blocks on a unit overlap, so the square root of their number counts.
 
 Source: fitted on GEMMs that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """

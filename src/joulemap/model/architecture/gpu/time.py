@@ -2,9 +2,9 @@
 
 This module combines the kernel classes and coefficients of `kernel_class` with the tiles of `product`.
 
-An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, batch norm at half
-precision converts its parameters first, a roll moves data once per direction, and a linear layer at fp8 quantizes its
-activations. A compiler merges them and leaves GEMMs to a library. The library's result goes through memory
+An operator that runs alone may be several kernels. A convolution adds its bias in a separate kernel, and batch norm at
+half precision converts its parameters first. A roll moves data once per direction, and a linear layer at fp8 quantizes
+its activations. A compiler merges these kernels and leaves GEMMs to a library. The library's result goes through memory
 epilogue_passes more times if an operator follows. An operator in another's epilogue costs its arithmetic on registers.
 """
 
@@ -215,9 +215,8 @@ class _Tiled:
 def _tile(
     traits: ClassifiedTraits, engine: Engine, table: ClassNumbers, memory_s: Floats, is_tiled: Booleans
 ) -> _Tiled:
-    """Return the tilings of GEMMs; small groups, and GEMMs whose K is never cut, are tiled separately.
-
-    GEMMs whose weights a checkpoint leaves at 16 bits run at the 16-bit rate.
+    """Return the tilings of the GEMMs in `is_tiled`. GEMMs whose weights a checkpoint leaves at 16 bits run at that
+    rate.
     """
     kernels = traits.kernels
     tiles = BUILT_TILES if kernels.runtime == "engine" else TILES

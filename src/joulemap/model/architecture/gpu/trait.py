@@ -20,7 +20,7 @@ STEM_CHANNELS: Final = 8.0
 """Number of input channels below which a row is shorter than a wide load of a tensor core, as in images."""
 
 NATIVE_WIDTH: Final = 32.0
-"""Maximum channels of a group, a power of two, for which one kernel on tensor cores computes all groups."""
+"""Maximum channels per group, if a power of two, for which one tensor core kernel computes all groups."""
 
 WHOLE_CHANNELS: Final = 64.0
 """Adjacent channels that tensor cores take together: a line of 128 bytes at half precision."""
@@ -200,7 +200,7 @@ class Traits:
 
     @cached_property
     def sample_steps(self) -> Floats:
-        """Passes over a sample that the fixed grid of a batch norm makes."""
+        """Number of passes in which a batch norm's grid of fixed size covers a sample."""
         sample = self.outputs / np.maximum(self.kernels.batch, 1.0)
         steps: Floats = np.clip(2.0 ** np.ceil(np.log2(sample)) / SAMPLE_STEP, 1.0, 16.0)
         return steps

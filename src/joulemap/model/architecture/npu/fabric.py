@@ -43,7 +43,7 @@ STEPWISE: Final = ("softmax", "normalization")
 
 @frozen(kw_only=True, eq=False)
 class Layout:
-    """Layout of each workload's layers on a fabric, given per operator."""
+    """Layout of a workload's layers on a dataflow fabric, repeated for each operator of the workload."""
 
     context_count: Floats
     kernel_count: Floats
