@@ -1,7 +1,7 @@
 """Variants of a chip with other numbers, set by a question or by one of many points.
 
-A number changes alone, except clock and unit count: peaks and on-chip bandwidths follow both, vector cores of an NPU
-follow the units, and the other clocks follow the main one, as in a power mode. The highest clock of the die stays, so
+A number changes alone, except clock and unit count. Peaks and on-chip bandwidths follow both, and vector cores of an
+NPU follow the units. The other clocks follow the main clock, as in a power mode. The highest clock of the die stays, so
 voltage follows the clock by the power law. `follow` implements this for single numbers and for arrays of many designs.
 """
 

@@ -1,4 +1,4 @@
-"""Several chips as one whose numbers are columns, so that a formula for one chip evaluates all.
+"""Several chips as one chip whose numbers are arrays, so that a formula for one chip evaluates all.
 
     hardware.coefficient("tile_rows")      one chip: a number
                                            several: points x 1 numbers, which broadcast against a workload's columns

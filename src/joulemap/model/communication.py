@@ -1,7 +1,7 @@
 """Collectives between devices, over the fastest link whose domain includes all of them.
 
-With n devices, S bytes of the whole buffer, B the bandwidth of the link in one direction, l its latency, f the clock,
-and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
+n devices exchange a buffer of S bytes. The link has the bandwidth B in one direction and the latency l; f is the clock.
+w is 2 for an all-reduce, which is a scatter and a gather, else 1:
 
     library = start / f + l steps + min(moved / (low_share R), ramp / f + moved / R)      rings: NCCL and its kin
     steps   = w (n - 1);  1 + peer_steps (n - 1) of all to all;  1 of a send
@@ -11,25 +11,25 @@ and w = 2 for an all-reduce, which is a scatter and a gather, else 1:
     two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
     experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
 
-A library has two protocols: one sends flags with the data, with low latency and about half the rate; the other fills
-the link after a ramp. The faster one is used. Links start and ramp up while the host launches. A device passes
-own_share of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most
-DIRECT_MOST bytes within a host whose devices are all directly connected. Every other all-reduce uses the library. A
-word of `variant` names a specific library.
+A library has two protocols and uses the faster one. One sends flags with the data, at low latency and about half the
+rate. The other fills the link after a ramp. Links start and ramp up while the host launches. A device passes own_share
+of the buffer through the same channels for itself. GPUs use direct kernels for all-reduces of at most DIRECT_MOST bytes
+within a host whose devices are all directly connected. Every other all-reduce uses the library. A word of `variant`
+names a specific library.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     all to all in a ring or torus of d dimensions, which forwards others' bytes; else 1
 
 In a training step a collective may reach beyond the devices of a link. Then rings cross hosts over one network card per
-device. So does each send between stages of a pipeline whose devices no link joins. m of the n devices are in a host,
-devices outside the group excluded, and N is the rate of a card:
+device. So does each send between stages of a pipeline whose devices no link joins. A host has m of the n devices, and a
+card has the rate N:
 
     R       = min(R of the link, m N);  N of all to all
     steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  in addition, in a tree of hosts
 
 A device without such links exchanges over PCIe with others in its host. A collective is a separate kernel: its start
-and steps are the launch, its bytes the memory time; in eager the host launches it like any other. What the device sends
-is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
+and steps are the launch, its bytes the memory time. In eager the host launches it like any other. The ledger counts the
+bytes that the device sends: w (n - 1) / n S, or (n - 1) S in one stage.
 
 Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
 two stages; recalled); the numbers are fitted to measurements that docs/model.md lists.

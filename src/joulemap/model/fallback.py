@@ -5,8 +5,8 @@ merged.
 
 The chip computes the operators that its compiler supports, the host the rest. They run one after the other, so that
 latencies and intervals add up. A value that one part writes and the other reads leaves the first part and enters the
-second. It passes through the memory that both reach, at the width of each. The copy therefore counts in the bytes, time
-and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch, a run of
+second. It passes through the memory that both can access, at the width of each. The copy therefore counts in the bytes,
+time and energy of the chip's boundary and of the host's memory. The host calls the chip once per stretch, a run of
 consecutive operators on the chip.
 
 A device alone (`NO_HOST`) leaves out the host's part: its run has rows of the chip's operators only.

@@ -2,9 +2,9 @@
 
     kernel latency = launch + max(compute, memory)
 
-A kernel is a subgraph under the runtimes `fused` and `engine`, an ATen call under `eager` and `graph`: one operator, or
-the three of a fused attention. Operators that only rename memory, and in merged kernels those that do not depend on
-the input, belong to no kernel and have no row here.
+A kernel is a subgraph under the runtimes `fused` and `engine`. Under `eager` and `graph` it is an ATen call: one
+operator, or the three of a fused attention. Operators that only rename memory belong to no kernel and have no row here.
+In merged kernels, neither do operators that do not depend on the input.
 """
 
 from __future__ import annotations

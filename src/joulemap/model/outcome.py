@@ -1,9 +1,10 @@
 """Times as whole femtoseconds, and runs built from them.
 
-Latencies are rounded to integer femtoseconds per kernel. They are split exactly over operators in proportion to the
-resource that bounds the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over
-all operators in proportion to their latencies. The cost of an operator as a separate kernel is rounded in the same way,
-so that savings are 0 without fusion. Static power is drawn for the interval, because overlapping batches share it.
+Latencies are rounded to integer femtoseconds per kernel. They are split exactly over operators, in proportion to the
+time on the resource that bounds the kernel. Operators therefore sum to subgraphs, and subgraphs to the run. The
+interval is split over all operators in proportion to their latencies. The cost of an operator as a separate kernel is
+rounded in the same way, so that savings are 0 without fusion. Static power is drawn for the interval, because
+overlapping batches share it.
 """
 
 from __future__ import annotations

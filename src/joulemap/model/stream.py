@@ -1,4 +1,4 @@
-"""Streams: an engine that serves many batches at once, each on some of the units; and transfers to the host.
+"""Streams, in which an engine processes many batches at once, each on some of the units; and transfers to the host.
 
     streams  = floor(U / stream_units)
     interval = time of a batch on stream_units units / streams, at least the memory time of its bytes off chip and the

@@ -4,9 +4,10 @@
 
 A chip whose runtime accepts at most `samples_at_once` samples runs a larger batch in equal sequential parts, each of
 which reads the weights again. Its memory holds the samples of one part; the others wait in the host. An engine whose
-class states `engine_part` runs a batch at once, in parts of 1, 2, 4 … times that many samples, or in equal parts of 3,
-6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a small part's data in
-the last cache. A last part with fewer samples takes their share of a whole one. Passes of language models are not cut.
+class states `engine_part` runs a batch as a whole or in parts. It tries parts of 1, 2, 4 … times that many samples, and
+equal parts of 3, 6, 12 … times. It uses the size with the least time under the cap, because the next kernel finds a
+small part's data in the last cache. A last part with fewer samples takes their share of a whole one. Passes of language
+models are not cut.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TPU: weight-stationary systolic arrays fed from software-managed memory.
 
 Time. An array of Dr x Dc (array_rows, array_columns) holds one weight tile while activation rows stream through it, in
-equal blocks of at most row_block; blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
+equal blocks of at most row_block. Blocks are dealt to the arrays in waves. P is fp32_passes in fp32, else 1; h rows
 pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
 
     tiles   = G ⌈K / Dr⌉ ⌈N / Dc⌉ b,   b = ⌈M / row_block⌉        waves = ⌈tiles / U⌉
@@ -10,24 +10,25 @@ pass in a cycle: operations per clock / (2 Dr Dc), at least 1:
     compute = min(busy / f, MACs / v) + EW / v + SF special_function_clocks / (vector lanes x f)
     launch  = program_cost + its part of program_start
 
-Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Whatever fills
-the array badly (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is faster.
+Padding of K and N to the array, arrays without a block in the last wave, fill and drain are idle cycles. Work that
+leaves most of the array idle (a depthwise convolution, a GEMM with one row) runs on the vector unit where that is
+faster.
 
-A paged attention that is one kernel, `ragged_paged_attention`, takes the sequences one after the other, in blocks of
-queries, and gathers keys and values page by page. With B sequences of S queries on L keys:
+A paged attention that is one kernel, `ragged_paged_attention`, processes the sequences one after the other, in blocks
+of queries. It gathers keys and values page by page. With B sequences of S queries on L keys:
 
     compute = (L - (S - 1) / 2) / L of the above under a causal mask, whose blocks it skips
     memory  = bytes off chip / (memory bandwidth x paged_dram_efficiency)
     launch  = program_cost + B (paged_sequence_clocks + S paged_query_clocks) / f
 
 Scratchpads do not keep weights between inferences: parameters stream from DRAM every time. The last level is CMEM where
-the chip has one, else its vector memory; an unpublished bandwidth is last_level_bytes_per_lane x lanes x clock. The
-compiler of an Edge TPU pins the parameters that fit its one memory beside the activations and streams the rest; its
+the chip has one, else its vector memory; an unpublished bandwidth is last_level_bytes_per_lane x lanes x clock. An Edge
+TPU has one memory. Its compiler pins the parameters that fit there beside the activations and streams the rest. Its
 DRAM is the host's, behind USB or PCIe.
 
 Energy. A partial sum leaves the array for each of ⌈K / Dr⌉ weight tiles, and rows enter once for each of ⌈N / Dc⌉. The
-bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM.
-Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU v6e (LLMServingSim).
+bundles of a core are its cycles. VMEM is filled from CMEM by level(C of VMEM, all cores), or by DRAM. Source: Jouppi et
+al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attention fitted on a TPU v6e (LLMServingSim).
 """
 
 from __future__ import annotations

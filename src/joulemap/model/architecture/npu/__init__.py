@@ -17,32 +17,33 @@ geometry of the engine:
     launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
 
 An array with `tap_rows` processes each tap of a convolution separately, with its channels along K. The channels are
-padded to a multiple of `tap_rows`, and as many taps lie side by side as then fit: K / taps channels are ceil(taps / s)
+padded to a multiple of `tap_rows`, and as many taps lie side by side as then fit. K / taps channels take ceil(taps / s)
 ceil(K / taps / R) tiles along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work in parallel: a kernel takes as long as the busier one. A tensor engine with `folded_activations` applies scale,
 bias and ReLU as it writes results: elementwise operators of its kernels without special functions or another tensor.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times, equally
-likely at any kernel. A chip with `resident_programs` keeps a model in SRAM if its weights and the live activations of
-one image fit: images then follow one another on chip, and only model inputs and outputs move. With `divided_batches` a
-copy has its part of the SRAM for that, unless all copies read the same weights (`shared_weights`). A chip with
-`host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
+Memory. SRAM is filled by DMA as the compiler scheduled it. In a fabric with C contexts, images leave C - 1 times,
+equally likely at any kernel. A chip with `resident_programs` keeps a model in SRAM if its weights and the live
+activations of one image fit. Images then follow one another on chip, and only model inputs and outputs move. With
+`divided_batches` a copy has its part of the SRAM for that, unless all copies read the same weights (`shared_weights`).
+A chip with `host_link_lanes` has no DRAM: data that leave its SRAM cross the link to the host.
 
-A copy of the model on each stream of units (`divided_batches`) divides a batch: a batch takes as long as the copy with
-the most samples, ceil(b / streams). It takes half of the streams, a quarter … where that is faster. A copy has its part
-of the vector engines, of the SRAM and its width, and of the DMA engines, which reach `unit_memory_share` of the
-memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a batch stays on one stream.
+With a copy of the model on each stream of units (`divided_batches`), a batch is divided among the copies. It takes as
+long as the copy with the most samples, ceil(b / streams). A batch uses half of the streams, a quarter … where that is
+faster. A copy has its part of the vector engines, the SRAM and its width, and the DMA engines. These reach
+`unit_memory_share` of the memory's bandwidth for each unit. Each copy reads its own weights. With `whole_batches`, a
+batch stays on one stream.
 
-Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: the
+Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers. The
 interval between batches is `batch` of the batch + d - 1 intervals in its latency, without a start of a layer. A fabric
 that loads its contexts anew for each batch, and every other chip, starts a batch after the one before.
 
-Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of
-which noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
-Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips
-2024; Abts et al., ISCA 2020; Hailo Model Zoo.
+Energy. Operands leave the SRAM as max(share x (activations + weights) p, R + weights of further copies) bytes, of which
+noc_share goes over the network, as all results do. A slot of the tensor engines without a MAC is an idle cycle. Source:
+AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips 2024;
+Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations

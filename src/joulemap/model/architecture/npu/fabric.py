@@ -1,9 +1,9 @@
 """A dataflow fabric: each layer of a model has its own part of the chip, and images follow one another.
 
-A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit, or borrows up to
+A unit controls a layer, and computes with the mean number of subclusters (R C MACs each) per unit. It may borrow up to
 `unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
-more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a GEMM or a kernel
-without one, `reduction_layers` of a softmax or a normalization, which is computed in steps):
+more clocks. An image takes w clocks on one unit, and an operator has n layers. n is 1 for a GEMM and for a kernel
+without one. It is `reduction_layers` for a softmax or a normalization, which is computed in steps:
 
     w    = tiles x (K + tile_overhead) x R C / q / e           R x C outputs are a tile, q MACs per clock of a unit
     pace = least T of  sum of max(n, w / T / unit_reach), sum of max(n R C / q, w / T) <= units of the contexts x share,
