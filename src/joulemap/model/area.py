@@ -69,8 +69,9 @@ MEMORY_AREA: Final[Mapping[float, float]] = {
 DIES: Final[Mapping[str, tuple[float, int]]] = {
     "l4": (294.0, 60), "t4": (545.0, 48), "a100_sxm4_80gb": (826.0, 128), "h100_sxm5": (814.0, 144),
 }  # fmt: skip
-"""Chip -> die area in mm2, and units on the die, including disabled ones. Basis: recalled. Source: NVIDIA white papers
-on AD104, TU104, GA100 and GH100."""
+"""Chip -> (die area in mm2, units on the die, including disabled ones). Basis: recalled. Source: NVIDIA white papers on
+AD104, TU104, GA100 and GH100.
+"""
 
 FITTED: Final = (
     "least squares over the ratios of the dies of DIES; areas of held-out dies are off by 1.3x in the geometric mean, "

@@ -41,7 +41,7 @@ JOINED: Final = tuple(
 """Names of workload arrays that are concatenated if several workloads are joined."""
 
 TIMES: Final = {"times": "kind", "buffer_times": "buffer_bytes"}
-"""Optional workload array of multiplicities -> array of equal length; if it is missing, each row counts once."""
+"""Optional workload array of multiplicities -> array of the same length. Without the former, each row counts once."""
 
 
 @frozen(kw_only=True)
@@ -164,7 +164,7 @@ class Together:
         """Return the totals of each workload on a configuration, or the reason why its hardware cannot run it.
 
         GEMM weights are stored at `weight_precision`, if it differs. Raises UnpricedActionError for an action without
-        an energy, KeyError for a number that the hardware lacks, UsageError for weights that are not narrower.
+        an energy, KeyError for a number that the hardware lacks, UsageError if `weight_precision` is not narrower.
         """
         if precision not in hardware.peaks:
             return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)

@@ -55,7 +55,7 @@ from joulemap.system.record import define, frozen
 KIND: Final = "communication"
 
 BEHIND: Final = "behind"
-"""Variant word of an exchange that overlaps with later computation and must end by the end of the step."""
+"""Variant word of an exchange that overlaps with later computation and must end by the end of the training step."""
 
 AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
@@ -66,7 +66,7 @@ it, the libraries whose collectives aiconfigurator measured take equal times.
 """
 
 HOST_DEVICES: Final = 8
-"""Maximum devices of one host, whose processes open each other's memory; typical of servers."""
+"""Maximum devices per host, as is typical of servers. The processes of one host can open each other's memory."""
 
 RACK_HOST_DEVICES: Final = 4
 """Devices per host in a link domain larger than a host, e.g. a two-board tray in a GB200 rack. Beyond a host only
@@ -182,7 +182,7 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
 
 
 def _count_devices(link: Link) -> float:
-    """Return the number of devices that a link joins, including the first."""
+    """Return the number of devices that a link joins; infinite if the link states none."""
     if link.connects == "host":
         return HOST_DEVICES
     return np.inf if link.domain_size is None else link.domain_size.value
@@ -286,8 +286,9 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
     """Return the placement with exchanges overlapped with computation, as far as a training step allows.
 
     One exchange runs at a time. A `BEHIND` exchange starts once its data exist, and the step ends with the last one. An
-    `AHEAD` exchange starts when its predecessor is read, and its reader waits for it. A kernel takes only the time that
-    is not hidden. Its memory traffic takes bandwidth from other kernels in any case.
+    `AHEAD` exchange starts when the data of the exchange before it are read. The kernel that reads its own data waits
+    for it. A kernel takes only the time that is not hidden. Its memory traffic takes bandwidth from other kernels in
+    any case.
     """
     work, leader = kernels.work, kernels.leader
     if not work.has_word(BEHIND, AHEAD).any():

@@ -128,7 +128,9 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
 
 
 def configure_host(host: Hardware, configuration: Configuration, operations: Texts) -> Configuration:
-    """Return the configuration of the host's part. Work before and after the model alone runs at `AROUND_PRECISION`."""
+    """Return the configuration of the host's part. If all of it is work around the model, it runs at
+    `AROUND_PRECISION`.
+    """
     asked = AROUND_PRECISION if np.isin(operations, HOST_WORK).all() else configuration.precision
     precision, weights = choose_precision(host, asked, configuration.weight_precision)
     return attrs.evolve(

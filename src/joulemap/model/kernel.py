@@ -172,14 +172,18 @@ class KernelColumns:
 
     @cached_property
     def is_sibling(self) -> Booleans:
-        """Mask of GEMMs that share the input of their kernel's leader; an engine joins their columns to its own."""
+        """Mask of GEMMs that share the input of their kernel's leader. An engine computes them and the leader as one
+        GEMM.
+        """
         work = self.work
         is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
         mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:
-        """Return a column in which siblings and leaders hold their sum per kernel; other operators keep their value."""
+        """Return a column in which a leader and its siblings have the sum of their values; other operators keep their
+        own.
+        """
         mine = self.is_sibling | self.leads
         return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
 
@@ -290,7 +294,7 @@ class KernelColumns:
         return np.maximum(np.maximum.reduceat(columns, starts, axis=-1), 0.0)
 
     def take(self, kernels: Integers, times: Floats) -> KernelColumns:
-        """Return only these kernels, each of which represents `times` equal ones; rows keep their order."""
+        """Return only these kernels. Each of them represents `times` equal kernels; rows keep their order."""
         number = np.full(self.kernel_count, -1)
         number[kernels] = np.arange(len(kernels))
         rows = np.flatnonzero(number[self.kernel_index] >= 0)
@@ -418,7 +422,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     """Return the kernels that the runtime launches for this workload at a precision.
 
     GEMM weights stored at another precision move at their stored width. The kernel that multiplies by them dequantizes
-    them on chip. Raises UsageError for weights that are not narrower.
+    them on chip. Raises UsageError if `weight_precision` is not narrower.
     """
     is_fused = runtime in MERGING
     workload = build(workload, runtime)

@@ -24,7 +24,7 @@ TEXTS: Final = ("operation", "variant")
 
 @define(kw_only=True, eq=False)
 class Kinds:
-    """Kinds of kernels: the first kernel of each kind, and the kind of every kernel and operator.
+    """Groups of equal kernels: the first kernel of each kind, and the kind of every kernel and operator.
 
     The first kernel of a workload is its own kind, because it takes the remainder of divisions over all kernels.
     """

@@ -41,7 +41,7 @@ MAX_LINE_FJ = 2**63 - 1
 
 
 Counts = dict[int, Floats]
-"""Row of the reference table -> count per operator, in the order of the table."""
+"""Row of the hardware's reference table of energies -> count per operator, in the order of the table."""
 
 
 def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
@@ -73,7 +73,7 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts and those of static power, which the chip and a counted host draw while an operator runs."""
+    """Return the counts with static power added, which the chip and a counted host draw while an operator runs."""
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))

@@ -34,7 +34,7 @@ Asked = tuple[Hardware, Configuration]
 """Hardware and configuration on which a workload is evaluated."""
 
 ROUNDING: Final = 2.0**-50
-"""Relative reduction of shares before they are rounded, so that they never exceed their sum."""
+"""Relative reduction of shares before they are rounded, so that rounded shares never exceed the total."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -113,7 +113,7 @@ class Timed:
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
     def sum_exactly(self, values: Integers) -> Integers:
-        """Return the exact sum of integers per operator over each workload, weighted by the number of each kind."""
+        """Return the exact sum of whole numbers per operator over each workload. A kind counts once per occurrence."""
         kernels = self.timing.kernels
         times = np.asarray(kernels.row_times, dtype=np.int64)
         starts = np.searchsorted(kernels.workload_index, np.arange(kernels.workload_count))

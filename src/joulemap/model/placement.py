@@ -188,7 +188,9 @@ class Placement:
         )
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
-        """Return the minimum times of each workload: its MACs at the peak, and its off-chip bytes at the bandwidth."""
+        """Return the minimum (compute, memory) times of each workload: MACs at the peak, off-chip bytes at the
+        bandwidth.
+        """
         peak = hardware.peaks[hardware.product_precision(kernels.precision)].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),

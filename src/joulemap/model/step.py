@@ -135,7 +135,7 @@ def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
 
 
 def _exchanges(kernels: KernelColumns) -> Booleans:
-    """Return a mask of the operators for which every unit needs the whole state."""
+    """Return a mask of the operators after which every unit needs the state of all other units."""
     work = kernels.work
     outputs = np.maximum(work.output_element_count, 1.0)
     reduces = work.of_kind("reduction") & (work.elementwise_count > BLOCK * outputs)

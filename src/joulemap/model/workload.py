@@ -271,7 +271,7 @@ class WorkloadColumns(Work):
     """Index of each operator's ATen call; operators split from one call share it."""
     is_foldable: Booleans
     kernel: Integers
-    """Longest side of each operator's window; 1 without one."""
+    """Longest side of each operator's convolution or pooling window; 1 without a window."""
     stride: Integers
     """Longest step of each operator's window; 1 without one, and for a window that gives one output per channel."""
     rank: Integers

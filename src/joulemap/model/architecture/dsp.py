@@ -46,7 +46,7 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_ELEMENTWISE_BYTES: Final = 2.0
 """Minimum bytes of an element in elementwise work: 8 bits are widened to 16 before requantization."""
 ELEMENTS_PER_TASK: Final = 4096.0
-"""Outputs per context of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
+"""Outputs per vector context of an operator that is not a GEMM: 32 vector registers of 1024 bits."""
 
 
 @frozen(kw_only=True, eq=False)

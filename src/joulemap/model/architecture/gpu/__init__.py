@@ -110,7 +110,7 @@ class GpuPlacement(Placement):
     issue_s: Floats
     """Seconds in which instructions are issued at their full rate, without stalls; tiled GEMMs are excluded."""
     product_s: Floats
-    """Seconds of GEMMs, times the share of the units that work on them."""
+    """Seconds of GEMMs, weighted by the share of the units that work on them."""
     multiplied_macs: Floats
     """MAC slots, excluding MACs that a causal mask or Winograd's algorithm saves."""
     seen_share: Floats

@@ -63,9 +63,9 @@ class Family:
     """Family of attention kernels that share one design."""
 
     name: str
-    """Name of the family's rows in the class's attention table."""
+    """Name of the family in the class's table of attention coefficients."""
     appends: bool = False
-    """True if the family's rows were timed including the append of keys and values to a cache."""
+    """True if the family's coefficients include the append of keys and values to a cache."""
     most_packed: tuple[float, float] = (np.inf, np.inf)
     """Maximum query heads per block: (with several queries, with one query). Larger groups have one head per block."""
     widens: bool = False
@@ -222,8 +222,7 @@ class _Shapes:
     is_narrow: Booleans
     """True if keys and values are stored in one byte each."""
     is_float: Booleans
-    """True if keys and values are stored as fp8, which some units multiply directly. Integers are converted when they
-    arrive.
+    """True if keys and values are stored as fp8, which some units multiply directly. Integers are converted on arrival.
     """
 
     def packed(self, most: float) -> _Shapes:
@@ -277,7 +276,7 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
 
 
 def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return the fixed cost of each kernel, including the append of keys and values if the family's rows include it."""
+    """Return the seconds to start each kernel, with the append of keys and values if the coefficients include it."""
     engine = numbers.engine
     start = np.ones_like(shapes.depth) * (numbers.value("start_clocks") / engine.clock_hz)
     if shapes.is_narrow.any():

@@ -59,10 +59,10 @@ GROUPS_AT_ONCE: Final = 3.0
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
 WIDE: Final = 256.0
-"""Columns of the blocks resident on a unit: two blocks of 128, limited by its registers."""
+"""Columns of the thread blocks that are resident on a unit: two blocks of 128, limited by its registers."""
 
 WIDEST: Final = 2.0
-"""Waves of blocks along the columns of a layer above which the rate does not fall further.
+"""Waves of thread blocks along the columns of a layer above which its rate does not fall further.
 
 Blocks of fewer columns than half a wave share weights. Source: fp32 layers of 300 to 65,536 columns on P100, V100 and
 A100 (NeuSight, commit 6945927d9a): of 7.1 TFLOPS on a P100, 3.8 are left at one wave, 2.3 at two and at four.

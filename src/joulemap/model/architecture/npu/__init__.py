@@ -90,7 +90,7 @@ class NpuPlacement(Placement):
     sums: Floats
     """Partial sums that the tensor engines write."""
     slots: Floats
-    """MAC slots of all tensor engines while the operator runs; in a fabric, only the batch's slots."""
+    """MAC slots of all tensor engines while the operator runs; in a dataflow fabric, only the slots of this batch."""
     copied_bytes: Floats
     """Weight bytes that all copies of the model except the first one read."""
     batch_share: tuple[Floats | float, Floats | float]

@@ -61,7 +61,7 @@ class _Demand:
     clocks: Floats
     """Clocks per operator: w in the module's formulas."""
     least: Floats
-    """Minimum clocks of an image of each workload, regardless of the number of units."""
+    """Minimum clocks per image of each workload, on any number of units."""
     tile_share: Floats | float
     """Share of a unit that one tile uses."""
     unit_reach: float
@@ -121,7 +121,7 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
 
 
 def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
-    """Return the seconds per kernel to start the contexts of a batch: an equal share of the switches, and loading
+    """Return the seconds per kernel to start the contexts of a batch: a share of the switches, and the load of its
     weights.
     """
     switches = kernels.of_leader(layout.context_count / layout.kernel_count) * hardware.coefficient("context_switch")
