@@ -228,7 +228,9 @@ class _Flow:
 
 
 def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
-    """Return a key per subgraph, equal for GEMMs with the same input, rows and depth; -1 without exactly one GEMM."""
+    """Return a key per subgraph, equal for GEMMs with the same input, rows and depth; -1 unless it has exactly one
+    GEMM.
+    """
     found = np.full(flow.count, -1)
     counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
     is_one = (counted == 1.0) & flow.may_move

@@ -140,8 +140,8 @@ def cut_runs(
 ) -> list[RunColumns]:
     """Return the run of each configuration in `asked`, out of kernels timed on several chips together.
 
-    `timed` and `apart` are (timed kernels, number of chips); in `apart`, every ATen call is a kernel. The chip of each
-    configuration has its index in `timed` at `places`, and its index in `apart` at `beside`.
+    `timed` and `apart` are (timed kernels, number of chips); in `apart`, every ATen call is a kernel. `places` has the
+    index in `timed` of each configuration's chip, `beside` the index in `apart`.
     """
     own, points = timed
     alone, others = apart
@@ -187,7 +187,10 @@ def cut_runs(
 
 
 def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Return the fields of `RunFacts` by name for each configuration, whose chip has its index in `own` at `places`."""
+    """Return the fields of `RunFacts` by name, for each configuration in `asked`.
+
+    `places` has the index in `own` of each configuration's chip.
+    """
     timing, kernels = own.timing, own.kernels
     macs = int(kernels.work.mac_count.sum())
     numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w

@@ -107,7 +107,7 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
 
 
 def find_share(hardware: Hardware) -> Hardware:
-    """Return the part of a chip that one stream uses, as hardware."""
+    """Return the hardware that one stream sees: its part of the chip."""
     part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
     is_shared = SHARED in hardware.geometry
 

@@ -277,8 +277,8 @@ class Sums:
 def add_up_runs(timed: tuple[Timed, int], places: Sequence[int], asked: Sequence[Asked]) -> list[RunTotals] | None:
     """Return the totals of each configuration in `asked`, or None if a total exceeds 64 bits.
 
-    `timed` is (kernels timed on several chips, number of chips). The chip of each configuration has its index at
-    `places`. Raises UnsupportedError as the ledger does.
+    `timed` is (kernels timed on several chips, number of chips). `places` has the index of each configuration's chip.
+    Raises UnsupportedError as the ledger does.
     """
     own, points = timed
     sums = Sums(timed=own)

@@ -211,7 +211,7 @@ def _number(engine: Engine, name: str, family: str) -> Floats | float:
 def _tile(
     kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
 ) -> tuple[Floats, Floats, Floats]:
-    """Return (compute seconds, memory seconds, thread blocks) of the GEMM `mine` of each call, at the fastest block
+    """Return (compute seconds, memory seconds, thread blocks) per call of its GEMM in `mine`, at the fastest block
     size.
     """
     work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows

@@ -237,8 +237,8 @@ class Traits:
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """True for other grouped convolutions with few channels per group, for which a library has no tensor core
-        kernel.
+        """True for grouped convolutions that are not `is_native` and have few channels per group. No tensor core kernel
+        of a library computes them.
         """
         return (
             self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
