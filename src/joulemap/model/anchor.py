@@ -162,7 +162,7 @@ class Prices:
 def find_anchor(
     hardware: Hardware, probes: Mapping[str, WorkloadColumns], workloads: Sequence[WorkloadColumns] = ()
 ) -> tuple[EnergyAction, ...]:
-    """Return the energies per action that the anchor adds or changes at the default power mode.
+    """Return the energies per action that unattributed board power adds or changes, at the default power mode.
 
     `probes` maps each of `PROBES` to its workload. `workloads` are those of `hardware.loads`, in order. The result is
     empty if the energies per action were fitted to boards, or for a chip with neither `works_at_limit` nor a measured

@@ -55,7 +55,7 @@ from joulemap.system.record import define, frozen
 KIND: Final = "communication"
 
 BEHIND: Final = "behind"
-"""Variant word of an exchange that overlaps with later computation and must end by the end of the training step."""
+"""Variant word of a collective that overlaps with later computation and must end by the end of the training step."""
 
 AHEAD: Final = "ahead"
 """Variant word of a prefetch that overlaps with the computation before it."""
@@ -283,12 +283,11 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
 
 
 def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
-    """Return the placement with exchanges overlapped with computation, as far as a training step allows.
-
-    One exchange runs at a time. A `BEHIND` exchange starts once its data exist, and the step ends with the last one. An
-    `AHEAD` exchange starts when the data of the exchange before it are read. The kernel that reads its own data waits
-    for it. A kernel takes only the time that is not hidden. Its memory traffic takes bandwidth from other kernels in
-    any case.
+    """Return the placement with collectives overlapped with computation, as far as a training step allows. One
+    collective runs at a time. A `BEHIND` collective starts once its data exist, and the step ends with the last one. An
+    `AHEAD` collective starts when the data of the one before it are read. The kernel that reads its own data waits for
+    it. A kernel takes only the time that is not hidden. Its memory traffic takes bandwidth from other kernels in any
+    case.
     """
     work, leader = kernels.work, kernels.leader
     if not work.has_word(BEHIND, AHEAD).any():

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
 
 STATIC_ACTIONS: Final = (STATIC_ACTION, HOST_ACTION)
-"""Static power actions of a chip and of a counted host, charged while either computes."""
+"""Static power actions of a chip, and of a host whose energy counts; both are charged while either computes."""
 
 KEPT: Final = {
     "first": "only operators before it",

@@ -122,7 +122,7 @@ class KernelColumns:
 
     @cached_property
     def start_count(self) -> Floats:
-        """Kernel starts per row: 1 / `repeat_count` at the leader, 0 elsewhere."""
+        """Kernel starts per row: 1 / `repeat_count` for a kernel's leading operator, 0 for its other operators."""
         return self.at_leader(np.ones(self.kernel_count)) / self.repeat_count
 
     @cached_property
@@ -156,7 +156,7 @@ class KernelColumns:
     def rides(self) -> Booleans:
         """Mask of elementwise or row-wise operators in a kernel that another operator leads.
 
-        They run in the leader's epilogue, on its tiles, or convert its weights as it loads them.
+        They run in the leading operator's epilogue, on its tiles, or convert its weights as it loads them.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
         in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
@@ -172,7 +172,7 @@ class KernelColumns:
 
     @cached_property
     def is_sibling(self) -> Booleans:
-        """Mask of GEMMs that share the input of their kernel's leader. An engine computes them and the leader as one
+        """Mask of GEMMs that share the input of their kernel's leading operator. An engine computes all of them as one
         GEMM.
         """
         work = self.work
@@ -181,7 +181,7 @@ class KernelColumns:
         return mask
 
     def over_siblings(self, values: Floats) -> Floats:
-        """Return a column in which a leader and its siblings have the sum of their values; other operators keep their
+        """Return a column in which a leading operator and its siblings have the sum of their values; others keep their
         own.
         """
         mine = self.is_sibling | self.leads
@@ -236,7 +236,7 @@ class KernelColumns:
         return values if self.is_plain else np.asarray(values[..., self.kernel_index])
 
     def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return a column that gives each kernel the value of its leader."""
+        """Return a column that gives each kernel the value of its leading operator."""
         return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
 
     def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
@@ -400,7 +400,7 @@ class KernelColumns:
         return attrs.evolve(self, host_launch_count=launches)
 
     def at_leader(self, values: Floats) -> Floats:
-        """Return a per-operator column with each kernel's value at its leader and 0 elsewhere."""
+        """Return a per-operator column: each kernel's value at its leading operator, 0 at all other operators."""
         if self.is_plain:
             return values
         placed = np.zeros((*values.shape[:-1], self.work.operator_count))
@@ -485,7 +485,7 @@ def _is_inner(workload: WorkloadColumns) -> Booleans:
 
 
 def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
-    """Return the leader of each kernel: the member with most MACs, then most elementwise work, then the first."""
+    """Return the leading operator of each kernel: that with most MACs, then most elementwise work, then the first."""
     simple = work.elementwise_count + work.special_count
     order = np.lexsort((-np.arange(len(simple)), simple, work.mac_count))
     leader = np.zeros(kernel_count, dtype=np.int64)

@@ -38,7 +38,7 @@ class Kinds:
 
     @classmethod
     def of(cls, kernels: KernelColumns) -> Kinds:
-        """Return the kinds of kernels, cached. Every kernel is its own kind if an exchange overlaps with the kernels
+        """Return the kinds of kernels, cached. Every kernel is its own kind if a collective overlaps with the kernels
         around it.
         """
         found = kernels.memo.get(("kinds",))

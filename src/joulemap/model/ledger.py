@@ -73,7 +73,9 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
 
 
 def with_static(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
-    """Return the counts with static power added, which the chip and a counted host draw while an operator runs."""
+    """Return the counts with static power added: of the chip, and of a host whose energy counts, while an operator
+    runs.
+    """
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))

@@ -61,7 +61,7 @@ class Timed:
 
     @cached_property
     def operator_fs(self) -> Integers:
-        """Each operator's exact share of its kernel's latency: its own time, and the launch at the leader.
+        """Each operator's exact share of its kernel's latency: its own time, and the launch for the leading operator.
 
         Raises UnsupportedError for a workload whose latency the store cannot hold.
         """
@@ -84,8 +84,8 @@ class Timed:
     def interval_fs(self) -> Integers:
         """Each operator's exact share of the interval between batches, in proportion to its latency.
 
-        The share equals the latency if batches do not overlap. The leader of the workload's first kernel takes the
-        rounding remainder, so that equal operators have equal shares.
+        The share equals the latency if batches do not overlap. The leading operator of the workload's first kernel
+        takes the rounding remainder, so that equal operators have equal shares.
         """
         timing, kernels = self.timing, self.timing.kernels
         latency_s = kernels.sum_kernels(timing.kernel_s)
@@ -223,7 +223,7 @@ def list_facts(own: Timed, places: Sequence[int], asked: Sequence[Asked]) -> lis
 def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     """Return (column name -> values, first row of each chip) of the subgraphs that run.
 
-    If an engine joins several subgraphs, the kernel's launch belongs to its leader's subgraph.
+    If an engine joins several subgraphs, the kernel's launch belongs to the subgraph of its leading operator.
     """
     timing, kernels, placement = own.timing, own.kernels, own.timing.placement
     kinds, work = timing.kernels, kernels.work
@@ -264,12 +264,12 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
 
 
 def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
-    """Return a per-operator column with kernel values at leaders; a single number applies to all kernels of a point."""
+    """Return a per-operator column with kernel values at leading operators; a single number applies to all kernels."""
     return kernels.at_leader(kernels.each_kernel(values))
 
 
 def split_launch(placement: Placement, kernels: KernelColumns) -> tuple[Floats, Floats]:
-    """Return (fixed cost without extra passes, memory time of these passes) of each kernel, at its leader."""
+    """Return (fixed cost without extra passes, memory time of these passes) of each kernel, at its leading operator."""
     passes = np.minimum(placement.pass_s, placement.launch_s)
     return at_leaders(kernels, placement.launch_s - passes), at_leaders(kernels, passes)
 

@@ -122,7 +122,8 @@ def _time_trials(kernels: KernelColumns, trials: Sequence[Floats], times: Floats
 
     A trial gives, per operator, the number of parts that the batch is cut into.
 
-    All trials are timed together, as workloads of their own, except exchanges, whose overlap depends on their position.
+    All trials are timed together, as workloads of their own. With collectives, trials are timed one by one, because
+    overlap depends on position.
     """
     architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     if kernels.work.of_kind(COLLECTIVE).any():

@@ -285,7 +285,8 @@ def _list_totals(timed: Timed, points: int) -> list[Totals]:
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:
-    """Return the totals of both parts, one after the other, with static power of the chip and of a counted host.
+    """Return the totals of both parts, one after the other. The chip, and a host whose energy counts, draw static power
+    in both.
 
     The host's own energy is in the total, but is not attributed to any constant of the chip.
     """

@@ -309,7 +309,7 @@ def _share_of_wide(columns: Floats, engine: Engine) -> Floats:
 
 
 def _is_followed(kernels: KernelColumns) -> Booleans:
-    """Return a mask of the operators in kernels whose leader's result another member processes further."""
+    """Return a mask of the operators in kernels that process their leading operator's result further."""
     follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
     mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
     return mask
