@@ -121,7 +121,8 @@ class Timed:
         return total
 
     def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
-        """Return column name, with the prefix `before`, -> latency or bytes of all operators, concatenated by point."""
+        """Return latency and bytes of all operators by column name, concatenated by point; names begin with `before`.
+        """
         placement = self.timing.placement
         return {
             f"{before}latency_fs": self.expand(self.operator_fs, points),

@@ -110,7 +110,8 @@ class Evaluator:
     def evaluate_all(self, asked: Sequence[Asked]) -> list[RunColumns | UnsupportedError | KeyError]:
         """Return the run of each configuration, or the exception that `evaluate` raises because of its hardware.
 
-        Configurations of alike hardware are evaluated together, so that many cost little more than a few.
+        Hardware on which formulas branch alike is evaluated together, so that many configurations cost little more than
+        a few.
         """
         return self._evaluate_all(asked, self._cut)
 

@@ -41,7 +41,7 @@ KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KI
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
 
 IN_PLACE: Final = "in_place"
-"""Variant word of an append to a cache, of which an engine writes only the new rows."""
+"""Variant word of an append to a cache for which an engine writes only the new rows."""
 
 STREAMED: Final = "streamed"
 """Variant word of a GEMM with few rows, whose kernel streams the matrix past them and cuts no tiles."""

@@ -412,7 +412,7 @@ def _is_activated(traits: Traits) -> Booleans:
 
 
 def _unpack(kernels: KernelColumns, engine: Engine, light_s: Floats | float, passes: _Passes) -> _Passes:
-    """Return the passes, and those that write dequantized weights to memory for GEMMs to read."""
+    """Add the passes that write dequantized weights to memory for GEMMs to read, and return all passes."""
     work = kernels.work
     unpacks = work.is_unpacked & (kernels.stored_share < 1.0)
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
@@ -446,7 +446,7 @@ def _repeats_heads(kernels: KernelColumns, engine: Engine, traits: Traits) -> Bo
 
 
 def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes, and those of an attention that repeats keys and values for each query head."""
+    """Add the passes of an attention that repeats keys and values for each query head, and return all passes."""
     work = kernels.work
     rows = work.gemm_groups * np.where(repeats & kernels.leads, kernels.carried_bytes, 0.0)
     moved = rows * (6.0 * work.gemm_n * work.gemm_k + 2.0 * work.gemm_m * work.gemm_k + 4.0 * work.gemm_m * work.gemm_n)
@@ -462,7 +462,7 @@ def _repeat_heads(kernels: KernelColumns, engine: Engine, repeats: Booleans, pas
 
 
 def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
-    """Return the passes, and those that quantize activations before their GEMMs begin.
+    """Add the passes that quantize activations before their GEMMs begin, and return all passes.
 
     A thread block per row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time. The fixed
     work per row equals `row_elements.quantize` more elements. A unit is full with `row_blocks` of these blocks.
