@@ -121,8 +121,7 @@ class Timed:
         return total
 
     def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
-        """Return latency and bytes of all operators by column name, concatenated by point; names begin with `before`.
-        """
+        """Return latency and bytes of operators by column name, concatenated by point. Names begin with `before`."""
         placement = self.timing.placement
         return {
             f"{before}latency_fs": self.expand(self.operator_fs, points),
