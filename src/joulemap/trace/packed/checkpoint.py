@@ -1,9 +1,9 @@
 """Storage of weights according to a checkpoint's configuration: formats and excluded modules.
 
-A reader for each method takes the `quantization_config` of a `config.json`. If that names no exceptions, the library's
-exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source: transformers,
-`quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum, `gptq/quantizer.py`;
-vllm, `is_layer_skipped_awq` and `is_layer_skipped_bnb`.
+A reader for each method takes the `quantization_config` of a `config.json`. If the configuration names no exceptions,
+the library's exceptions apply: the output embeddings, tied modules, and the last of the parameters. Source:
+transformers, `quantizers/` and `utils/quantization_config.py`; compressed-tensors, `utils/match.py`; optimum,
+`gptq/quantizer.py`; vllm, `is_layer_skipped_awq` and `is_layer_skipped_bnb`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
 Kind = Literal["linear", "conv1d", "experts"]
-"""Kind of a matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts."""
+"""Kind of weight matrix: of a linear layer, of a linear layer with a transposed weight (GPT-2), or of several experts.
+"""
 
 Rule = Literal["path", "exact", "component", "substring"]
-"""Comparison of excluded names with a module's path.
+"""Rule for matching an excluded name with a module's path.
 
-`path` is its beginning, its end or an expression; `component` (bitsandbytes) any name between its dots too; `substring`
-(AWQ) any part of it; `exact` is that of compressed-tensors.
+`path` matches its beginning, its end or as a regular expression. `component` (bitsandbytes) also matches any name
+between its dots, `substring` (AWQ) any part of it. `exact` is the rule of compressed-tensors.
 """
 
 ANY: Final = ("Linear",)
 """Targets that mean all linear layers, including experts."""
 
 LONGEST_EXPRESSION: Final = 1_000
-"""Maximum characters of an expression in a configuration."""
+"""Maximum characters of a regular expression in a configuration."""
 
 _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 """Pattern of a repeated group that contains repetitions or alternatives; matching it takes exponential time."""
@@ -42,51 +43,51 @@ _ENDLESS: Final = re.compile(r"[+*}]\)[+*{]|\([^()]*\|[^()]*\)[+*{]")
 
 @attrs.frozen(kw_only=True)
 class Matrix:
-    """Weight of a model that a checkpoint may store packed."""
+    """Weight matrix of a model that a checkpoint may store packed."""
 
     names: tuple[str, ...]
-    """Names of its module in checkpoints."""
+    """Names that checkpoints use for its module."""
     kind: Kind = "linear"
     classes: tuple[str, ...] = ANY
     """Names of its module's class and base classes."""
     is_in_blocks: bool = True
-    """True if the matrix is in one of the layers that repeat."""
+    """True if the matrix is in one of the repeated layers."""
 
 
 @attrs.frozen(kw_only=True)
 class Group:
-    """Matrices that are stored in one format."""
+    """Matrices of a checkpoint that are stored in one format."""
 
     stored: PackedFormat
     targets: tuple[str, ...] = ANY
-    """Names, classes, or regular expressions after `re:`."""
+    """Module names, class names, or regular expressions with the prefix `re:` that select the matrices."""
     kinds: frozenset[Kind] = frozenset({"linear", "conv1d", "experts"})
 
 
 @attrs.frozen(kw_only=True)
 class Checkpoint:
-    """Storage of a model's weights by one method."""
+    """Formats in which a quantization method stores a model's weights, and the matrices that it excludes."""
 
     method: str
     groups: tuple[Group, ...]
     skipped: tuple[str, ...] = ()
     """Names that the configuration excludes from conversion."""
     has_default_skips: bool = False
-    """True if the library's default exceptions stay unconverted too."""
+    """True if the library's default exceptions are excluded too."""
     rule: Rule = "path"
     kinds: frozenset[Kind] = frozenset({"linear", "experts"})
     is_in_blocks: bool = False
-    """True if nothing outside the repeated layers is converted."""
+    """True if only matrices in the repeated layers are converted, except those in `outside`."""
     outside: tuple[str, ...] = ()
-    """Exceptions to `is_in_blocks`."""
+    """Names outside the repeated layers that are converted in spite of `is_in_blocks`."""
     only: tuple[str, ...] = ()
-    """Ends of the only names that are converted, if any are given."""
+    """Name suffixes of the matrices that are converted; empty for all."""
     overrides: tuple[tuple[str, PackedFormat | None], ...] = ()
-    """(expression, format of the matrices that match it)."""
+    """(regular expression, format) of matrices that differ from their group; format None means not converted."""
     named: Mapping[str, PackedFormat | None] = attrs.field(factory=dict)
-    """Module -> its own format, before any group; None if it is not converted."""
+    """Module name -> format, which takes precedence over groups; None if the module is not converted."""
     remark: str = ""
-    """Description of the parts that the counts exclude."""
+    """Remark on simplified counts, which `describe` appends to the format."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
         """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""
