@@ -90,7 +90,9 @@ class Checkpoint:
     """Remark on simplified counts, which `describe` appends to the format."""
 
     def find(self, matrix: Matrix, defaults: Collection[str]) -> PackedFormat | None:
-        """Return the format of a matrix, None if it is not converted; `defaults` are the library's exceptions."""
+        """Return the format of a weight matrix, or None if it is not converted. `defaults` are the library's
+        exceptions.
+        """
         names = matrix.names
         if matrix.kind not in self.kinds or self._is_skipped(matrix, defaults):
             return None
@@ -152,13 +154,13 @@ def _matches(pattern: str, name: str) -> bool:
 
 @attrs.frozen
 class _Targets:
-    """Targets of compressed-tensors, by method of comparison."""
+    """Targets of compressed-tensors, split into plain names and regular expressions."""
 
     plain: frozenset[str]
     expressions: tuple[str, ...]
 
     def match(self, matrix: Matrix) -> bool:
-        """Return whether a matrix is one of the targets."""
+        """Return whether a matrix or its class is one of the targets."""
         if not self.plain.isdisjoint(matrix.names) or not self.plain.isdisjoint(matrix.classes):
             return True
         return any(_matches(one, name) for one in self.expressions for name in matrix.names)
@@ -171,15 +173,16 @@ def _find_targets(targets: tuple[str, ...]) -> _Targets:
 
 
 def _end_path(key: str) -> str:
-    """Return a key whose final dot is literal; as an expression it would match any character."""
+    """Return a key as a regular expression in which a final dot is literal."""
     return rf"{key[:-1]}\." if key.endswith(".") and not key.endswith("\\.") else key
 
 
 @lru_cache(maxsize=64)
 def _compile_names(keys: tuple[str, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
-    """Return (ends, expression) of modules that are not converted: a path down to a dot, or the end of a name.
+    """Return (suffixes, expression) that match names of modules not converted; the expression matches from the start to
+    a dot or the end.
 
-    All keys form one expression, because a list names every module of every layer. A final dot ends a path.
+    All keys form one expression, because a list may name every module of every layer.
     """
     ends = tuple(key for key in keys if key)
     known = [key for key in ends if _compile(key) is not None]
@@ -196,10 +199,10 @@ class Settings:
 
     values: Mapping[str, Any]
     source: str
-    """Name of the file in errors."""
+    """Name of the file in error messages."""
 
     def read_number(self, name: str, default: int | None = None) -> int:
-        """Return an integer; ModelError if there is none."""
+        """Return an integer setting. Raise ModelError if it is absent without a default, or is no integer."""
         value = self.values.get(name)
         value = default if value is None else value
         if value is None:
@@ -209,21 +212,23 @@ class Settings:
         return value
 
     def read_bits(self, name: str = "bits", default: int | None = None) -> int:
-        """Return the bits of a code; ModelError for more than eight."""
+        """Return the bits of a code. Raise ModelError unless they are 1 to 8."""
         bits = self.read_number(name, default)
         if not 1 <= bits <= 8:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {bits}, expected 1 to 8")
         return bits
 
     def read_group(self, name: str = "group_size", default: int = GROUP_SIZE) -> int:
-        """Return the number of weights in a row that share a scale; 0 for all."""
+        """Return the number of weights in a row that share a scale; 0 for the whole row."""
         size = self.read_number(name, default)
         if size == 0 or size < -1:
             raise ModelError(f"{self.source}: {name} of the quantization_config is {size}, expected 1 or more, or -1")
         return max(size, 0)
 
     def read_names(self, *names: str) -> tuple[str, ...] | None:
-        """Return the first of these lists of names that exists."""
+        """Return the list of the first of these settings that exists, or None. Raise ModelError if it is not a list of
+        names.
+        """
         for name in names:
             value = self.values.get(name)
             if value is not None:
@@ -233,7 +238,9 @@ class Settings:
         return None
 
     def read_block(self, block: Any) -> tuple[int, int]:
-        """Return the rows and columns of a block, 0 for all if there is no block; ModelError unless it is a pair."""
+        """Return (rows, columns) of a block that shares a scale; (0, 0) for None. Raise ModelError if the block is not
+        two sizes.
+        """
         if block is None:
             return 0, 0
         is_pair = isinstance(block, list | tuple) and len(block) == 2 and all(type(one) is int for one in block)
@@ -242,17 +249,17 @@ class Settings:
         return block[0], block[1]
 
     def read_part(self, name: str) -> Mapping[str, Any]:
-        """Return nested settings; empty if there are none."""
+        """Return a nested object of settings; empty if there is none."""
         value = self.values.get(name)
         return value if isinstance(value, Mapping) else {}
 
     def read_skips(self, *names: str) -> tuple[tuple[str, ...], bool]:
-        """Return (names that are not converted, whether the library's own exceptions are to be added)."""
+        """Return (names that are not converted, whether to apply the library's own exceptions)."""
         found = self.read_names(*names)
         return found or (), found is None
 
     def narrow(self, values: Mapping[str, Any]) -> Settings:
-        """Return settings of a part, with the same source."""
+        """Return `values`, a nested part of the configuration, as settings of the same source."""
         return Settings(values, self.source)
 
 
