@@ -435,7 +435,7 @@ SSD_ANCHORS: Final = (3, 6, 6, 6, 6, 6)
 """Boxes predicted at each position, for each of the six maps."""
 
 SSD_CLASSES: Final = 91
-"""Classes of COCO by their numbers, and the background."""
+"""Outputs per box of an SSD: COCO's class numbers up to 90, and the background."""
 
 
 def _separate(channels: int, width: int, stride: int) -> nn.Sequential:
@@ -476,7 +476,7 @@ class InvertedBottleneck(nn.Module):
 
 
 class MobileNetV1(nn.Module):
-    """Classifier of depthwise-separable pairs."""
+    """Classifier made of depthwise-separable pairs of convolutions."""
 
     def __init__(self, pixels: int = 224) -> None:
         super().__init__()
@@ -528,7 +528,7 @@ class Ssd(nn.Module):
         self.example_inputs = torch.empty(1, 3, pixels, pixels, device="meta")
 
     def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
-        """Return the boxes and classes of each map."""
+        """Return two tensors, boxes and classes, for each of the six maps."""
         maps = [self.first(x)]
         for layers in (self.second, *self.extra):
             maps.append(layers(maps[-1]))
@@ -536,10 +536,10 @@ class Ssd(nn.Module):
 
 
 SMALLER: Final = (320, 512)
-"""Sides of further pictures, in pixels, for which the small sizes of a YOLO have their own names."""
+"""Further sides of images, in pixels, for which sizes n and s of each YOLO have names of their own."""
 
 TASKS: Final[Mapping[str, Sequence[str]]] = {"yolov5": (SEGMENT,), "yolov8": (SEGMENT, POSE), "yolo11": (SEGMENT, POSE)}
-"""Family -> tasks besides detection that its networks have heads for."""
+"""Family -> tasks other than detection for which it has networks."""
 
 NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     **{f"{family}{size}": partial(Yolo, family, size) for family, sizes in SIZES.items() for size in sizes},
@@ -559,16 +559,16 @@ NETWORKS: Final[Mapping[str, Callable[..., nn.Module]]] = {
     "ssd_mobilenet_v2": partial(Ssd, 2),
     "mobilenet_v1": MobileNetV1,
 }
-"""Name -> class of the network; its only argument is the side of the picture in pixels."""
+"""Name -> constructor of the network; its only argument is the side of the image in pixels."""
 
 
 def find_family(name: str) -> str:
-    """Return the family under which a network is scored."""
+    """Return the model family under which a network's errors are reported: `yolo`, `ssd` or `mobilenet`."""
     return "mobilenet" if name == "mobilenet_v1" else "ssd" if name.startswith("ssd_") else "yolo"
 
 
 def build_detector(name: str, arguments: Mapping[str, Any]) -> tuple[nn.Module, Any]:
-    """Return (module, example inputs) of a network; UsageError for an argument other than `pixels`."""
+    """Return (module, example inputs) of a network. Raise UsageError unless the only argument is a valid `pixels`."""
     for argument, value in arguments.items():
         if argument != "pixels":
             raise UsageError(f"{name} takes no argument {argument}; it takes: pixels")
