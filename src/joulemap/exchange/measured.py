@@ -404,7 +404,7 @@ def find_faults(data: Any, columns: Mapping[str, Iterable[str]], found: Collecti
 
 
 def list_substitutes(data: Any, columns: Mapping[str, Iterable[str]], found: Collection[str]) -> Iterator[str]:
-    """Yield a note for each measured quantity in `found` that was read from a later path, since the first is unusable."""
+    """Yield a note for each measured quantity in `found` whose first path is unusable, so a later one was read."""
     for column, paths in columns.items():
         faults = {path: find_fault(data, path) for path in paths if find(data, path) is not None}
         first = next(iter(faults), "")

@@ -209,7 +209,7 @@ def _follow(guess: Guess) -> None:
 
 
 def _complete(guess: Guess, names: Sequence[str], name: str) -> Inputs:
-    """Return inputs for the listed names. Raise ModelError, with the names, if the sizes of a needed one are unknown."""
+    """Return inputs for the listed names. Raise ModelError, with the names, if sizes of a needed one are unknown."""
     order = [*RULES]
     for entry in sorted(names, key=lambda entry: order.index(entry) if entry in order else len(order)):
         made = make_input(guess, entry)

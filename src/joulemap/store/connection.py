@@ -336,20 +336,22 @@ def is_full(error: duckdb.Error) -> bool:
 
 
 def as_file_error(error: duckdb.IOException) -> OSError | duckdb.IOException:
-    """Return the error of writing a file next to the database, or the engine's error if reading the database failed."""
+    """Return a failed write next to the database as an OSError; return the engine's error if reading the database
+    failed.
+    """
     first = str(error).splitlines()[0]
     return error if "Corrupt database file" in first else OSError(first)
 
 
 def is_internal(error: duckdb.Error) -> bool:
-    """Return whether the engine failed by an internal fault, or keeps failing after one."""
+    """Return whether an error is an internal fault of the engine, or follows from an earlier one."""
     return isinstance(error, duckdb.InternalError) or (
         isinstance(error, duckdb.FatalException) and "INTERNAL Error" in str(error)
     )
 
 
 REFUSED: Final = (duckdb.DataError, duckdb.IntegrityError, duckdb.NotSupportedError)
-"""Errors of data that joulemap itself wrote or requested: an invalid value, or a row that breaks a rule."""
+"""Errors that joulemap's own statements cause: an invalid value, or a row that violates a constraint."""
 
 
 def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
@@ -361,7 +363,7 @@ def _blame_engine(path: Path | str, error: duckdb.Error) -> EngineError:
 
 @contextlib.contextmanager
 def reporting_failures(path: Path | str) -> Iterator[None]:
-    """Report an engine failure on one line."""
+    """Convert engine failures in this context to errors of one line."""
     try:
         yield
     except duckdb.Error as error:
@@ -383,7 +385,7 @@ def reporting_failures(path: Path | str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
-    """Yield an open connection, close it in any case, and report engine failures on one line."""
+    """Yield an open connection, close it at the end, and report engine failures on one line."""
     with reporting_failures(path):
         try:
             yield connection
@@ -392,7 +394,7 @@ def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
 
 
 def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
-    """Start an action in another thread, on a second connection; return a function that waits for its result."""
+    """Start an action in a thread with its own connection. Return a function that waits for its result."""
     cursor = begin_cursor(connection)
 
     def run() -> Result:
@@ -416,7 +418,7 @@ def close(connection: Connection) -> None:
 
 @contextlib.contextmanager
 def transaction(connection: Connection) -> Iterator[None]:
-    """Commit everything done inside, or nothing: any exception rolls the transaction back."""
+    """Commit all changes made in this context, or roll them back after any exception."""
     connection.execute("BEGIN TRANSACTION")
     try:
         yield
@@ -428,18 +430,18 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 ALLOWED: Final = "allowed_paths"
-"""Setting with the files that a confined engine may still access, as a list of texts."""
+"""Setting that lists the files to which a confined engine still has access."""
 
 LOCKED: Final = ("lock_configuration", "true")
 
 
 def allow_folder(folder: Path) -> Kind:
-    """Return the kind of access for statements that write files below a folder, given by its absolute path."""
+    """Return the access mode for statements that write files below a folder, given by its absolute path."""
     return Kind(is_reading=True, later=(("allowed_directories", f"[{quote_text(f'{folder}/')}]"), *CONFINED))
 
 
 def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
-    """Return the kind of access for a query with a memory limit, no temporary disk space, and locked settings.
+    """Return the access mode for a query with a memory limit, no temporary disk space, and locked settings.
 
     `output` is the only file that the engine may access.
     """
@@ -451,6 +453,6 @@ def limit(memory_bytes: float, *, output: Path | None = None) -> Kind:
 
 
 def configure(connection: Connection, kind: Kind) -> None:
-    """Apply the settings of a kind to an open database; settings that forbid others come last."""
+    """Apply the settings of an access mode to an open database; settings that forbid others come last."""
     for name, value in sorted(kind.config, key=lambda item: (item == LOCKED, item in CONFINED)):
         connection.execute(f"SET {name} = {value if name == ALLOWED else quote_text(value)}")
